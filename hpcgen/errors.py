@@ -1,0 +1,108 @@
+"""Problems as data, and the exceptions that carry them.
+
+Everything that can go wrong because of what a person wrote or asked is a
+:class:`Problem`: where it is, what is wrong, what was expected, what to do.
+An :class:`HpcgenError` carries all the problems of one attempt at once; the
+command prints them and exits with the class's ``exit_code``.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, order=True)
+class Position:
+    """A place in a file. Lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake, for a person to read.
+
+    Parameters
+    ----------
+    message: what is wrong, one sentence without the place.
+    where: the place, if there is one; a :class:`Position` or a word such as ``--set``.
+    expected: what would have been right.
+    remedy: what to do now.
+    """
+
+    message: str
+    where: Position | str | None = None
+    expected: str = ""
+    remedy: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where is not None else ""
+        lines = [f"{place}{self.message}"]
+        if self.expected:
+            lines.append(f"  expected: {self.expected}")
+        if self.remedy:
+            lines.append(f"  remedy: {self.remedy}")
+        return "\n".join(lines)
+
+
+class HpcgenError(Exception):
+    """Base of all errors that a person can mend. ``exit_code`` is documented in docs/exit-codes.md."""
+
+    exit_code = 1
+
+    def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
+        if isinstance(problems, str):
+            problems = Problem(problems)
+        if isinstance(problems, Problem):
+            problems = (problems,)
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(str(p) for p in self.problems))
+
+
+class InputError(HpcgenError):
+    """A profile, recipe, release table or block that cannot be used as it is written."""
+
+    exit_code = 3
+
+
+class UnknownNameError(HpcgenError):
+    """A site, stack, block, option or version that does not exist."""
+
+    exit_code = 4
+
+
+class ConflictError(HpcgenError):
+    """No choice of versions fits everything that was asked."""
+
+    exit_code = 5
+
+
+class PolicyError(HpcgenError):
+    """The site does not allow it, or the job does not fit the machine."""
+
+    exit_code = 6
+
+
+class OutputError(HpcgenError):
+    """The result could not be written; what was there before is untouched."""
+
+    exit_code = 7
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """The remedy for an unknown word: the nearest known ones, or all of them if there are few."""
+    near = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    if not known:
+        return "none is known here"
+    if len(known) <= 20:
+        return f"known: {', '.join(sorted(known))}"
+    return f"{len(known)} are known, none is close"
