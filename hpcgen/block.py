@@ -1,0 +1,263 @@
+"""Block: the base class of building blocks, and what a block may ask while it is written down.
+
+A block reads like a declaration: what it needs, its options, its packages, its steps. It sees typed facts
+of the site and the blocks chosen beside it, never the site's name and never the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+
+from hpcgen.model.release import Release
+from hpcgen.model.site import Fabric, HostMpi, Mirrors, Network, Partition
+from hpcgen.steps import Archive, Environment, HostFile, Image, Input, Packages, Run, Runtime, Test, Wheels, command, write_lines
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What of a site a block may know."""
+
+    partition: Partition
+    fabric: Fabric
+    mpi: HostMpi | None
+    network: Network
+    architecture: str
+
+
+class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of a block's typed options."""
+
+
+OptionsT = TypeVar("OptionsT", bound=BlockOptions)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is known before versions are chosen: the site's facts and the block's own options."""
+
+    facts: Facts
+    options: Any
+
+
+Condition = Callable[[Situation], bool]
+
+
+@dataclass(frozen=True)
+class Need:
+    """That a block wants another block, or a virtual such as ``mpi``, beside it.
+
+    Parameters
+    ----------
+    name: block or virtual.
+    versions: accepted range; a release row may narrow it in ``accepts``.
+    build_only: only the builder stage has it.
+    when: the need holds only if this is true.
+    """
+
+    name: str
+    versions: str = ""
+    build_only: bool = False
+    when: Condition | None = None
+
+
+def need(name: str, versions: str = "", *, build_only: bool = False, when: Condition | None = None) -> Need:
+    """Declare a need; see :class:`Need`."""
+    return Need(name, versions, build_only, when)
+
+
+@dataclass(frozen=True)
+class SiteRange:
+    """A range of a block's versions that the site imposes: ``path`` is the fact in the profile."""
+
+    versions: str
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A block chosen beside this one."""
+
+    name: str
+    version: str
+    options: Any
+    release: Release
+
+    @property
+    def prefix(self) -> str:
+        """Where it is installed in the image."""
+        return f"/opt/{self.name}"
+
+    def at_least(self, version: str) -> bool:
+        """Whether the chosen version is ``version`` or newer."""
+        from packaging.version import Version
+
+        return Version(self.version) >= Version(version)
+
+
+@dataclass(frozen=True)
+class Context:
+    """All that a block's methods are given.
+
+    ``me`` is the block itself as chosen, ``others`` maps each need (also the virtual's name) to what was
+    chosen for it. ``flags`` are the compiler flags for the partition's CPU. ``find_wheels`` looks up a
+    hashed wheel list; blocks call :meth:`wheels`.
+    """
+
+    me: Chosen
+    facts: Facts
+    others: Mapping[str, Chosen]
+    base: Chosen
+    flags: tuple[str, ...]
+    find_wheels: Callable[[str], tuple[str, ...] | None] = field(default=lambda name: None)
+
+    @property
+    def options(self) -> Any:
+        return self.me.options
+
+    @property
+    def version(self) -> str:
+        return self.me.version
+
+    @property
+    def release(self) -> Release:
+        return self.me.release
+
+    @property
+    def prefix(self) -> str:
+        return self.me.prefix
+
+    @property
+    def mirrors(self) -> Mirrors:
+        return self.facts.network.mirrors
+
+    def has(self, name: str) -> bool:
+        """Whether something was chosen for this need."""
+        return name in self.others
+
+    def use(self, name: str) -> Chosen:
+        """What was chosen for a need of this block."""
+        return self.others[name]
+
+    def archive(self, name: str = "source") -> Archive:
+        """An archive of this release's row."""
+        row = self.release.archives[name]
+        return Archive(row.url, row.sha256)
+
+    def fetch(self, archive: Archive) -> list[str]:
+        """Commands that bring an archive to :meth:`local` and check its sha256. The only way to download.
+
+        https alone, also after a redirect; a mirror of the site is used where there is one.
+        """
+        target = self.local(archive)
+        url = archive.url
+        if self.mirrors.files is not None:
+            url = f"{self.mirrors.files.rstrip('/')}/{archive.name}"
+        return [
+            "mkdir -p /tmp/hpcgen",
+            command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", target, url),
+            f"printf '%s  %s\\n' {archive.sha256} {command(target)} > {command(target + '.sha256')}",
+            command("sha256sum", "-c", "--quiet", target + ".sha256"),
+        ]
+
+    def local(self, archive: Archive) -> str:
+        """Where a fetched archive lies in the builder."""
+        return f"/tmp/hpcgen/{archive.name}"
+
+    def unpack(self, archive: Archive, into: str) -> list[str]:
+        """Commands that fetch an archive and unpack its content, without its top folder, into a new folder."""
+        return [
+            *self.fetch(archive),
+            command("mkdir", "-p", into),
+            command("tar", "-xf", self.local(archive), "-C", into, "--strip-components=1", "--no-same-owner"),
+        ]
+
+    def wheels(self, name: str, fallback: Iterable[str]) -> Wheels:
+        """The hashed wheel list ``name`` for the chosen Python, or the pinned ``fallback`` without hashes."""
+        found = self.find_wheels(name)
+        if found is not None:
+            return Wheels(name, found, hashed=True)
+        return Wheels(name, tuple(fallback), hashed=False)
+
+    def pip(self, wheels: Wheels, *, into: str = "/opt/python", extra: Iterable[str] = ()) -> list[str]:
+        """Commands that install a wheel list into a Python environment with that environment's own pip."""
+        listing = f"/tmp/hpcgen/{wheels.name}.txt"
+        checks = ["--no-deps", "--require-hashes"] if wheels.hashed else []
+        return [
+            "mkdir -p /tmp/hpcgen",
+            *write_lines(listing, "\n".join(wheels.requirements)),
+            command(f"{into}/bin/python", "-m", "pip", "install", *checks, *extra, "-r", listing),
+        ]
+
+
+class Block:
+    """Base class of every building block. Subclasses override what applies to them.
+
+    The class's docstring names the software and its source. ``name`` is the file's name.
+    """
+
+    name: ClassVar[str]
+    provides: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[Need, ...]] = ()
+    build_only: ClassVar[bool] = False
+
+    class Options(BlockOptions):
+        """No options."""
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """Option defaults that depend on the site; the class's own defaults otherwise."""
+        return {}
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """Versions that the site imposes on this block."""
+        return []
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """Everything the build takes from outside, other than distribution packages."""
+        return [Archive(row.url, row.sha256) for _, row in sorted(ctx.release.archives.items())]
+
+    def base_image(self, ctx: Context, stage: str) -> Image | None:
+        """The image that a stage (``builder`` or ``final``) starts from; at most one block of a plan says."""
+        return None
+
+    def host_files(self, ctx: Context) -> list[HostFile]:
+        """Files of the building machine that both stages need before anything else."""
+        return []
+
+    def prepare(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """Steps of a stage (``builder`` or ``final``) before its first network step."""
+        return ()
+
+    def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """Steps after all others of a stage, which undo what must not stay."""
+        return ()
+
+    def packages(self, ctx: Context) -> Packages:
+        """Distribution packages, installed in one step at the start of each stage."""
+        return Packages()
+
+    def environment(self, ctx: Context) -> Environment:
+        """Variables for the stages."""
+        return Environment()
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """The build steps, in the builder stage."""
+        return ()
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """What the final stage keeps."""
+        return Runtime()
+
+    def test(self, ctx: Context) -> list[Test]:
+        """Proofs that it works inside the image."""
+        return []
+
+    def notices(self, ctx: Context) -> list[str]:
+        """What a person should know before building, such as a licence that the build accepts."""
+        return []

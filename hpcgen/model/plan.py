@@ -1,0 +1,57 @@
+"""The plan: the resolved answer for one site and one stack. Pure data, serialisable, no I/O."""
+
+from __future__ import annotations
+
+from hpcgen.model.fields import EngineName, FormatName, Record
+from hpcgen.model.job import Job
+from hpcgen.model.site import Site
+from hpcgen.model.stack import OptionValue, Stack
+
+
+class PlannedBlock(Record):
+    """One chosen block.
+
+    ``reasons`` say why it is there and why in this version; ``needs`` maps what it asked for
+    (a block or a virtual such as ``mpi``) to the block that was chosen for it.
+    """
+
+    name: str
+    version: str
+    options: dict[str, OptionValue] = {}
+    provides: list[str] = []
+    needs: dict[str, str] = {}
+    reasons: list[str] = []
+    build_only: bool = False
+    origin: str = ""
+
+
+class Finding(Record):
+    """Something a person should know about the plan, with what to do."""
+
+    name: str
+    severity: str
+    message: str
+    remedy: str = ""
+
+
+class Plan(Record):
+    """Everything that assembling and launching need. ``blocks`` are in build order, the base first."""
+
+    hpcgen: str
+    site: Site
+    stack: Stack
+    partition: str
+    format: FormatName
+    engine: EngineName
+    blocks: list[PlannedBlock]
+    job: Job
+    settings: dict[str, str] = {}
+    command: str = ""
+    findings: list[Finding] = []
+
+    def block(self, name: str) -> PlannedBlock | None:
+        """The chosen block of that name, or the one that provides it; None if the plan has none."""
+        for block in self.blocks:
+            if block.name == name or name in block.provides:
+                return block
+        return None

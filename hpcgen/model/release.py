@@ -1,0 +1,43 @@
+"""Release tables: the YAML beside a block, one row per version."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hpcgen.model.fields import Name, Record, Sha256, Source, Text, Url, VersionRange
+
+Value = str | list[str] | dict[str, str]
+
+
+class ReleaseArchive(Record):
+    """A source or binary archive of a release."""
+
+    url: Url
+    sha256: Sha256
+
+
+class Release(Record):
+    """One version of a block.
+
+    ``accepts`` ranges of other blocks where they are needed; ``on`` the distributions (block name →
+    versions) that have it, any if empty; ``host`` ranges of facts of the node (``driver``: NVIDIA driver,
+    ``capability``: CUDA compute capability), checked where the fact is known; ``values`` what the block's
+    own steps need to know; ``images`` base images by use.
+    """
+
+    archives: dict[Name, ReleaseArchive] = {}
+    accepts: dict[Name, VersionRange] = {}
+    on: dict[Name, VersionRange] = {}
+    host: dict[Literal["driver", "capability", "glibc"], VersionRange] = {}
+    images: dict[Name, Text] = {}
+    values: dict[str, Value] = {}
+    source: Source | None = None
+
+
+class ReleaseTable(Record):
+    """The file ``building_blocks/<block>.yaml``. ``source`` holds for rows that name none of their own."""
+
+    block: Name
+    releases: dict[str, Release]
+    source: Source | None = None
+    notes: list[Text] = []

@@ -1,0 +1,234 @@
+"""A site profile: what is known of one system. Data only; a profile is never executed."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from hpcgen.model.fields import (
+    AbsolutePath,
+    Count,
+    EngineName,
+    EnvName,
+    Gigabytes,
+    ModuleName,
+    Name,
+    Record,
+    Source,
+    Text,
+    Url,
+    Version,
+)
+
+Directive = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^-[A-Za-z0-9][^\x00-\x20\x7f'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$",
+        description="one scheduler option such as --ear=off, without quotes, $ or line breaks",
+    ),
+]
+
+
+class System(Record):
+    """Operating system of the nodes. ``glibc`` bounds what host libraries need of the image's C library."""
+
+    os: Name
+    os_version: Version | None = None
+    glibc: Version | None = None
+    architecture: Literal["x86_64", "aarch64"] = "x86_64"
+
+
+class Cpu(Record):
+    """CPUs of one node. ``target`` is archspec's name; ``cores`` counts the whole node."""
+
+    target: Name
+    cores: Count
+    model: Text = ""
+    sockets: Count = 1
+    threads_per_core: Count = 1
+
+
+class Memory(Record):
+    """Memory of one node in GB; ``usable_gb`` is what a job may take before the node suffers."""
+
+    total_gb: Gigabytes
+    usable_gb: Gigabytes | None = None
+
+
+class Gpu(Record):
+    """GPUs of one node. ``capability`` is NVIDIA's compute capability, ``driver`` the host's driver version."""
+
+    vendor: Literal["nvidia", "amd", "intel"]
+    model: Text
+    count: Count = 1
+    memory_gb: Gigabytes | None = None
+    capability: Version | None = None
+    driver: Version | None = None
+
+
+class Queue(Record):
+    """A scheduler partition or queue, and the job sizes (nodes) it takes. The first that fits is used."""
+
+    name: Text
+    min_nodes: Count = 1
+    max_nodes: Count | None = None
+
+
+class Partition(Record):
+    """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given."""
+
+    cpu: Cpu
+    memory: Memory
+    nodes: Count | None = None
+    gpu: Gpu | None = None
+    queues: list[Queue] = []
+    slots: Count | None = None
+
+
+class Fabric(Record):
+    """The network between nodes. ``provider`` is libfabric's name of the provider that drives it."""
+
+    kind: Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
+    provider: Name | None = None
+    devices: list[AbsolutePath] = []
+
+
+class Bind(Record):
+    """A host path shown inside the container. ``source`` may end in ``/.`` to follow a symbolic link."""
+
+    source: AbsolutePath
+    target: AbsolutePath
+
+
+class HostMpi(Record):
+    """The MPI of the host that the image's MPI is matched to and replaced by at run time."""
+
+    flavour: Literal["intel", "mpich", "cray-mpich", "openmpi"]
+    version: Version
+    abi: Literal["mpich", "openmpi"]
+    root: AbsolutePath
+    libraries: list[AbsolutePath] = []
+    binds: list[Bind] = []
+    modules: list[ModuleName] = []
+    launcher: Literal["mpiexec", "srun", "mpirun"]
+    bootstrap: Literal["slurm", "ssh", "fork", "pbs"] | None = None
+    pmi: list[Literal["pmi", "pmi2", "pmix", "hydra"]] = []
+
+
+class Engine(Record):
+    """A container engine at the site. Without ``version`` only what every supported release has is used."""
+
+    version: Version | None = None
+    allowed: bool = True
+    reason: Text = ""
+    modules: list[ModuleName] = []
+    fakeroot: bool = False
+
+
+class Containers(Record):
+    """Engines of the site; ``preferred`` is the one that jobs use."""
+
+    preferred: EngineName
+    engines: dict[EngineName, Engine]
+    image_directory: AbsolutePath | None = None
+
+
+class Scheduler(Record):
+    """The batch system. ``directives`` are header options of every job, ``output`` the file pattern."""
+
+    kind: Literal["slurm", "torque", "pbs", "none"]
+    directives: list[Directive] = []
+    modules: list[ModuleName] = []
+    account: Literal["required", "optional", "none"] = "optional"
+    output: Text = ""
+    error: Text = ""
+    default_time: Annotated[
+        str, msgspec.Meta(pattern=r"^\d{1,4}:[0-5]\d:[0-5]\d$", description="hours:minutes:seconds")
+    ] = "01:00:00"
+
+
+class Internet(Record):
+    """From where the internet is reached: login nodes, compute nodes, the host that builds images."""
+
+    login: bool
+    compute: bool
+    build: bool = True
+
+
+class Proxy(Record):
+    """Proxy of the build host; used while building and never left in the image."""
+
+    http: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_-]+$")] | None = None
+    https: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_-]+$")] | None = None
+    no_proxy: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.:,*/_-]*$")] = ""
+
+
+class AptMirror(Record):
+    """A mirror of a Debian or Ubuntu archive. Packages are authenticated by the archive's own signing key.
+
+    http is accepted here alone: apt checks signatures, and a base image has no certificates yet.
+    """
+
+    archive: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_~+-]+$")]
+    security: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_~+-]+$")] | None = None
+
+
+class Mirrors(Record):
+    """Mirrors of the build host; ``files`` holds archives by their file name."""
+
+    apt: dict[Literal["debian", "ubuntu"], AptMirror] = {}
+    pip: Url | None = None
+    files: Url | None = None
+
+
+class Network(Record):
+    """What can be reached from where, and what must be trusted on the way."""
+
+    internet: Internet
+    ca_certificates: list[AbsolutePath] = []
+    proxy: Proxy | None = None
+    mirrors: Mirrors = Mirrors()
+
+
+class Layout(Record):
+    """A recommended job layout; ``measured`` says by which measurement."""
+
+    partition: Name
+    ranks_per_node: Count
+    threads_per_rank: Count
+    nodes: Count = 1
+    measured: Text = ""
+
+
+class ImageDefaults(Record):
+    """What the site prefers for its images: the distribution to build on."""
+
+    distribution: Name | None = None
+
+
+class Site(Record):
+    """A site profile, parents merged in.
+
+    ``sources`` maps the path of a fact (``mpi.version``; a path covers everything below it) to where it is from.
+    """
+
+    name: Name
+    title: Text
+    system: System
+    partitions: dict[Name, Partition]
+    default_partition: Name
+    containers: Containers
+    scheduler: Scheduler
+    network: Network
+    fabric: Fabric = Fabric(kind="none")
+    mpi: HostMpi | None = None
+    layouts: list[Layout] = []
+    environment: dict[EnvName, Text] = {}
+    unset_environment: list[EnvName] = []
+    image: ImageDefaults = ImageDefaults()
+    links: list[Url] = []
+    notes: list[Text] = []
+    sources: dict[str, Source] = {}
+    extends: Name | None = None
+    abstract: bool = False

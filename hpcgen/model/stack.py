@@ -1,0 +1,35 @@
+"""A stack: one set of software and how it is started."""
+
+from __future__ import annotations
+
+from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, Record, Text, VersionRange
+
+OptionValue = str | int | bool | list[str] | None
+
+
+class StackBlock(Record):
+    """What a stack asks of one block or virtual: versions, options, and for a virtual the provider."""
+
+    version: VersionRange = ""
+    options: dict[Name, OptionValue] = {}
+    provider: Name | None = None
+
+
+class Run(Record):
+    """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory."""
+
+    command: list[Text]
+    mpi: bool = True
+    environment: dict[EnvName, Text] = {}
+    memory_per_rank_gb: Gigabytes | None = None
+    ranks_per_node: Count | None = None
+
+
+class Stack(Record):
+    """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order."""
+
+    name: Name
+    title: Text
+    blocks: dict[Name, StackBlock]
+    run: Run
+    notes: list[Text] = []

@@ -1,0 +1,137 @@
+"""What blocks are written with: small immutable words that say nothing of any format.
+
+A :class:`Run` is a list of simple commands that must all succeed, in order, in one shell. Each command
+is one line without ``&&``, ``||``, ``;`` or ``|``: the format writers join them, so that a failing
+command fails the build in every format (see docs/architecture.md, "Every failing step").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from hpcgen.text import plain, sh
+
+
+@dataclass(frozen=True)
+class Run:
+    """Commands of one build step.
+
+    Parameters
+    ----------
+    about: a few words for the log and the recipe's comment, e.g. ``configure``.
+    commands: simple shell commands, already quoted; see the module's text.
+    caches: download caches worth keeping between builds (``pip``), where the format can.
+    """
+
+    about: str
+    commands: tuple[str, ...]
+    caches: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for command in self.commands:
+            plain(command, f"a command of step '{self.about}'")
+
+
+def run(about: str, *commands: str | Iterable[str], caches: tuple[str, ...] = ()) -> Run:
+    """A :class:`Run` from commands and lists of commands, in order."""
+    flat: list[str] = []
+    for item in commands:
+        flat.extend([item] if isinstance(item, str) else item)
+    return Run(about, tuple(flat), caches)
+
+
+def command(*words: str) -> str:
+    """One simple command from words, each quoted for the shell where it needs to be."""
+    return " ".join(sh(word) for word in words)
+
+
+def write_lines(path: str, text: str) -> list[str]:
+    """Commands that write a text file inside the image, without a heredoc (ch-image has none)."""
+    lines = text.rstrip("\n").split("\n")
+    return [f"printf '%s\\n' {' '.join(sh(line) for line in lines)} > {sh(path)}"]
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A file fetched over https whose sha256 is checked before use. ``name`` is the file's name."""
+
+    url: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rsplit("/", 1)[1]
+
+
+@dataclass(frozen=True)
+class Image:
+    """A base image: ``name`` with its tag, and the digest if it is known."""
+
+    name: str
+    digest: str = ""
+
+
+@dataclass(frozen=True)
+class Wheels:
+    """Python packages with exact versions.
+
+    ``requirements`` are lines of pip's requirements format. ``hashed`` says that the list is complete
+    with every dependency and a sha256 each, so that pip is told to accept nothing else.
+    """
+
+    name: str
+    requirements: tuple[str, ...]
+    hashed: bool
+
+
+Input = Archive | Image | Wheels
+
+
+@dataclass(frozen=True)
+class Packages:
+    """Packages of the distribution by package manager: those to build with and those to run with."""
+
+    build: dict[str, list[str]] = field(default_factory=dict)
+    run: dict[str, list[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Variables that a block contributes. ``paths`` are put in front of PATH-like variables.
+
+    ``build`` holds for the builder stage alone, ``both`` for builder and image. ``arguments`` are known while
+    building, in both stages, and never stay in the image (proxies).
+    """
+
+    both: dict[str, str] = field(default_factory=dict)
+    build: dict[str, str] = field(default_factory=dict)
+    paths: dict[str, list[str]] = field(default_factory=dict)
+    build_paths: dict[str, list[str]] = field(default_factory=dict)
+    arguments: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class HostFile:
+    """A file of the building machine that is copied into both stages before anything else (certificates)."""
+
+    source: str
+    target: str
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What the slim final stage keeps of a block: paths copied from the builder, and folders made empty."""
+
+    copies: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Test:
+    """One proof inside the image: a command that must succeed; ``device`` names what must be there first."""
+
+    name: str
+    command: str
+    device: str = ""
+    expect: str = ""
