@@ -343,12 +343,17 @@ def _noun(kind: shapes.Type) -> str:
 def _noun_of_text(kind: shapes.StrType, description: str) -> str:
     if kind.pattern is not None:
         # A regular expression is not plain words: the description is there to say what it means.
-        return description or f"text that matches {kind.pattern}"
+        return description or f"text that matches {_readable(kind.pattern)}"
     if kind.min_length == 1 and kind.max_length is None:
         return "text, not empty"
     if kind.min_length or kind.max_length is not None:
         return f"text of {_range(kind.min_length, kind.max_length)} characters"
     return "text"
+
+
+def _readable(pattern: str) -> str:
+    """The pattern without the guard that Python's ``$`` needs (see :mod:`hpcgen.text`)."""
+    return pattern.removesuffix(r"(?!\n)")
 
 
 def _detail(kind: shapes.Type) -> str:
@@ -359,7 +364,7 @@ def _detail(kind: shapes.Type) -> str:
         return _detail(inner) if inner is not None else _description(kind)
     description = _description(kind)
     if isinstance(plain, shapes.StrType) and plain.pattern is not None:
-        return f"text that matches {plain.pattern}" if description else ""
+        return f"text that matches {_readable(plain.pattern)}" if description else ""
     return description
 
 

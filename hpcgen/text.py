@@ -1,0 +1,197 @@
+"""The one place where text is made safe for a shell, a Dockerfile, a definition file or a job script.
+
+What cannot be written safely is refused with an :class:`~hpcgen.errors.InputError`, never altered.
+Each function takes ``what``, the name of the value in that message, where it cannot know it itself.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from hpcgen.errors import InputError, Problem
+
+# For the records' fields, in the regular expressions that Python and JSON Schema have in common.
+# The last part is there because Python's `$` alone lets a line break through at the end.
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,63}$(?!\n)"
+VERSION_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$(?!\n)"
+PATH_PATTERN = r"^/[A-Za-z0-9._/+@%:,=-]*$(?!\n)"
+URL_PATTERN = r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+@%:,=&?#-]*)?$(?!\n)"
+ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
+
+_ENV_NAME = re.compile(ENV_NAME_PATTERN)
+_PATH = re.compile(PATH_PATTERN)
+_LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
+_DIRECTIVE = re.compile(r"[A-Za-z0-9._/+@%:,=&|*^~!()\[\]-]+")
+_REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
+
+
+def plain(value: str, what: str = "the value") -> str:
+    """``value`` itself, if every character of it can be printed on one line.
+
+    Raises
+    ------
+    InputError: it has a line break, a control or an invisible character.
+    """
+    if value.isprintable():
+        return value
+    bad = next(character for character in value if not character.isprintable())
+    name = {"\n": "a line break", "\r": "a line break", "\t": "a tab", "\0": "a NUL"}.get(
+        bad, f"the character U+{ord(bad):04X}"
+    )
+    raise _refusal(f"{what} contains {name}", "printable text on one line", "remove it")
+
+
+def sh(word: str, what: str = "the word") -> str:
+    """``word`` as one word of a POSIX shell, quoted where it must be.
+
+    Raises
+    ------
+    InputError: as :func:`plain`.
+    """
+    return shlex.quote(plain(word, what))
+
+
+def sh_assign(name: str, value: str, expand: bool = False) -> str:
+    """``NAME=value`` for a POSIX shell; put ``export`` before it if wanted.
+
+    Parameters
+    ----------
+    expand: ``$VAR`` and ``${VAR}`` in ``value`` stand for the variable (nothing, where it is unset).
+
+    Raises
+    ------
+    InputError: ``name`` is no variable name; as :func:`plain`; with ``expand``, a ``$`` that starts
+    anything but a variable.
+    """
+    _check_env_name(name)
+    plain(value, f"the value of {name}")
+    if not expand:
+        return f"{name}={shlex.quote(value)}"
+    # `:-` so that an unset variable is no error in a script that runs with `set -u`.
+    return f'{name}="{_escape(value, r"[\\\"`]", name, "${%s:-}")}"'
+
+
+def docker_env(name: str, value: str, expand: bool = False, portable: bool = True) -> str:
+    r"""One ``ENV`` instruction that BuildKit, buildah and ch-image (0.31 and later) read alike.
+
+    Parameters
+    ----------
+    expand: ``$VAR`` and ``${VAR}`` in ``value`` stand for the variable, as in ``/opt/x/bin:$PATH``. It must
+        be set before: ch-image leaves the reference to an unset one as it is written.
+    portable: refuse a literal ``$`` and ``\``, which ch-image cannot read back as they were. Without it
+        both are escaped as BuildKit and buildah want it.
+
+    Raises
+    ------
+    InputError: ``name`` is no variable name; as :func:`plain`; a ``$`` or ``\`` as said above.
+    """
+    _check_env_name(name)
+    return _instruction("ENV", name, value, expand, portable)
+
+
+def docker_label(key: str, value: str, portable: bool = True) -> str:
+    """One ``LABEL`` instruction; as :func:`docker_env`, without references.
+
+    Raises
+    ------
+    InputError: ``key`` is not of letters, digits, ``.``, ``_``, ``/`` and ``-``; as :func:`docker_env`.
+    """
+    if not _LABEL_KEY.fullmatch(key):
+        raise _refusal(
+            f"{_quoted(key)} cannot be a label's name",
+            "letters, digits, '.', '_', '/' and '-', such as org.example.title",
+        )
+    return _instruction("LABEL", key, value, False, portable)
+
+
+def directive(value: str, what: str = "the value") -> str:
+    """``value`` itself, if it can stand in a ``#SBATCH`` or ``#PBS`` line, which has no quoting.
+
+    Raises
+    ------
+    InputError: it is empty or has anything but letters, digits and ``. _ / + @ % : , = & | * ^ ~ ! ( ) [ ] -``.
+    """
+    if _DIRECTIVE.fullmatch(value):
+        return value
+    raise _refusal(
+        f"{what} {_quoted(value)} cannot be written in a job script's header",
+        "letters, digits and . _ / + @ % : , = & | * ^ ~ ! ( ) [ ] - only, no spaces, quotes or $",
+    )
+
+
+def safe_path(value: str, what: str = "the path") -> str:
+    """``value`` itself, if it is an absolute path that needs no quoting anywhere.
+
+    Raises
+    ------
+    InputError: it is not absolute, or has other characters than letters, digits and ``. _ / + @ % : , = -``.
+    """
+    if _PATH.search(value):
+        return value
+    raise _refusal(
+        f"{what} {_quoted(value)} cannot be used",
+        "an absolute path of letters, digits and . _ / + @ % : , = -",
+        "" if value.startswith("/") else "start it with /",
+    )
+
+
+def _instruction(keyword: str, name: str, value: str, expand: bool, portable: bool) -> str:
+    plain(value, f"the value of {name}")
+    if portable and "\\" in value:
+        # ch-image 0.31 stops at a value that ends in one, and at the next variable after any other one.
+        raise _refusal(
+            f"the value of {name}, {_quoted(value)}, contains a backslash",
+            "a value that every builder reads alike",
+            "remove the backslash, or set the variable in a script",
+        )
+    if expand:
+        quoted = _escape(value, r'[\\"]', name, "${%s}")
+    elif portable and "$" in value:
+        # A `\$` keeps its backslash in ch-image, a bare `$` is a reference in the others.
+        raise _refusal(
+            f"the value of {name}, {_quoted(value)}, contains a $",
+            "a value that every builder reads alike",
+            "write the value of the variable itself, or set it in a script",
+        )
+    else:
+        quoted = re.sub(r'[\\"$]', r"\\\g<0>", value)
+    # ch-image reads `K="-O2 -march=native"` as two variables, `K` = `"-O2` and `-march` = `native"`,
+    # because its grammar allows both readings. `K "..."` has only one, the same for all builders.
+    separator = " " if re.search(r"\s", value) and "=" in value else "="
+    return f'{keyword} {name}{separator}"{quoted}"'
+
+
+def _escape(value: str, special: str, name: str, reference: str) -> str:
+    """``value`` for double quotes: a backslash before what is ``special``, references as ``reference``."""
+    parts = []
+    end = 0
+    for found in [*_REFERENCE.finditer(value), None]:
+        literal = value[end : found.start() if found else None]
+        if "$" in literal:
+            raise _refusal(
+                f"the value of {name}, {_quoted(value)}, contains a $ that is not followed by a variable's name",
+                "$NAME or ${NAME}",
+            )
+        parts.append(re.sub(special, r"\\\g<0>", literal))
+        if found:
+            parts.append(reference % (found[1] or found[2]))
+            end = found.end()
+    return "".join(parts)
+
+
+def _check_env_name(name: str) -> None:
+    if not _ENV_NAME.search(name):
+        raise _refusal(
+            f"{_quoted(name)} cannot be the name of an environment variable",
+            "letters, digits and '_', not starting with a digit",
+        )
+
+
+def _quoted(value: str) -> str:
+    """``value`` for a message: its control characters escaped, not sent to the terminal."""
+    return repr(value)
+
+
+def _refusal(message: str, expected: str, remedy: str = "") -> InputError:
+    return InputError(Problem(message, None, expected, remedy))
