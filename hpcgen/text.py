@@ -69,7 +69,8 @@ def sh_assign(name: str, value: str, expand: bool = False) -> str:
     if not expand:
         return f"{name}={shlex.quote(value)}"
     # `:-` so that an unset variable is no error in a script that runs with `set -u`.
-    return f'{name}="{_escape(value, r"[\\\"`]", name, "${%s:-}")}"'
+    quoted = _escape(value, r'[\\"`]', name, "${%s:-}")
+    return f'{name}="{quoted}"'
 
 
 def docker_env(name: str, value: str, expand: bool = False, portable: bool = True) -> str:
