@@ -111,7 +111,8 @@ def directive(value: str, what: str = "the value") -> str:
 
     Raises
     ------
-    InputError: it is empty or has anything but letters, digits and ``. _ / + @ % : , = & | * ^ ~ ! ( ) [ ] -``.
+    InputError: it is empty or has anything but letters, digits and
+    ``. _ / + @ % : , = & | * ^ ~ ! ( ) [ ] -``.
     """
     if _DIRECTIVE.fullmatch(value):
         return value
@@ -171,7 +172,7 @@ def _escape(value: str, special: str, name: str, reference: str) -> str:
         literal = value[end : found.start() if found else None]
         if "$" in literal:
             raise _refusal(
-                f"the value of {name}, {_quoted(value)}, contains a $ that is not followed by a variable's name",
+                f"the value of {name}, {_quoted(value)}, contains a $ without a variable's name",
                 "$NAME or ${NAME}",
             )
         parts.append(re.sub(special, r"\\\g<0>", literal))
@@ -191,7 +192,7 @@ def _check_env_name(name: str) -> None:
 
 def _quoted(value: str) -> str:
     """``value`` for a message: its control characters escaped, not sent to the terminal."""
-    return repr(value)
+    return f"'{value}'" if value.isprintable() else repr(value)
 
 
 def _refusal(message: str, expected: str, remedy: str = "") -> InputError:

@@ -1,0 +1,259 @@
+"""Outputs appear whole or not at all.
+
+A single file is written aside and renamed over the old one. A kit, a folder of
+files that belong together, is changed in one of two ways:
+
+- The folder is not there yet: it is filled beside its final place and renamed to it.
+- The folder is there (empty, or an older kit): the new files are written into a
+  hidden folder inside it, and only when all of them are safely on the disk are
+  the old ones renamed out and the new ones in. If a rename fails, or the user
+  interrupts, all are renamed back. Renames take no room for data, so a full disk
+  is met before anything was changed. If the process is killed between two renames,
+  the hidden folder still holds the old files, the kit has no marker (it leaves
+  first and comes last), and the next write puts the old files back before it begins.
+
+The older kit's folder itself is not swapped for a new one: a shell that stands
+in it (``-o .``) would be left in a deleted folder, and files of others in it would have to be moved.
+This way nothing but hpcgen's own files is ever touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from hpcgen.errors import OutputError, Problem
+
+_SWAP = ".hpcgen-swap"
+_ADDED = "added"  # in the hidden folder: the names that the older kit does not have
+
+# errno → what happened, what to do
+_REASONS = {
+    errno.ENOSPC: ("the disk is full", "free some space, or write elsewhere"),
+    errno.EDQUOT: ("your disk quota is used up", "delete what you no longer need, or write elsewhere"),
+    errno.EFBIG: ("the file would be larger than allowed", "raise the limit (ulimit -f)"),
+    errno.EACCES: ("permission denied", "write to a folder of your own"),
+    errno.EPERM: ("permission denied", "write to a folder of your own"),
+    errno.EROFS: ("the file system is read-only", "write elsewhere"),
+    errno.ENOENT: ("the folder it belongs in does not exist", "create that folder first (mkdir -p)"),
+    errno.ENOTDIR: ("a part of its path is not a folder", "check the path"),
+    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
+}
+
+
+@dataclass(frozen=True)
+class KitFile:
+    """What one file of a kit holds, and whether it can be started as a program."""
+
+    text: str
+    executable: bool = False
+
+
+def write_file(path: Path, text: str, executable: bool = False) -> None:
+    """Write ``text`` to ``path``, whole or not at all; an older file there is replaced.
+
+    Permissions are those of any new file (the umask decides), with ``x`` where ``executable``.
+
+    Raises
+    ------
+    OutputError: ``path`` is something else than a file, or it cannot be written; nothing has changed.
+    """
+    with _explained(path):
+        _check_replaceable(path)
+        aside = path.parent / f".hpcgen-{secrets.token_hex(6)}"
+        try:
+            _write_through(aside, KitFile(text, executable))
+            aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+def write_kit(
+    directory: Path,
+    files: Mapping[str, KitFile],
+    marker: str = "hpcgen.lock",
+    retired: frozenset[str] = frozenset(),
+) -> None:
+    """Write a folder of files that belong together, whole or not at all.
+
+    Parameters
+    ----------
+    directory: absent, an empty folder, or an older kit. Other files in an older kit are left alone.
+    files: plain file name → content.
+    marker: the one of ``files`` by which a folder is known to be a kit.
+    retired: names that an older kit may have and that go away if they are not among ``files``, so that
+        a kit for another scheduler or engine does not leave the old job script behind.
+
+    Raises
+    ------
+    OutputError: ``directory`` is something else, or it cannot be written; what was there is unchanged.
+    """
+    if marker not in files:
+        raise ValueError(f"a kit needs its marker {marker}")
+    for name in (*files, *retired):
+        if name in ("", ".", "..", _SWAP) or not name.isprintable() or "/" in name:
+            raise ValueError(f"{name!r} is not a plain file name")
+    with _explained(directory):
+        if directory.is_symlink():
+            raise _refusal(directory, "this is a symbolic link", "name the folder that it points to")
+        if not directory.exists():
+            _create_kit(directory, files)
+            return
+        if not directory.is_dir():
+            raise _refusal(directory, "this is a file, not a folder", "name a new or an empty folder")
+        with _alone_in(directory):
+            # What an earlier hpcgen may have left when it was killed.
+            _settle(directory, marker)
+            if any(directory.iterdir()) and not (directory / marker).is_file():
+                raise _refusal(
+                    directory,
+                    f"this folder is not empty and is no kit (it has no {marker})",
+                    "name a new or an empty folder",
+                )
+            for name in (*files, *retired):
+                _check_replaceable(directory / name)
+            _replace_kit(directory, files, marker, retired)
+
+
+def _create_kit(directory: Path, files: Mapping[str, KitFile]) -> None:
+    aside = directory.parent / f".hpcgen-{secrets.token_hex(6)}"
+    try:
+        aside.mkdir()
+        for name, file in files.items():
+            _write_through(aside / name, file)
+        _sync_folder(aside)
+        aside.rename(directory)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    _sync_folder(directory.parent)
+
+
+def _replace_kit(directory: Path, files: Mapping[str, KitFile], marker: str, retired: frozenset[str]) -> None:
+    swap = directory / _SWAP
+    new, old = swap / "new", swap / "old"
+    present = {name for name in (*files, *retired) if (directory / name).exists()}
+    try:
+        for folder in (swap, new, old):
+            folder.mkdir()
+        for name, file in files.items():
+            _write_through(new / name, file)
+        _sync_folder(new)
+        # From here on the kit changes; this list says which names to remove in order to go back.
+        # Half a list could name the wrong file, so it too appears whole or not at all.
+        _write_through(swap / "list", KitFile("\n".join(sorted(set(files) - present))))
+        (swap / "list").rename(swap / _ADDED)
+        _sync_folder(swap)
+        # The marker leaves first and comes last: a folder with a marker is a whole kit.
+        for name in sorted(present, key=lambda name: (name != marker, name)):
+            (directory / name).rename(old / name)
+        for name in sorted(files, key=lambda name: (name == marker, name)):
+            (new / name).rename(directory / name)
+    except BaseException:
+        _settle(directory, marker)
+        raise
+    _sync_folder(directory)
+    _settle(directory, marker)
+
+
+def _settle(directory: Path, marker: str) -> None:
+    """Bring an unfinished replacement back to the older kit, and forget a finished one.
+
+    It goes by what is on the disk alone, so that it can also follow a process that was killed, even one
+    that was killed in here.
+    """
+    swap = directory / _SWAP
+    new, old, added = swap / "new", swap / "old", swap / _ADDED
+    begun = added.exists()
+    # The marker is the last to leave `new`, so nothing is left there only when all is done.
+    done = begun and not (new / marker).exists()
+    if begun and not done:
+        for name in added.read_text(encoding="utf-8").splitlines():
+            (directory / name).unlink(missing_ok=True)
+        for name in sorted(os.listdir(old), key=lambda name: (name == marker, name)):
+            (old / name).replace(directory / name)
+        _sync_folder(directory)
+        added.unlink()
+    shutil.rmtree(swap, ignore_errors=True)
+
+
+def _write_through(path: Path, file: KitFile) -> None:
+    """Write a new file and wait until it is on the disk; the umask decides on its permissions."""
+    data = file.text.encode("utf-8")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o777 if file.executable else 0o666), "wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk too; some network file systems cannot, and need not."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _alone_in(directory: Path) -> Iterator[None]:
+    """Keep a second hpcgen out of this folder meanwhile, where the file system has locks."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise _refusal(directory, "another hpcgen is writing there", "wait until it is done") from None
+        except OSError:
+            # Some network file systems lock no folders: then two writers at once are the user's risk.
+            pass
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _check_replaceable(path: Path) -> None:
+    """Only a regular file may be replaced: a folder could hold work, a link points to somebody's file."""
+    try:
+        mode = path.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISREG(mode):
+        return
+    kind = (
+        "a symbolic link"
+        if stat.S_ISLNK(mode)
+        else "a folder"
+        if stat.S_ISDIR(mode)
+        else "not a regular file"
+    )
+    raise _refusal(path, f"this is {kind}", "remove it, or write elsewhere")
+
+
+@contextlib.contextmanager
+def _explained(target: Path) -> Iterator[None]:
+    """Turn what the operating system says about ``target`` into an OutputError in plain words."""
+    try:
+        yield
+    except OSError as failure:
+        said = failure.strerror or str(failure)
+        reason, remedy = _REASONS.get(failure.errno or 0, (said, "write elsewhere"))
+        raise _refusal(target, reason, remedy) from failure
+    except UnicodeEncodeError as failure:
+        raise _refusal(target, "the text cannot be written as UTF-8", "report this as a bug") from failure
+
+
+def _refusal(path: Path, message: str, remedy: str) -> OutputError:
+    return OutputError(Problem(f"cannot write {path}: {message}", None, "", remedy))
