@@ -49,8 +49,7 @@ _CONSTANTS: dict[str, bool | None] = {
 # Control characters; line ends other than \n and \r\n, which would make line numbers differ from
 # the editor's; and the bidirectional controls, with which text reads differently from what it is.
 _REFUSED = re.compile(
-    r"\r(?!\n)|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-    "|[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]|\r(?!\n)"
 )
 
 # What the parser says, in part (libyaml and the Python parser differ), and what people need to hear.
