@@ -192,7 +192,7 @@ def _check_env_name(name: str) -> None:
 
 def _quoted(value: str) -> str:
     """``value`` for a message: its control characters escaped, not sent to the terminal."""
-    return f"'{value}'" if value.isprintable() else repr(value)
+    return f"'{value}'" if value.isprintable() and "'" not in value else repr(value)
 
 
 def _refusal(message: str, expected: str, remedy: str = "") -> InputError:

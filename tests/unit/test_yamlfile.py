@@ -108,7 +108,7 @@ def test_all_duplicate_keys_at_once() -> None:
         ("!x a: 1", ["f.yaml:1:1: tags (`!x`) are not read here"]),
         ("<<: {a: 1}", ["f.yaml:1:1: merge keys (`<<`) are not read here"]),
         ("null: 1\ntrue: 2", ["f.yaml:1:1: `null` cannot be a key", "f.yaml:2:1: `true` cannot be a key"]),
-        ("a: {: 1}", ["f.yaml:1:5: a value without a key"]),
+        ("?\n: 1", ["f.yaml:1:2: a value without a key"]),
         ("? [a, b]\n: 1\n? {c: d}\n: 2", ["f.yaml:1:3: a list or mapping cannot be a key",
                                            "f.yaml:3:3: a list or mapping cannot be a key"]),
         ("a: 1\n---\nb: 2", ["f.yaml:2:1: a second document starts here"]),
