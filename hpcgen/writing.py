@@ -173,6 +173,8 @@ def _settle(directory: Path, marker: str) -> None:
     that was killed in here.
     """
     swap = directory / _SWAP
+    if not swap.is_dir():
+        return
     new, old, added = swap / "new", swap / "old", swap / _ADDED
     begun = added.exists()
     # The marker is the last to leave `new`, so nothing is left there only when all is done.
