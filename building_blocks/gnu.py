@@ -1,0 +1,71 @@
+"""The distribution's GNU compilers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, BlockOptions, Context
+from hpcgen.steps import Environment, Packages, Run, Test, command, run
+
+
+class Gnu(Block):
+    """GCC from the distribution's packages.  Source: https://gcc.gnu.org
+
+    The compilers stay in the builder; the final stage has their run-time libraries. Where the chosen version
+    is not the distribution's default, plain ``gcc`` in the builder means the chosen one, because MPI wrappers
+    and build scripts call it by that name.
+    """
+
+    name = "gnu"
+
+    class Options(BlockOptions, frozen=True):
+        """``fortran``: also the Fortran compiler and its run-time library."""
+
+        fortran: bool = False
+
+    def packages(self, ctx: Context) -> Packages:
+        """Compilers for the builder, libraries for the image."""
+        suffix = str(ctx.release.values["suffix"])
+        fortran = ctx.options.fortran
+        apt = [f"gcc{suffix}", f"g++{suffix}", "libc6-dev", "make"]
+        dnf = ["gcc", "gcc-c++", "glibc-devel", "make"]
+        apt_run = ["libgomp1", "libstdc++6"]
+        dnf_run = ["libgcc", "libgomp", "libstdc++"]
+        if fortran:
+            apt.append(f"gfortran{suffix}")
+            dnf.append("gcc-gfortran")
+            apt_run.append(str(ctx.release.values.get("libgfortran", "libgfortran5")))
+            dnf_run.append("libgfortran")
+        return Packages(build={"apt": apt, "dnf": dnf}, run={"apt": apt_run, "dnf": dnf_run})
+
+    def environment(self, ctx: Context) -> Environment:
+        """``CC`` and ``CXX`` (``FC`` with Fortran) for the builder."""
+        names = self._compilers(ctx)
+        variables = {"gcc": "CC", "g++": "CXX", "gfortran": "FC"}
+        return Environment(build={variables[plain]: path for plain, path in names.items()})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Make the plain names mean the chosen version."""
+        if ctx.release.values["suffix"]:
+            # /usr/local/bin comes before /usr/bin and belongs to no package.
+            links = [
+                command("ln", "-sf", path, f"/usr/local/bin/{name}")
+                for name, path in self._compilers(ctx).items()
+            ]
+            aliases = [
+                command("ln", "-sf", "gcc", "/usr/local/bin/cc"),
+                command("ln", "-sf", "g++", "/usr/local/bin/c++"),
+            ]
+            yield run("choose the compiler", links, aliases)
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The C++ and OpenMP run-time libraries are there."""
+        return [
+            Test("libstdc++", "ldconfig -p", expect="libstdc++.so.6"),
+            Test("libgomp", "ldconfig -p", expect="libgomp.so.1"),
+        ]
+
+    def _compilers(self, ctx: Context) -> dict[str, str]:
+        suffix = ctx.release.values["suffix"]
+        names = ["gcc", "g++", *(["gfortran"] if ctx.options.fortran else [])]
+        return {name: f"/usr/bin/{name}{suffix}" for name in names}

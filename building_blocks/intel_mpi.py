@@ -1,0 +1,159 @@
+"""Intel MPI, in the host's version or an older one of the same generation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, Context, Facts, SiteRange, Situation, need
+from hpcgen.model.release import Value
+from hpcgen.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+
+SCRATCH = "/tmp/hpcgen/intel-mpi"
+INSTALLED = "/tmp/hpcgen/intel-mpi-installed"
+
+
+def _on_omni_path(situation: Situation) -> bool:
+    return situation.facts.fabric.kind == "omni-path"
+
+
+class IntelMpi(Block):
+    """Intel MPI Library.  Source: https://www.intel.com/content/www/us/en/developer/tools/oneapi/mpi-library.html
+
+    Its library is ``libmpi.so.12``, the name that MPICH, Cray MPICH and MVAPICH2 share, so that a host's
+    Intel MPI takes its place at run time. The version is not newer than the host's, because newer functions
+    would be missing there.
+
+    2021 comes from the wheels ``impi-rt`` and ``impi-devel``, installed by a Python of the distribution that
+    stays in the builder; 2019 from Intel's installer. Both bring libfabric with its providers; ``psm2`` among
+    them needs the PSM2 library, which is another block.
+    """
+
+    name = "intel_mpi"
+    provides = ("mpi",)
+    needs = (need("gnu", build_only=True), need("fabric", when=_on_omni_path))
+
+    @classmethod
+    def suits(cls, facts: Facts) -> int | None:
+        """Best where the host's MPI is Intel's; of no use beside another ABI, or without x86-64."""
+        if facts.architecture != "x86_64" or (facts.mpi is not None and facts.mpi.abi != "mpich"):
+            return None
+        return 0 if facts.mpi is not None and facts.mpi.flavour == "intel" else 1
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """The host's generation (2019 or 2021), not newer than the host's version."""
+        host = facts.mpi
+        if host is None or host.flavour != "intel":
+            return []
+        generation = host.version.split(".")[0]
+        reason = (
+            "the host's Intel MPI takes its place at run time, so it is of the same generation and not newer"
+        )
+        return [SiteRange(f">={generation},<={host.version}", "mpi.version", reason)]
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The installer, or the wheels."""
+        return [self._wheels(ctx)] if self._from_wheels(ctx) else [ctx.archive("installer")]
+
+    def packages(self, ctx: Context) -> Packages:
+        """A Python to install wheels with, or what Intel's installer asks for."""
+        if self._from_wheels(ctx):
+            return Packages(build={"apt": ["python3", "python3-venv"], "dnf": ["python3", "python3-pip"]})
+        return Packages(build={"apt": ["cpio"], "dnf": ["cpio", "which"]})
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its root, programs and libraries; where libfabric finds its providers, if not beside itself."""
+        top = self._top(ctx)
+        variables = {"I_MPI_ROOT": ctx.prefix}
+        providers = ctx.release.values.get("providers")
+        if providers is not None:
+            variables["FI_PROVIDER_PATH"] = f"{top}/{providers}"
+        libraries = [f"{top}/{folder}" for folder in _list(ctx.release.values["libraries"])]
+        return Environment(both=variables, paths={"PATH": [f"{top}/bin"], "LD_LIBRARY_PATH": libraries})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Install it into the prefix."""
+        yield from self._install_wheels(ctx) if self._from_wheels(ctx) else self._install_archive(ctx)
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The whole prefix, so that the image can also start ranks on one node by itself."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The library that programs are linked with is there; without a host MPI, two ranks really start."""
+        libmpi = f"{self._top(ctx)}/{ctx.release.values['libmpi']}"
+        tests = [
+            Test("library", f"ldd {libmpi}", expect="libc.so.6 => /"),
+            Test("launcher", "mpiexec.hydra --version", expect="Intel(R) MPI Library"),
+        ]
+        if ctx.facts.mpi is None:
+            ranks = "I_MPI_HYDRA_BOOTSTRAP=fork mpiexec.hydra -n 2 IMB-MPI1 -iter 10 -msglog 0:1 PingPong"
+            tests.append(Test("two ranks", ranks, expect="#processes = 2"))
+        return tests
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That the build accepts Intel's licence."""
+        wheels = self._from_wheels(ctx)
+        licence = "Intel Simplified Software License" if wheels else "Intel End User License Agreement"
+        return [f"The build accepts the {licence} for Intel MPI {ctx.version}."]
+
+    def _install_wheels(self, ctx: Context) -> Iterable[Run]:
+        environment = f"{SCRATCH}-venv"
+        wheels = self._wheels(ctx)
+        yield run(
+            "install intel_mpi",
+            "mkdir -p /tmp/hpcgen",
+            command("python3", "-m", "venv", environment),
+            # A venv's pip puts bin, include and lib straight under the prefix; Debian's own adds "local".
+            ctx.pip(wheels, into=environment, extra=["--no-deps", "--prefix", ctx.prefix]),
+            f"rm -rf {ctx.prefix}/lib/python3*",
+            command("rm", "-rf", environment),
+            caches=("pip",),
+        )
+
+    def _install_archive(self, ctx: Context) -> Iterable[Run]:
+        settings = [
+            "ACCEPT_EULA=accept",
+            "CONTINUE_WITH_OPTIONAL_ERROR=yes",
+            "CONTINUE_WITH_INSTALLDIR_OVERWRITE=yes",
+            f"PSET_INSTALL_DIR={INSTALLED}",
+            "PSET_MODE=install",
+            "COMPONENTS=ALL",
+        ]
+        yield run("fetch intel_mpi", ctx.unpack(ctx.archive("installer"), SCRATCH))
+        yield run(
+            "install intel_mpi",
+            write_lines(f"{SCRATCH}/hpcgen.cfg", "\n".join(settings)),
+            command("cd", SCRATCH),
+            command("./install.sh", "--silent", "hpcgen.cfg"),
+        )
+        wrappers = " ".join(
+            f"{self._top(ctx)}/bin/{name}" for name in ("mpif77", "mpif90", "mpigcc", "mpigxx")
+        )
+        yield run(
+            "move intel_mpi",
+            command("mkdir", "-p", ctx.prefix),
+            # "/." follows the link to the suite's folder that the installer makes.
+            command("cp", "-a", f"{INSTALLED}/impi/{ctx.version}/.", ctx.prefix),
+            f"sed -i 's|^prefix=.*|prefix={ctx.prefix}|' {wrappers}",
+            command("rm", "-rf", SCRATCH, INSTALLED),
+        )
+
+    @staticmethod
+    def _from_wheels(ctx: Context) -> bool:
+        return ctx.release.values["obtain"] == "wheels"
+
+    @staticmethod
+    def _wheels(ctx: Context) -> Wheels:
+        return ctx.wheels(
+            f"intel-mpi-{ctx.version}", [f"impi-rt=={ctx.version}", f"impi-devel=={ctx.version}"]
+        )
+
+    @staticmethod
+    def _top(ctx: Context) -> str:
+        root = ctx.release.values.get("root")
+        return f"{ctx.prefix}/{root}" if root is not None else ctx.prefix
+
+
+def _list(value: Value) -> list[str]:
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]

@@ -1,0 +1,35 @@
+"""Packages of the distribution that a stack asks for by name."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from hpcgen.block import Block, BlockOptions, Context
+from hpcgen.steps import Packages
+
+# Debian's and RPM's rules together; a leading letter or digit keeps a name from being read as an option.
+PackageName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_:-]{0,127}\Z", description="the name of a distribution package"
+    ),
+]
+
+
+class OsPackages(Block):
+    """Packages of the distribution, installed in both stages."""
+
+    name = "os_packages"
+
+    class Options(BlockOptions, frozen=True):
+        """``packages``: names as the base's package manager knows them."""
+
+        packages: list[PackageName] = []
+
+    def packages(self, ctx: Context) -> Packages:
+        """The named packages."""
+        manager = ctx.base.release.values["package_manager"]
+        names = sorted(set(ctx.options.packages))
+        return Packages(build={str(manager): names}, run={str(manager): names})

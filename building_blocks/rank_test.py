@@ -1,0 +1,48 @@
+"""The smallest MPI program that shows whether a job is one job, and with which libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, Context, need
+from hpcgen.steps import Environment, Input, Run, Runtime, Test, command, run, write_lines
+
+
+class RankTest(Block):
+    """Prints the ranks of a job and the MPI and fabric libraries that were really loaded.  Source: hpcgen
+
+    Exits with 3 if ``HPCGEN_RANKS`` is set and the job has another number of ranks, because some launchers
+    silently start that many jobs of one rank each.
+    """
+
+    name = "rank_test"
+    needs = (need("gnu", build_only=True), need("mpi"))
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """Nothing from outside: the program's text is in the recipe."""
+        return []
+
+    def environment(self, ctx: Context) -> Environment:
+        """The program is found by name."""
+        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Write the program down and compile it."""
+        source = "/tmp/hpcgen/rank_test.c"
+        yield run(
+            "write rank_test", "mkdir -p /tmp/hpcgen", write_lines(source, ctx.text_file("rank_test.c"))
+        )
+        yield run(
+            "compile rank_test",
+            command("mkdir", "-p", f"{ctx.prefix}/bin"),
+            command("mpicc", "-O2", "-o", f"{ctx.prefix}/bin/rank_test", source),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The program."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """Every library that it was linked with is found."""
+        missing = f"ldd {ctx.prefix}/bin/rank_test | grep -c 'not found' | grep -qx 0"
+        return [Test("libraries", missing)]

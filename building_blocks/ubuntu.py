@@ -1,0 +1,20 @@
+"""Ubuntu as the base."""
+
+from __future__ import annotations
+
+from hpcgen.block import Block, Context
+from hpcgen.steps import Packages
+
+
+class Ubuntu(Block):
+    """Ubuntu, a long-term release.  Source: https://ubuntu.com
+
+    Adds to the builder what fetching and unpacking need, and nothing to the final stage.
+    """
+
+    name = "ubuntu"
+    provides = ("base",)
+
+    def packages(self, ctx: Context) -> Packages:
+        """Tools to fetch and unpack archives with."""
+        return Packages(build={"apt": ["bzip2", "ca-certificates", "curl", "patch", "xz-utils"]})
