@@ -24,7 +24,7 @@ from hpcgen.model.fields import (
 Directive = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^-[A-Za-z0-9][^\x00-\x20\x7f'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$",
+        pattern=r"^--?[A-Za-z0-9][^\x00-\x20\x7f'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$(?!\n)",
         description="one scheduler option such as --ear=off, without quotes, $ or line breaks",
     ),
 ]
@@ -76,7 +76,10 @@ class Queue(Record):
 
 
 class Partition(Record):
-    """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given."""
+    """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given.
+
+    ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs.
+    """
 
     cpu: Cpu
     memory: Memory
@@ -84,6 +87,7 @@ class Partition(Record):
     gpu: Gpu | None = None
     queues: list[Queue] = []
     slots: Count | None = None
+    directives: list[Directive] = []
 
 
 class Fabric(Record):
@@ -102,18 +106,22 @@ class Bind(Record):
 
 
 class HostMpi(Record):
-    """The MPI of the host that the image's MPI is matched to and replaced by at run time."""
+    """The MPI of the host that the image's MPI is matched to and replaced by at run time.
+
+    ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used.
+    """
 
     flavour: Literal["intel", "mpich", "cray-mpich", "openmpi"]
     version: Version
     abi: Literal["mpich", "openmpi"]
     root: AbsolutePath
+    launcher: Literal["mpiexec", "srun", "mpirun"]
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []
     modules: list[ModuleName] = []
-    launcher: Literal["mpiexec", "srun", "mpirun"]
     bootstrap: Literal["slurm", "ssh", "fork", "pbs"] | None = None
     pmi: list[Literal["pmi", "pmi2", "pmix", "hydra"]] = []
+    environment: dict[EnvName, Text] = {}
 
 
 class Engine(Record):
@@ -174,12 +182,30 @@ class AptMirror(Record):
     security: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_~+-]+$")] | None = None
 
 
+ImageReference = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$", description="an image name or a path")
+]
+
+
+class ImageMirror(Record):
+    """Where a base image is found by each format, where it is not pulled from its registry.
+
+    ``bootstrap`` is Singularity's agent for ``singularity``: docker, oci-archive, localimage …
+    """
+
+    docker: ImageReference | None = None
+    charliecloud: ImageReference | None = None
+    singularity: ImageReference | None = None
+    bootstrap: Literal["docker", "docker-archive", "localimage", "oci", "oci-archive", "oras"] = "docker"
+
+
 class Mirrors(Record):
-    """Mirrors of the build host; ``files`` holds archives by their file name."""
+    """Mirrors of the build host; ``files`` holds archives by their file name, ``images`` base images by name."""
 
     apt: dict[Literal["debian", "ubuntu"], AptMirror] = {}
     pip: Url | None = None
     files: Url | None = None
+    images: dict[ImageReference, ImageMirror] = {}
 
 
 class Network(Record):
