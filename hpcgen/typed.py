@@ -11,7 +11,7 @@ what is allowed; what it does not know is reported in msgspec's own words.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
@@ -74,9 +74,7 @@ def _numbers_may_be_text(node: Any) -> Any:
         return node
     wider = {
         # A default or an example is a value, not a schema; keys of a mapping are always text.
-        key: value
-        if key in ("default", "examples", "enum", "const", "propertyNames")
-        else _numbers_may_be_text(value)
+        key: value if key in ("default", "examples", "enum", "const", "propertyNames") else _numbers_may_be_text(value)
         for key, value in node.items()
     }
     if wider.get("type") == "string":
@@ -112,9 +110,7 @@ class _Walk:
         if value is None and any(isinstance(member, shapes.NoneType) for member in members):
             return
         alike = [m for m in union.types if _shape(_bare(m)) == _shape_of_value(value)]
-        tagged = [
-            m for m in map(_bare, alike) if isinstance(m, shapes.StructType) and m.tag_field is not None
-        ]
+        tagged = [m for m in map(_bare, alike) if isinstance(m, shapes.StructType) and m.tag_field is not None]
         if tagged and isinstance(value, dict):
             self.check_tagged(value, tagged, path)
         elif len(alike) == 1 or (value is not None and _only_optional(union)):
@@ -135,9 +131,7 @@ class _Walk:
         else:
             where = self.doc.position((*path, field))
             shown = _shown(value[field])
-            self.add(
-                f"`{field}` cannot be {shown}", where, _choice(tags), did_you_mean(str(value[field]), tags)
-            )
+            self.add(f"`{field}` cannot be {shown}", where, _choice(tags), did_you_mean(str(value[field]), tags))
 
     def check_struct(self, value: Any, struct: shapes.StructType, path: Path) -> None:
         if not isinstance(value, dict):
@@ -230,9 +224,7 @@ def _only_optional(union: shapes.UnionType) -> Any:
 def _shape(kind: shapes.Type) -> str:
     if isinstance(kind, (shapes.StructType, shapes.DictType)):
         return "mapping"
-    if isinstance(
-        kind, (shapes.ListType, shapes.VarTupleType, shapes.TupleType, shapes.SetType, shapes.FrozenSetType)
-    ):
+    if isinstance(kind, (shapes.ListType, shapes.VarTupleType, shapes.TupleType, shapes.SetType, shapes.FrozenSetType)):
         return "list"
     return "null" if isinstance(kind, shapes.NoneType) else "scalar"
 
@@ -248,9 +240,7 @@ def _shape_of_value(value: Any) -> str:
 def _python_type(kind: shapes.Type) -> Any:
     """The annotation that msgspec reads as this scalar kind; Any for one that is not known here."""
     if isinstance(kind, (shapes.IntType, shapes.FloatType)):
-        limits: dict[str, Any] = {
-            name: getattr(kind, name) for name in ("gt", "ge", "lt", "le", "multiple_of")
-        }
+        limits: dict[str, Any] = {name: getattr(kind, name) for name in ("gt", "ge", "lt", "le", "multiple_of")}
         return Annotated[int if isinstance(kind, shapes.IntType) else float, msgspec.Meta(**limits)]
     if isinstance(kind, shapes.StrType):
         return Annotated[
@@ -299,27 +289,25 @@ def _range(least: int | None, most: int | None) -> str:
     return f"at most {most}" if most is not None else f"at least {least}"
 
 
-def _limits(kind: Any) -> Iterator[str]:
+def _limits(kind: Any) -> str:
+    parts = []
     if kind.ge is not None and kind.le is not None:
-        yield f"from {kind.ge} to {kind.le}"
+        parts.append(f"from {kind.ge} to {kind.le}")
     else:
-        for sign, limit in (("≥", kind.ge), ("≤", kind.le)):
-            if limit is not None:
-                yield f"{sign} {limit}"
-    for sign, limit in ((">", kind.gt), ("<", kind.lt)):
-        if limit is not None:
-            yield f"{sign} {limit}"
+        signs = (("≥", kind.ge), (">", kind.gt), ("≤", kind.le), ("<", kind.lt))
+        parts += [f"{sign} {limit}" for sign, limit in signs if limit is not None]
     if kind.multiple_of is not None:
-        yield f"and a multiple of {kind.multiple_of}"
+        parts.append(f"that is a multiple of {kind.multiple_of}")
+    return f" {' and '.join(parts)}" if parts else ""
 
 
 def _noun(kind: shapes.Type) -> str:
     """What a value of this kind is, in plain words."""
     plain = _bare(kind)
     if isinstance(plain, shapes.IntType):
-        return " ".join(("a whole number", *_limits(plain)))
+        return f"a whole number{_limits(plain)}"
     if isinstance(plain, shapes.FloatType):
-        return " ".join(("a number", *_limits(plain)))
+        return f"a number{_limits(plain)}"
     if isinstance(plain, shapes.BoolType):
         return "true or false"
     if isinstance(plain, shapes.StrType):
@@ -386,9 +374,7 @@ def _hint(kind: shapes.Type, value: Any) -> str:
         if value.lower() in _WORDS_FOR_TRUE:
             return "write true"
         return "write false" if value.lower() in _WORDS_FOR_FALSE else ""
-    if isinstance(plain, (shapes.IntType, shapes.FloatType)) and re.search(
-        r"\d\s*[^\d\s.+-]|\d[ ,_]\d", value
-    ):
+    if isinstance(plain, (shapes.IntType, shapes.FloatType)) and re.search(r"\d\s*[^\d\s.+-]|\d[ ,_]\d", value):
         return "write the number alone, without a unit or separators"
     if _shape(plain) == "list":
         return f"write it as a list: [{value}]"
@@ -404,8 +390,8 @@ def _shown(value: Any) -> str:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
-    text = str(value)
-    return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}...'"
+    text = str(value) if len(str(value)) <= 60 else f"{str(value)[:57]}..."
+    return f"'{text}'" if text.isprintable() else repr(text)
 
 
 def _name(path: Path) -> str:

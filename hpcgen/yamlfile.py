@@ -339,8 +339,14 @@ class _Reader:
             return None
         self.refuse_specials(event)
         key: str = event.value
-        if event.style == '"':
-            self.check_escapes(event)
+        if not key.isprintable():
+            self.add(
+                event,
+                f"the key {key!r} contains a character that cannot be seen",
+                "printable text on one line",
+                "remove the character",
+            )
+            return None
         if not event.style:
             if key in _CONSTANTS:
                 self.add(

@@ -111,6 +111,8 @@ def test_all_duplicate_keys_at_once() -> None:
         ("?\n: 1", ["f.yaml:1:2: a value without a key"]),
         ("? [a, b]\n: 1\n? {c: d}\n: 2", ["f.yaml:1:3: a list or mapping cannot be a key",
                                            "f.yaml:3:3: a list or mapping cannot be a key"]),
+        ('"a\\nb": 1\nc\u00a0: 2', ["f.yaml:1:1: the key 'a\\nb' contains a character that cannot be seen",
+                                  "f.yaml:2:1: the key 'c\\xa0' contains a character that cannot be seen"]),
         ("a: 1\n---\nb: 2", ["f.yaml:2:1: a second document starts here"]),
         ("", ["f.yaml:1:1: this file is empty"]),
         ("# only this\n", ["f.yaml:1:1: this file is empty"]),
@@ -123,7 +125,7 @@ def test_all_duplicate_keys_at_once() -> None:
         ("a: x\ud800", ["f.yaml:1:5: the character U+D800 is not allowed here"]),
         ("a: 1\rb: 2", ["f.yaml:1:5: the character U+000D is not allowed here"]),
         ('a: "\\e[31m"', ["f.yaml:1:4: this text contains the character U+001B, written as an escape"]),
-        ('"a\\0": 1', ["f.yaml:1:1: this text contains the character U+0000, written as an escape"]),
+        ('"a\\0": 1', ["f.yaml:1:1: the key 'a\\x00' contains a character that cannot be seen"]),
     ],
 )  # fmt: skip
 def test_what_is_refused(text: str, expected: list[str]) -> None:
