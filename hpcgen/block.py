@@ -14,7 +14,20 @@ import msgspec
 
 from hpcgen.model.release import Release
 from hpcgen.model.site import Fabric, HostMpi, Mirrors, Network, Partition
-from hpcgen.steps import Archive, Environment, HostFile, Image, Input, Packages, Run, Runtime, Test, Wheels, command, write_lines
+from hpcgen.steps import (
+    Archive,
+    Environment,
+    HostFile,
+    Image,
+    Input,
+    Packages,
+    Run,
+    Runtime,
+    Test,
+    Wheels,
+    command,
+    write_lines,
+)
 
 
 @dataclass(frozen=True)
@@ -105,7 +118,7 @@ class Context:
 
     ``me`` is the block itself as chosen, ``others`` maps each need (also the virtual's name) to what was
     chosen for it. ``flags`` are the compiler flags for the partition's CPU. ``find_wheels`` looks up a
-    hashed wheel list; blocks call :meth:`wheels`.
+    hashed wheel list and ``find_file`` a text file; blocks call :meth:`wheels` and :meth:`text_file`.
     """
 
     me: Chosen
@@ -114,6 +127,7 @@ class Context:
     base: Chosen
     flags: tuple[str, ...]
     find_wheels: Callable[[str], tuple[str, ...] | None] = field(default=lambda name: None)
+    find_file: Callable[[str], str] = field(default=lambda name: f"(text of {name})")
 
     @property
     def options(self) -> Any:
@@ -183,6 +197,10 @@ class Context:
             return Wheels(name, found, hashed=True)
         return Wheels(name, tuple(fallback), hashed=False)
 
+    def text_file(self, name: str) -> str:
+        """The text of ``building_blocks/files/<name>``, for programs that a block puts into the image."""
+        return self.find_file(name)
+
     def pip(self, wheels: Wheels, *, into: str = "/opt/python", extra: Iterable[str] = ()) -> list[str]:
         """Commands that install a wheel list into a Python environment with that environment's own pip."""
         listing = f"/tmp/hpcgen/{wheels.name}.txt"
@@ -205,13 +223,18 @@ class Block:
     needs: ClassVar[tuple[Need, ...]] = ()
     build_only: ClassVar[bool] = False
 
-    class Options(BlockOptions):
+    class Options(BlockOptions, frozen=True):
         """No options."""
 
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:
         """Option defaults that depend on the site; the class's own defaults otherwise."""
         return {}
+
+    @classmethod
+    def suits(cls, facts: Facts) -> int | None:
+        """How well a provider of a virtual suits the site: 0 is best, None means it cannot work there."""
+        return 0
 
     @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:

@@ -130,9 +130,7 @@ def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> lis
     return []
 
 
-def _layout(
-    site: Site, partition_name: str, stack: Stack, request: JobRequest, memory: float | None
-) -> Layout | None:
+def _layout(site: Site, partition_name: str, stack: Stack, request: JobRequest, memory: float | None) -> Layout | None:
     """The first recommended layout that agrees with what was asked and has memory for its ranks."""
     partition = site.partitions[partition_name]
     if not stack.run.mpi:
@@ -142,10 +140,7 @@ def _layout(
             layout.partition == partition_name
             and request.ranks_per_node in (None, layout.ranks_per_node)
             and request.threads_per_rank in (None, layout.threads_per_rank)
-            and (
-                request.ranks_per_node is not None
-                or stack.run.ranks_per_node in (None, layout.ranks_per_node)
-            )
+            and (request.ranks_per_node is not None or stack.run.ranks_per_node in (None, layout.ranks_per_node))
             and (memory is None or memory * layout.ranks_per_node <= _usable(partition))
         ):
             return layout
@@ -221,9 +216,7 @@ def _misfits(
                 f"{shape.ranks} ranks × {_number(memory)} GB = {_number(memory * shape.ranks)} GB "
                 f"exceed the {_number(usable)} GB that a job may use on a node of {partition_name}",
                 expected=f"at most {_number(usable / shape.ranks)} GB per rank",
-                remedy=f"try --ranks-per-node {fitting}"
-                if fitting
-                else "take nodes with more memory: --partition",
+                remedy=f"try --ranks-per-node {fitting}" if fitting else "take nodes with more memory: --partition",
             )
         )
     if partition.nodes is not None and nodes > partition.nodes:
@@ -275,9 +268,7 @@ def _asked_queue(
     chosen = next((queue for queue in queues if queue.name == asked), None)
     if chosen is None:
         names = [queue.name for queue in queues]
-        problem = Problem(
-            f"{partition_name} has no queue {asked!r}", "--queue", remedy=did_you_mean(asked, names)
-        )
+        problem = Problem(f"{partition_name} has no queue {asked!r}", "--queue", remedy=did_you_mean(asked, names))
         return "", "", [problem]
     if not _takes(chosen, nodes):
         problem = Problem(f"queue {asked} does not take {nodes} nodes", "--queue", f"{_sizes(chosen)} nodes")

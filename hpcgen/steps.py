@@ -47,9 +47,13 @@ def command(*words: str) -> str:
 
 
 def write_lines(path: str, text: str) -> list[str]:
-    """Commands that write a text file inside the image, without a heredoc (ch-image has none)."""
+    """Commands that write a text file inside the image, without a heredoc (ch-image has none).
+
+    One command per line of text, so that a change of one line is a change of one line of the recipe.
+    """
     lines = text.rstrip("\n").split("\n")
-    return [f"printf '%s\\n' {' '.join(sh(line) for line in lines)} > {sh(path)}"]
+    target = sh(path)
+    return [f"printf '%s\\n' {sh(line)} {'>>' if number else '>'} {target}" for number, line in enumerate(lines)]
 
 
 @dataclass(frozen=True)

@@ -234,13 +234,7 @@ def _check_replaceable(path: Path) -> None:
         return
     if stat.S_ISREG(mode):
         return
-    kind = (
-        "a symbolic link"
-        if stat.S_ISLNK(mode)
-        else "a folder"
-        if stat.S_ISDIR(mode)
-        else "not a regular file"
-    )
+    kind = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "not a regular file"
     raise _refusal(path, f"this is {kind}", "remove it, or write elsewhere")
 
 

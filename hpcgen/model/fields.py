@@ -22,22 +22,26 @@ Version = Annotated[
 VersionRange = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[0-9A-Za-z.*+!<>=~, _-]*$", description="a version range such as '>=2.3,<2.16', or '' for any version"
+        pattern=r"^[0-9A-Za-z.*+!<>=~, _-]*$",
+        description="a version range such as '>=2.3,<2.16', or '' for any version",
     ),
 ]
 AbsolutePath = Annotated[
     str,
     msgspec.Meta(
-        pattern=PATH_PATTERN, description="an absolute path of letters, digits and . _ / + @ % : , = - without quotes or $"
+        pattern=PATH_PATTERN,
+        description="an absolute path of letters, digits and . _ / + @ % : , = - without quotes or $",
     ),
 ]
 Url = Annotated[str, msgspec.Meta(pattern=URL_PATTERN, description="an https:// address without spaces or quotes")]
 EnvName = Annotated[str, msgspec.Meta(pattern=ENV_NAME_PATTERN, description="an environment variable's name")]
 Text = Annotated[
-    str, msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]*$", description="text on one line, without control characters")
+    str,
+    msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]*$", description="text on one line, without control characters"),
 ]
 ModuleName = Annotated[
-    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$", description="a module name such as intel-mpi/2019")
+    str,
+    msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$", description="a module name such as intel-mpi/2019"),
 ]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$", description="64 lower-case hexadecimal digits")]
 Date = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$", description="a date such as 2026-11-20")]
@@ -53,7 +57,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Base of every record: immutable, by keyword, unknown fields are errors."""
 
 
-class Source(Record, rename={"from_": "from"}):
+class Source(Record, frozen=True, rename={"from_": "from"}):
     """Where a fact is from, when it was looked up, and whether that source was really read.
 
     A fact that is corroborated only by third parties, or known from memory, has ``verified: no``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpcgen.model.fields import Count, Gigabytes, Record, Text
 
 
-class Job(Record):
+class Job(Record, frozen=True):
     """The resolved layout of one job.
 
     ``walltime_s`` in seconds; ``queue`` and ``account`` are empty where the site has none;
@@ -28,7 +28,7 @@ class Job(Record):
         return self.nodes * self.ranks_per_node
 
 
-class JobRequest(Record):
+class JobRequest(Record, frozen=True):
     """What a person asked for; None where the layout decides. ``walltime`` as hours:minutes:seconds or 36h."""
 
     nodes: Count | None = None

@@ -8,7 +8,7 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import OptionValue, Stack
 
 
-class PlannedBlock(Record):
+class PlannedBlock(Record, frozen=True):
     """One chosen block.
 
     ``reasons`` say why it is there and why in this version; ``needs`` maps what it asked for
@@ -25,7 +25,7 @@ class PlannedBlock(Record):
     origin: str = ""
 
 
-class Finding(Record):
+class Finding(Record, frozen=True):
     """Something a person should know about the plan, with what to do."""
 
     name: str
@@ -34,7 +34,7 @@ class Finding(Record):
     remedy: str = ""
 
 
-class Plan(Record):
+class Plan(Record, frozen=True):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first."""
 
     hpcgen: str

@@ -9,14 +9,14 @@ from hpcgen.model.fields import Name, Record, Sha256, Source, Text, Url, Version
 Value = str | list[str] | dict[str, str]
 
 
-class ReleaseArchive(Record):
+class ReleaseArchive(Record, frozen=True):
     """A source or binary archive of a release."""
 
     url: Url
     sha256: Sha256
 
 
-class Release(Record):
+class Release(Record, frozen=True):
     """One version of a block.
 
     ``accepts`` ranges of other blocks where they are needed; ``on`` the distributions (block name →
@@ -34,7 +34,7 @@ class Release(Record):
     source: Source | None = None
 
 
-class ReleaseTable(Record):
+class ReleaseTable(Record, frozen=True):
     """The file ``building_blocks/<block>.yaml``. ``source`` holds for rows that name none of their own."""
 
     block: Name

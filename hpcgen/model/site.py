@@ -30,7 +30,7 @@ Directive = Annotated[
 ]
 
 
-class System(Record):
+class System(Record, frozen=True):
     """Operating system of the nodes. ``glibc`` bounds what host libraries need of the image's C library."""
 
     os: Name
@@ -39,7 +39,7 @@ class System(Record):
     architecture: Literal["x86_64", "aarch64"] = "x86_64"
 
 
-class Cpu(Record):
+class Cpu(Record, frozen=True):
     """CPUs of one node. ``target`` is archspec's name; ``cores`` counts the whole node."""
 
     target: Name
@@ -49,14 +49,14 @@ class Cpu(Record):
     threads_per_core: Count = 1
 
 
-class Memory(Record):
+class Memory(Record, frozen=True):
     """Memory of one node in GB; ``usable_gb`` is what a job may take before the node suffers."""
 
     total_gb: Gigabytes
     usable_gb: Gigabytes | None = None
 
 
-class Gpu(Record):
+class Gpu(Record, frozen=True):
     """GPUs of one node. ``capability`` is NVIDIA's compute capability, ``driver`` the host's driver version."""
 
     vendor: Literal["nvidia", "amd", "intel"]
@@ -67,7 +67,7 @@ class Gpu(Record):
     driver: Version | None = None
 
 
-class Queue(Record):
+class Queue(Record, frozen=True):
     """A scheduler partition or queue, and the job sizes (nodes) it takes. The first that fits is used."""
 
     name: Text
@@ -75,7 +75,7 @@ class Queue(Record):
     max_nodes: Count | None = None
 
 
-class Partition(Record):
+class Partition(Record, frozen=True):
     """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given.
 
     ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs.
@@ -90,7 +90,7 @@ class Partition(Record):
     directives: list[Directive] = []
 
 
-class Fabric(Record):
+class Fabric(Record, frozen=True):
     """The network between nodes. ``provider`` is libfabric's name of the provider that drives it."""
 
     kind: Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
@@ -98,14 +98,14 @@ class Fabric(Record):
     devices: list[AbsolutePath] = []
 
 
-class Bind(Record):
+class Bind(Record, frozen=True):
     """A host path shown inside the container. ``source`` may end in ``/.`` to follow a symbolic link."""
 
     source: AbsolutePath
     target: AbsolutePath
 
 
-class HostMpi(Record):
+class HostMpi(Record, frozen=True):
     """The MPI of the host that the image's MPI is matched to and replaced by at run time.
 
     ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used.
@@ -124,7 +124,7 @@ class HostMpi(Record):
     environment: dict[EnvName, Text] = {}
 
 
-class Engine(Record):
+class Engine(Record, frozen=True):
     """A container engine at the site. Without ``version`` only what every supported release has is used."""
 
     version: Version | None = None
@@ -134,7 +134,7 @@ class Engine(Record):
     fakeroot: bool = False
 
 
-class Containers(Record):
+class Containers(Record, frozen=True):
     """Engines of the site; ``preferred`` is the one that jobs use."""
 
     preferred: EngineName
@@ -142,7 +142,7 @@ class Containers(Record):
     image_directory: AbsolutePath | None = None
 
 
-class Scheduler(Record):
+class Scheduler(Record, frozen=True):
     """The batch system. ``directives`` are header options of every job, ``output`` the file pattern."""
 
     kind: Literal["slurm", "torque", "pbs", "none"]
@@ -156,7 +156,7 @@ class Scheduler(Record):
     ] = "01:00:00"
 
 
-class Internet(Record):
+class Internet(Record, frozen=True):
     """From where the internet is reached: login nodes, compute nodes, the host that builds images."""
 
     login: bool
@@ -164,7 +164,7 @@ class Internet(Record):
     build: bool = True
 
 
-class Proxy(Record):
+class Proxy(Record, frozen=True):
     """Proxy of the build host; used while building and never left in the image."""
 
     http: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_-]+$")] | None = None
@@ -172,7 +172,7 @@ class Proxy(Record):
     no_proxy: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.:,*/_-]*$")] = ""
 
 
-class AptMirror(Record):
+class AptMirror(Record, frozen=True):
     """A mirror of a Debian or Ubuntu archive. Packages are authenticated by the archive's own signing key.
 
     http is accepted here alone: apt checks signatures, and a base image has no certificates yet.
@@ -187,7 +187,7 @@ ImageReference = Annotated[
 ]
 
 
-class ImageMirror(Record):
+class ImageMirror(Record, frozen=True):
     """Where a base image is found by each format, where it is not pulled from its registry.
 
     ``bootstrap`` is Singularity's agent for ``singularity``: docker, oci-archive, localimage …
@@ -199,7 +199,7 @@ class ImageMirror(Record):
     bootstrap: Literal["docker", "docker-archive", "localimage", "oci", "oci-archive", "oras"] = "docker"
 
 
-class Mirrors(Record):
+class Mirrors(Record, frozen=True):
     """Mirrors of the build host; ``files`` holds archives by their file name, ``images`` base images by name."""
 
     apt: dict[Literal["debian", "ubuntu"], AptMirror] = {}
@@ -208,7 +208,7 @@ class Mirrors(Record):
     images: dict[ImageReference, ImageMirror] = {}
 
 
-class Network(Record):
+class Network(Record, frozen=True):
     """What can be reached from where, and what must be trusted on the way."""
 
     internet: Internet
@@ -217,7 +217,7 @@ class Network(Record):
     mirrors: Mirrors = Mirrors()
 
 
-class Layout(Record):
+class Layout(Record, frozen=True):
     """A recommended job layout; ``measured`` says by which measurement."""
 
     partition: Name
@@ -227,13 +227,13 @@ class Layout(Record):
     measured: Text = ""
 
 
-class ImageDefaults(Record):
+class ImageDefaults(Record, frozen=True):
     """What the site prefers for its images: the distribution to build on."""
 
     distribution: Name | None = None
 
 
-class Site(Record):
+class Site(Record, frozen=True):
     """A site profile, parents merged in.
 
     ``sources`` maps the path of a fact (``mpi.version``; a path covers everything below it) to where it is from.

@@ -7,7 +7,7 @@ from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, Record, Text, V
 OptionValue = str | int | bool | list[str] | None
 
 
-class StackBlock(Record):
+class StackBlock(Record, frozen=True):
     """What a stack asks of one block or virtual: versions, options, and for a virtual the provider."""
 
     version: VersionRange = ""
@@ -15,7 +15,7 @@ class StackBlock(Record):
     provider: Name | None = None
 
 
-class Run(Record):
+class Run(Record, frozen=True):
     """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory."""
 
     command: list[Text]
@@ -25,7 +25,7 @@ class Run(Record):
     ranks_per_node: Count | None = None
 
 
-class Stack(Record):
+class Stack(Record, frozen=True):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order."""
 
     name: Name

@@ -1,0 +1,5 @@
+"""``python -m hpcgen``."""
+
+from hpcgen.cli import main
+
+main()

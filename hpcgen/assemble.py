@@ -1,0 +1,297 @@
+"""plan → stages: what the builder does and what the slim final stage keeps, in words of no format."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from hpcgen.block import Block, Chosen, Context, Facts
+from hpcgen.catalog import Catalog
+from hpcgen.errors import InputError, Problem
+from hpcgen.microarchitecture import compiler_flags
+from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.selftest import IMAGE_PATH as SELFTEST_PATH
+from hpcgen.selftest import selftest_script
+from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, command, run, write_lines
+
+SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+STAGES = ("builder", "final")
+
+
+@dataclass
+class Stage:
+    """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder."""
+
+    name: str
+    image: Image
+    arguments: dict[str, str] = field(default_factory=dict)
+    environment: dict[str, str] = field(default_factory=dict)
+    host_files: list[HostFile] = field(default_factory=list)
+    steps: list[tuple[str, Run]] = field(default_factory=list)
+    copies: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Assembly:
+    """Both stages of an image, its labels, self-test and inputs, and what a person should know."""
+
+    builder: Stage
+    final: Stage
+    labels: dict[str, str]
+    selftest: str
+    inputs: list[tuple[str, Input]]
+    packages: dict[str, list[str]]
+    notices: list[str]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A block of the plan with all that its methods are given."""
+
+    planned: PlannedBlock
+    block: Block
+    ctx: Context
+
+    @property
+    def label(self) -> str:
+        return f"{self.planned.name} {self.planned.version}"
+
+
+def facts_of(plan: Plan) -> Facts:
+    """What of the plan's site its blocks may know."""
+    site = plan.site
+    return Facts(
+        partition=site.partitions[plan.partition],
+        fabric=site.fabric,
+        mpi=site.mpi,
+        network=site.network,
+        architecture=site.system.architecture,
+    )
+
+
+def assemble(plan: Plan, catalog: Catalog) -> Assembly:
+    """Ask every block of the plan for its part and put the stages together.
+
+    Raises
+    ------
+    InputError: two blocks give one variable different values, or claim the base image both.
+    """
+    parts = list(_parts(plan, catalog))
+    script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in parts])
+    builder, final = (_stage(name, plan, parts) for name in STAGES)
+    _fill_builder(builder, parts)
+    _fill_final(final, plan, parts, script)
+    return Assembly(
+        builder=builder,
+        final=final,
+        labels=_labels(plan),
+        selftest=script,
+        inputs=[(part.label, item) for part in parts for item in part.block.inputs(part.ctx)],
+        packages={stage: _package_names(stage, parts) for stage in STAGES},
+        notices=[notice for part in parts for notice in part.block.notices(part.ctx)],
+    )
+
+
+def _parts(plan: Plan, catalog: Catalog) -> Iterator[_Part]:
+    facts = facts_of(plan)
+    chosen = {b.name: _chosen(b, catalog) for b in plan.blocks}
+    base = chosen[plan.blocks[0].name]
+    compiler = chosen.get("gnu")
+    flags = compiler_flags(facts.partition.cpu.target, "gcc", compiler.version) if compiler else ()
+    python = chosen.get("python")
+    for planned in plan.blocks:
+        others = {}
+        for wanted, name in planned.needs.items():
+            others[wanted] = others[name] = chosen[name]
+        ctx = Context(
+            me=chosen[planned.name],
+            facts=facts,
+            others=others,
+            base=base,
+            flags=flags,
+            find_wheels=partial(_find_wheels, catalog, python),
+            find_file=catalog.text_file,
+        )
+        yield _Part(planned, catalog.block(planned.name)(), ctx)
+
+
+def _chosen(planned: PlannedBlock, catalog: Catalog) -> Chosen:
+    options: Any = msgspec.convert(planned.options, catalog.block(planned.name).Options, strict=False)
+    return Chosen(planned.name, planned.version, options, catalog.releases(planned.name)[planned.version])
+
+
+def _find_wheels(catalog: Catalog, python: Chosen | None, name: str) -> tuple[str, ...] | None:
+    """A list for every Python, or the one for the chosen Python."""
+    found = catalog.wheels(name)
+    if found is None and python is not None:
+        major, minor = python.version.split(".")[:2]
+        found = catalog.wheels(f"{name}-cp{major}{minor}")
+    return found
+
+
+# stages
+
+
+def _stage(name: str, plan: Plan, parts: list[_Part]) -> Stage:
+    contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
+    return Stage(
+        name=name,
+        image=_base_image(name, parts),
+        arguments=_merged("build argument", [(label, env.arguments) for label, env in contributions]),
+        environment=_environment(name, contributions),
+        host_files=[file for part in parts for file in part.block.host_files(part.ctx)],
+    )
+
+
+def _in_stage(name: str, parts: list[_Part]) -> list[_Part]:
+    return [part for part in parts if name == "builder" or not part.planned.build_only]
+
+
+def _base_image(stage: str, parts: list[_Part]) -> Image:
+    claims = [(part.label, image) for part in parts if (image := part.block.base_image(part.ctx, stage)) is not None]
+    if len(claims) > 1:
+        names = ", ".join(f"{label} ({image.name})" for label, image in claims)
+        remedy = "let only one of them do so, through its options"
+        raise InputError(Problem(f"more than one block wants to choose the base image: {names}", remedy=remedy))
+    if claims:
+        return claims[0][1]
+    return Image(parts[0].ctx.base.release.images["default"])
+
+
+def _environment(stage: str, contributions: list[tuple[str, Environment]]) -> dict[str, str]:
+    """Variables of a stage, PATH-like ones joined; a later block's folders come before an earlier one's."""
+    plain = [(label, env.both) for label, env in contributions]
+    folders: dict[str, list[str]] = {"PATH": list(SYSTEM_PATH)}
+    if stage == "builder":
+        plain += [(label, env.build) for label, env in contributions]
+    for _, env in contributions:
+        for paths in (env.paths, env.build_paths if stage == "builder" else {}):
+            for name, added in paths.items():
+                known = folders.setdefault(name, [])
+                folders[name] = [f for f in added if f not in known] + known
+    joined = [("the PATH-like variables", {name: ":".join(paths) for name, paths in folders.items()})]
+    return _merged("variable", plain + joined)
+
+
+def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[str, str]:
+    merged: dict[str, tuple[str, str]] = {}
+    problems = []
+    for label, values in contributions:
+        for name, value in values.items():
+            if name in merged and merged[name][1] != value:
+                first, other = merged[name]
+                problems.append(
+                    Problem(
+                        f"{what} {name} is {other!r} for {first} and {value!r} for {label}",
+                        remedy="drop one of the two",
+                    )
+                )
+            merged.setdefault(name, (label, value))
+    if problems:
+        raise InputError(problems)
+    return {name: value for name, (_, value) in sorted(merged.items())}
+
+
+def _fill_builder(stage: Stage, parts: list[_Part]) -> None:
+    stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
+    stage.steps += _install(stage.name, parts)
+    stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
+    stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
+    # The final stage copies these, whether or not a block really filled them.
+    stage.steps.append(("hpcgen", run("remove downloads", "rm -rf /tmp/hpcgen")))
+
+
+def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str) -> None:
+    kept = _in_stage("final", parts)
+    stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
+    stage.steps += _install(stage.name, kept)
+    stage.copies = sorted({path for part in kept for path in part.block.runtime(part.ctx).copies})
+    folders = {path for part in kept for path in part.block.runtime(part.ctx).folders} | set(bind_targets(plan))
+    if folders:
+        stage.steps.append(
+            ("site", run("folders that the host's are bound onto", command("mkdir", "-p", *sorted(folders))))
+        )
+    write = [
+        "mkdir -p /opt/hpcgen",
+        *write_lines(SELFTEST_PATH, script),
+        command("chmod", "755", SELFTEST_PATH),
+    ]
+    stage.steps.append(("hpcgen", run("self-test", write)))
+    stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
+
+
+def bind_targets(plan: Plan) -> list[str]:
+    """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
+    mpi = plan.site.mpi
+    return sorted({bind.target for bind in mpi.binds}) if mpi is not None else []
+
+
+def _steps(parts: Iterable[_Part], ask: Callable[[_Part], Iterable[Run]]) -> list[tuple[str, Run]]:
+    return [(part.label, step) for part in parts for step in ask(part) if step.commands]
+
+
+def _install(stage: str, parts: list[_Part]) -> list[tuple[str, Run]]:
+    """One step that installs all distribution packages of a stage."""
+    names = _package_names(stage, parts)
+    if not names:
+        return []
+    if _manager(parts) == "apt":
+        install = ["apt-get", "install", "-y", "--no-install-recommends", *names]
+        commands = [
+            "apt-get update",
+            "DEBIAN_FRONTEND=noninteractive " + command(*install),
+            "apt-get clean",
+            "rm -rf /var/lib/apt/lists/*",
+        ]
+    else:
+        commands = [
+            command("dnf", "install", "-y", "--setopt=install_weak_deps=False", *names),
+            "dnf clean all",
+        ]
+    return [("distribution", run("packages", commands))]
+
+
+def _manager(parts: list[_Part]) -> str:
+    return str(parts[0].ctx.base.release.values["package_manager"])
+
+
+def _package_names(stage: str, parts: list[_Part]) -> list[str]:
+    manager = _manager(parts)
+    names: set[str] = set()
+    for part in _in_stage(stage, parts):
+        wanted: Packages = part.block.packages(part.ctx)
+        names.update(wanted.run.get(manager, []))
+        if stage == "builder":
+            names.update(wanted.build.get(manager, []))
+    return sorted(names)
+
+
+def plan_hash(plan: Plan) -> str:
+    """A hash of all that decides what is in the image (not of how it is started)."""
+    data = msgspec.to_builtins(plan)
+    for left_out in ("command", "findings", "job", "settings"):
+        data.pop(left_out, None)
+    data.pop("hpcgen", None)
+    for block in data["blocks"]:
+        block.pop("reasons", None)
+        block.pop("origin", None)
+    return hashlib.sha256(msgspec.json.encode(data, order="sorted")).hexdigest()
+
+
+def _labels(plan: Plan) -> dict[str, str]:
+    blocks: Mapping[str, str] = {b.name: b.version for b in plan.blocks}
+    return {
+        "org.opencontainers.image.title": f"{plan.stack.name} for {plan.site.name}",
+        "org.opencontainers.image.description": plan.stack.title,
+        "io.hpcgen.version": plan.hpcgen,
+        "io.hpcgen.site": plan.site.name,
+        "io.hpcgen.partition": plan.partition,
+        "io.hpcgen.stack": plan.stack.name,
+        "io.hpcgen.blocks": " ".join(f"{name}={version}" for name, version in blocks.items()),
+        "io.hpcgen.plan": plan_hash(plan),
+    }

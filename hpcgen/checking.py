@@ -1,0 +1,96 @@
+"""Check one file whatever its kind: site profile, stack recipe or release table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgen.catalog import Catalog, Virtuals
+from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.model.release import ReleaseTable
+from hpcgen.requirements import version, version_range
+from hpcgen.typed import convert
+from hpcgen.yamlfile import Document, load
+
+KINDS = {
+    "virtuals": "list of providers",
+    "block": "release table",
+    "blocks": "stack recipe",
+    "system": "site profile",
+}
+"""A key that only one kind of file has, and that kind."""
+
+
+def check_file(catalog: Catalog, path: Path) -> None:
+    """InputError with every mistake of the file."""
+    document = load(path, str(path))
+    kind = _kind(document, path)
+    if kind == "site profile":
+        _check_site(catalog, document, path)
+    elif kind == "stack recipe":
+        catalog.stack_from(document)
+    elif kind == "release table":
+        check_release_table(document)
+    else:
+        convert(document, Virtuals)
+
+
+def _kind(document: Document, path: Path) -> str:
+    folder = path.resolve().parent.name
+    if folder == "site_profiles":
+        return "site profile"
+    if folder == "recipes":
+        return "stack recipe"
+    for key, kind in KINDS.items():
+        if key in document.data:
+            return kind
+    if "extends" in document.data or "partitions" in document.data:
+        return "site profile"
+    raise InputError(
+        Problem(
+            "this is no file that hpcgen reads",
+            where=document.position(),
+            expected="a site profile (with system:), a stack recipe (with blocks:) or a release table (with block:)",
+        )
+    )
+
+
+def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
+    name = str(document.data.get("name", path.stem))
+    merged = catalog.with_parents(document, (name,))
+    if document.data.get("abstract") == "true" or document.data.get("abstract") is True:
+        # A family's shared part need not be whole: what it says is checked through each site that extends it.
+        return
+    site = catalog.site_from(merged)
+    from hpcgen.microarchitecture import has_feature
+
+    problems = []
+    for partition, facts in site.partitions.items():
+        try:
+            has_feature(facts.cpu.target, "sse2")
+        except HpcgenError as error:
+            found = error.problems[0]
+            place = merged.position(["partitions", partition, "cpu", "target"])
+            problems.append(Problem(found.message, place, found.expected, found.remedy))
+    if problems:
+        raise InputError(problems)
+
+
+def check_release_table(document: Document) -> None:
+    """Versions are versions and ranges are ranges."""
+    table = convert(document, ReleaseTable)
+    problems = []
+    for text, release in table.releases.items():
+        try:
+            version(text)
+        except InputError as error:
+            where = document.position(["releases", text], key=True)
+            problems += [Problem(p.message, where, p.expected, p.remedy) for p in error.problems]
+        for part in ("accepts", "on", "host"):
+            for name, versions in getattr(release, part).items():
+                try:
+                    version_range(versions or ">=0")
+                except InputError as error:
+                    where = document.position(["releases", text, part, name])
+                    problems += [Problem(p.message, where, p.expected, p.remedy) for p in error.problems]
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,110 @@
+"""The command. Each subcommand is a module of its own, loaded when it is called."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from hpcgen import __version__
+from hpcgen.errors import HpcgenError
+
+COMMANDS = {
+    "render": "Write the recipe, or the whole kit with -o.",
+    "plan": "Show what would be built, and why.",
+    "list": "List sites, stacks or blocks.",
+    "show": "Show one site, stack or block.",
+    "check": "Check profiles, recipes and release tables.",
+    "schema": "Print the JSON Schema of a kind of file.",
+    "completion": "Print the shell completion script.",
+}
+INTERNAL_ERROR = 70
+
+
+class _Commands(click.Group):
+    """A group that imports a subcommand when it is used, not to list it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"hpcgen.cli.{cmd_name}_command")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from hpcgen.errors import did_you_mean
+
+            ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], list(COMMANDS))}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--collection",
+    "collections",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="A folder with site_profiles/, recipes/ or building_blocks/ of your own; the first that has a name wins.",
+)
+@click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
+@click.version_option(__version__, message="hpcgen %(version)s")
+@click.pass_context
+def cli(ctx: click.Context, collections: tuple[Path, ...], debug: bool) -> None:
+    """Container recipes for HPC: a site profile × a software stack → recipe, build script, job script.
+
+    Exit codes: 0 done, 1 some other error, 2 wrong usage, 3 a file that cannot be used as it is written,
+    4 an unknown name or option, 5 versions that do not fit together, 6 not allowed by the site,
+    7 output not written, 70 a bug in hpcgen.
+    """
+    ctx.obj = list(collections)
+
+
+def main() -> NoReturn:
+    """Entry point of the command: errors become messages and exit codes."""
+    debug = "--debug" in sys.argv[1:]
+    try:
+        code = cli.main(standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except HpcgenError as error:
+        if debug:
+            raise
+        _say_problems(error)
+        sys.exit(error.exit_code)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        # The reader went away, as `head` does; nothing is left to be said on stdout.
+        sys.stderr.close()
+        sys.exit(141)
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(f"hpcgen: internal error: {type(error).__name__}: {error}", err=True)
+        click.echo(
+            "This is a bug in hpcgen. Run the same command with --debug before the subcommand and report it.",
+            err=True,
+        )
+        sys.exit(INTERNAL_ERROR)
+
+
+def _say_problems(error: HpcgenError) -> None:
+    for problem in error.problems:
+        click.echo(f"hpcgen: error: {problem}", err=True)
+    if len(error.problems) > 1:
+        click.echo(f"hpcgen: {len(error.problems)} errors", err=True)

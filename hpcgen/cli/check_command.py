@@ -1,0 +1,39 @@
+"""``hpcgen check``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hpcgen.cli.common import catalog_of, say
+from hpcgen.errors import HpcgenError, InputError, Problem
+
+
+@click.command("check")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print the problems as JSON on stdout.")
+@click.pass_context
+def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
+    """Check site profiles, recipes and release tables: every mistake at once, with file:line:column."""
+    from hpcgen.checking import check_file
+
+    catalog = catalog_of(ctx)
+    problems: list[Problem] = []
+    for path in files:
+        try:
+            check_file(catalog, path)
+        except HpcgenError as error:
+            problems.extend(error.problems)
+        else:
+            say(f"{path}: ok")
+    if as_json:
+        import json
+
+        rows = [
+            {"where": str(p.where or ""), "message": p.message, "expected": p.expected, "remedy": p.remedy}
+            for p in problems
+        ]
+        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,141 @@
+"""What several subcommands share: options, finding what was named, and saying findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hpcgen.text import sh
+
+if TYPE_CHECKING:
+    from hpcgen.catalog import Catalog
+    from hpcgen.model.plan import Plan
+    from hpcgen.yamlfile import Document
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def catalog_of(ctx: click.Context) -> Catalog:
+    """The catalog of ``--collection``, the environment and the built-in collection."""
+    from hpcgen.catalog import Catalog, collections_from_environment
+
+    return Catalog([*ctx.obj, *collections_from_environment()])
+
+
+def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from hpcgen.catalog import Catalog, collections_from_environment
+
+        given = ctx.find_root().params.get("collections") or ()
+        known = Catalog([*given, *collections_from_environment()]).names(kind)
+        return [name for name in known if name.startswith(incomplete)]
+
+    return names
+
+
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option("--site", required=True, metavar="NAME|FILE", shell_complete=_complete("site"), help="Site profile."),
+    click.option(
+        "--stack", required=True, metavar="NAME|FILE", shell_complete=_complete("stack"), help="Stack recipe."
+    ),
+    click.option("--partition", metavar="NAME", help="Kind of node; the profile's default if left out."),
+    click.option(
+        "--set",
+        "settings",
+        multiple=True,
+        metavar="BLOCK.OPTION=VALUE",
+        help="Set a block's option, its version (BLOCK.version=RANGE) or a virtual's provider (mpi.provider=mpich).",
+    ),
+    click.option(
+        "--format",
+        type=click.Choice(["docker", "singularity", "charliecloud"]),
+        help="Another format than that of the site's engine.",
+    ),
+    click.option("--allow-unsupported", is_flag=True, help="Write a format that the site's policy forbids."),
+    click.option("--nodes", type=click.IntRange(1), help="Nodes of the job."),
+    click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
+    click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
+    click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+    click.option(
+        "--queue",
+        metavar="NAME",
+        help="Scheduler partition or queue; chosen by the number of nodes if left out.",
+    ),
+    click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
+    click.option(
+        "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
+    ),
+    click.argument("command", nargs=-1, metavar="[-- COMMAND...]"),
+    click.pass_context,
+]
+
+
+def plan_options(function: F) -> F:
+    """The options of every command that makes a plan."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def documents(catalog: Catalog, site: str, stack: str) -> tuple[Document, Document]:
+    """The documents of a site and a stack, named or given as files."""
+    from hpcgen.yamlfile import load
+
+    if site.endswith(".yaml"):
+        document = load(Path(site), site)
+        site_document = catalog.with_parents(document, (str(document.data.get("name", site)),))
+    else:
+        site_document = catalog.site_document(site)
+    stack_document = load(Path(stack), stack) if stack.endswith(".yaml") else catalog.stack_document(stack)
+    return site_document, stack_document
+
+
+def plan_from(ctx: click.Context, catalog: Catalog, site: str, stack: str, **asked: Any) -> Plan:
+    """The plan that the command line asks for."""
+    from hpcgen.model.job import JobRequest
+    from hpcgen.planning import make_plan, reproduce
+
+    site_document, stack_document = documents(catalog, site, stack)
+    request = JobRequest(
+        nodes=asked["nodes"],
+        ranks_per_node=asked["ranks_per_node"],
+        threads_per_rank=asked["threads"],
+        walltime=asked["time"],
+        queue=asked["queue"],
+        account=asked["account"],
+        memory_per_rank_gb=asked["memory_per_rank"],
+        command=list(asked["command"]) or None,
+    )
+    settings: Sequence[str] = asked["settings"]
+    again = reproduce(site, stack, asked["partition"], settings, asked["format"], asked["allow_unsupported"], request)
+    for folder in reversed(ctx.obj):
+        again = again.replace("hpcgen ", f"hpcgen --collection {sh(str(folder))} ", 1)
+    return make_plan(
+        catalog,
+        catalog.site(site) if not site.endswith(".yaml") else catalog.site_from(site_document),
+        catalog.stack(stack) if not stack.endswith(".yaml") else catalog.stack_from(stack_document),
+        partition=asked["partition"],
+        settings=settings,
+        format=asked["format"],
+        allow_unsupported=asked["allow_unsupported"],
+        job=request,
+        site_document=site_document,
+        stack_document=stack_document,
+        command=again,
+    )
+
+
+def say(message: str) -> None:
+    """A message for a person, on stderr: stdout is only ever the result."""
+    click.echo(f"hpcgen: {message}", err=True)
+
+
+def say_findings(plan: Plan, notices: Sequence[str] = ()) -> None:
+    """Findings of a plan and notices of its blocks."""
+    for finding in plan.findings:
+        say(f"{finding.severity}: {finding.message}" + (f" ({finding.remedy})" if finding.remedy else ""))
+    for notice in notices:
+        say(f"note: {notice}")

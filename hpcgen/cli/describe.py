@@ -1,0 +1,52 @@
+"""Sites, stacks and blocks described for people and as data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hpcgen.catalog import Catalog
+from hpcgen.requirements import version
+
+
+def one_line(catalog: Catalog, kind: str, name: str) -> str:
+    """The title of a site or stack, the first line of a block's description."""
+    if kind == "site":
+        site = catalog.site_document(name).data
+        return str(site.get("title", "")) + (" (abstract)" if site.get("abstract") in (True, "true") else "")
+    if kind == "stack":
+        return str(catalog.stack_document(name).data.get("title", ""))
+    return (catalog.block(name).__doc__ or "").strip().split("\n")[0]
+
+
+def described(catalog: Catalog, kind: str, name: str) -> dict[str, Any]:
+    """Everything known of one site, stack or block, as plain data."""
+    if kind == "block":
+        return _block(catalog, name)
+    if kind == "site":
+        document = catalog.site_document(name)
+        if document.data.get("abstract") in (True, "true"):
+            return dict(document.data)
+        data: dict[str, Any] = msgspec.to_builtins(catalog.site(name))
+        return data
+    data = msgspec.to_builtins(catalog.stack(name))
+    return data
+
+
+def _block(catalog: Catalog, name: str) -> dict[str, Any]:
+    cls = catalog.block(name)
+    releases = catalog.releases(name)
+    options = {}
+    for field in msgspec.structs.fields(cls.Options):
+        default = "required" if field.required else (field.default if field.default is not msgspec.NODEFAULT else "[]")
+        kind = str(field.type).replace("typing.", "").replace("<class '", "").replace("'>", "")
+        options[field.encode_name] = f"{kind}, default {default}"
+    return {
+        "name": name,
+        "description": "\n".join(line.strip() for line in (cls.__doc__ or "").strip().splitlines()),
+        "provides": list(cls.provides),
+        "needs": [f"{n.name} {n.versions}".strip() + (" (to build)" if n.build_only else "") for n in cls.needs],
+        "options": options,
+        "releases": {v: msgspec.to_builtins(releases[v]) for v in sorted(releases, key=version, reverse=True)},
+    }

@@ -1,0 +1,37 @@
+"""``hpcgen plan``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from hpcgen.cli.common import catalog_of, plan_from, plan_options, say_findings
+
+
+@click.command("plan")
+@plan_options
+@click.option("--json", "as_json", is_flag=True, help="Print the whole plan as JSON.")
+def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
+    """Show every block that would be built, in which version and why, and the job's layout."""
+    plan = plan_from(ctx, catalog_of(ctx), **asked)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode())
+        return
+    from hpcgen.cli.tables import table
+
+    rows = [[b.name, b.version, "build" if b.build_only else "image", "; ".join(b.reasons)] for b in plan.blocks]
+    where = f"{plan.site.name}, partition {plan.partition}"
+    click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
+    click.echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
+    job = plan.job
+    click.echo(
+        f"\njob: {job.nodes} nodes × {job.ranks_per_node} ranks × {job.threads_per_rank} threads"
+        + (f", queue {job.queue}" if job.queue else "")
+    )
+    for reason in job.reasons:
+        click.echo(f"  {reason}")
+    say_findings(plan)

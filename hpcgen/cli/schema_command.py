@@ -1,0 +1,20 @@
+"""``hpcgen schema``."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("schema")
+@click.argument("kind", type=click.Choice(["site", "stack", "releases"]))
+def command(kind: str) -> None:
+    """Print the JSON Schema of site profiles, stack recipes or release tables, for editors."""
+    import json
+
+    from hpcgen.model.release import ReleaseTable
+    from hpcgen.model.site import Site
+    from hpcgen.model.stack import Stack
+    from hpcgen.typed import schema
+
+    types: dict[str, type] = {"site": Site, "stack": Stack, "releases": ReleaseTable}
+    click.echo(json.dumps(schema(types[kind]), indent=2, ensure_ascii=False))

@@ -1,0 +1,89 @@
+"""When nothing fits: which requirements clash, where each is said, and the nearest change that would help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import resolvelib
+
+from hpcgen.errors import ConflictError, Problem
+from hpcgen.requirements import Candidate, Requirement
+from hpcgen.resolve import Question, search
+
+
+def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[Any]) -> ConflictError:
+    """The error for a resolution that failed with resolvelib's ``causes``."""
+    requirements = list(dict.fromkeys(cause.requirement for cause in causes))
+    clash = _clash(question, requirements)
+    said = [f"{_who(r)} {'needs' if r.origin.kind != 'site' else 'allows'} {_what(question, r)}" for r in clash]
+    if len(clash) == 1:
+        message = f"nothing known fits: {said[0]}"
+        expected = _known(question, clash[0].identifier)
+    else:
+        message = f"these cannot be had together: {'; '.join(said)}"
+        expected = ""
+    remedy = nearest_change(question, roots) or "widen one of the two ranges, or add a release row that fits both"
+    places = [r.origin.place() for r in clash]
+    where = next((p for p in places if p is not None), None)
+    return ConflictError(Problem(message, where=where, expected=expected, remedy=remedy))
+
+
+def _who(requirement: Requirement) -> str:
+    place = requirement.origin.place()
+    return f"{requirement.origin.text} ({place})" if place is not None else requirement.origin.text
+
+
+def _what(question: Question, requirement: Requirement) -> str:
+    if requirement.origin.kind == "site":
+        fitting = [str(c) for c in question.candidates(requirement.identifier) if requirement.accepts(c)]
+        if not fitting:
+            return f"no known {requirement.identifier}"
+        return f"only {', '.join(fitting[:6])}" + (" …" if len(fitting) > 6 else "")
+    return str(requirement)
+
+
+def _clash(question: Question, requirements: Sequence[Requirement]) -> list[Requirement]:
+    """The first pair of requirements on one thing that nothing satisfies; one alone if it accepts nothing."""
+    for one in requirements:
+        if not _fitting(question, [one]):
+            return [one]
+    for position, one in enumerate(requirements):
+        for other in requirements[position + 1 :]:
+            if one.identifier == other.identifier and not _fitting(question, [one, other]):
+                return [one, other]
+    return list(requirements)
+
+
+def _fitting(question: Question, requirements: Sequence[Requirement]) -> list[Candidate]:
+    candidates = question.candidates(requirements[0].identifier)
+    return [c for c in candidates if all(r.accepts(c) for r in requirements)]
+
+
+def _known(question: Question, identifier: str) -> str:
+    known = [str(c) for c in question.candidates(identifier)]
+    return f"one of {', '.join(known[:12])}" + (" …" if len(known) > 12 else "") if known else ""
+
+
+def nearest_change(question: Question, roots: Sequence[Requirement]) -> str:
+    """The first single requirement of the stack or the command line without which everything fits.
+
+    Ranges of the stack are tried first, then what the site asks.
+    """
+    ordered = sorted(roots, key=lambda r: r.origin.kind == "site")
+    for dropped in ordered:
+        if dropped.allowed is None or dropped.origin.kind == "always":
+            continue
+        rest = [
+            Requirement(r.identifier, None, r.origin) if r is dropped and r.origin.kind != "site" else r
+            for r in roots
+            if r is not dropped or r.origin.kind != "site"
+        ]
+        try:
+            result = search(question, rest)
+        except (resolvelib.ResolutionImpossible, resolvelib.ResolutionTooDeep):
+            continue
+        found = result.mapping.get(dropped.identifier)
+        if found is not None:
+            return f"without '{dropped}' of {_who(dropped)} it fits with {found}"
+    return ""

@@ -1,0 +1,29 @@
+"""Charliecloud: one build script with the Dockerfile in it, in the dialect that ch-image 0.31 and 0.45 both read."""
+
+from __future__ import annotations
+
+from hpcgen.assemble import Assembly
+from hpcgen.errors import InputError, Problem
+from hpcgen.formats.docker import CH_IMAGE, instructions
+from hpcgen.formats.header import commented, header
+from hpcgen.formats.templates import fill
+from hpcgen.model.plan import Plan
+from hpcgen.text import sh
+
+DELIMITER = "HPCGEN_DOCKERFILE"
+
+
+def build_script(plan: Plan, assembly: Assembly) -> str:
+    """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
+    dockerfile = instructions(plan, assembly, CH_IMAGE)
+    if DELIMITER in dockerfile.splitlines():
+        raise InputError(Problem(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script"))
+    return fill(
+        "build_charliecloud.sh",
+        header=commented(header(plan, "Build script")),
+        image=sh(f"{plan.stack.name}-{plan.site.name}"),
+        output=sh(f"{plan.stack.name}.sqfs"),
+        certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
+        delimiter=DELIMITER,
+        dockerfile=dockerfile,
+    )

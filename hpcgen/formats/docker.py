@@ -1,0 +1,114 @@
+"""Dockerfile, and the script that builds it with docker, podman or buildah."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hpcgen.assemble import Assembly, Stage
+from hpcgen.formats.header import commented, header
+from hpcgen.formats.hpccm_session import Primitive, emit, primitive
+from hpcgen.formats.templates import fill
+from hpcgen.model.plan import Plan
+from hpcgen.text import docker_env, docker_label, plain, sh, sh_assign
+
+_CACHES = {"pip": "/root/.cache/pip"}
+CERTIFICATE_FOLDER = "certificates"
+"""Folder of the build context that the build script fills with the site's certificates."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What a reader of Dockerfiles can do.
+
+    ``mounts``: ``RUN --mount``; ``digest``: ``FROM name:tag@sha256:…``.
+    """
+
+    mounts: bool
+    digest: bool
+
+
+BUILDKIT = Dialect(mounts=True, digest=True)
+CH_IMAGE = Dialect(mounts=False, digest=False)
+
+
+def qualified(image: str) -> str:
+    """An image name with its registry: buildah and podman would ask which one is meant."""
+    first = image.split("/")[0]
+    if "/" in image and ("." in first or ":" in first or first == "localhost"):
+        return image
+    return f"docker.io/{image}" if "/" in image else f"docker.io/library/{image}"
+
+
+def dockerfile(plan: Plan, assembly: Assembly) -> str:
+    """The Dockerfile for BuildKit, buildah and podman."""
+    text = instructions(plan, assembly, BUILDKIT)
+    notes = []
+    if assembly.builder.host_files:
+        notes = [
+            "",
+            f"The build context holds the site's certificates in {CERTIFICATE_FOLDER}/ (build.sh puts them there).",
+        ]
+    top = commented([*header(plan, "Dockerfile"), *notes])
+    return f"# syntax=docker/dockerfile:1\n{top}\n\n{text}\n"
+
+
+def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> str:
+    """The instructions of both stages in one dialect."""
+    builder = _stage(plan, assembly.builder, dialect)
+    final = _stage(plan, assembly.final, dialect)
+    labels = "\n".join(docker_label(key, value) for key, value in assembly.labels.items())
+    final.append(_raw(labels))
+    return emit([builder, final], "docker")
+
+
+def _raw(text: str) -> Primitive:
+    return primitive("raw", docker=text)
+
+
+def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
+    builder = "builder" if stage.name == "builder" else ""
+    # hpccm guesses the distribution from the image's name; nothing that is printed here depends on it.
+    result = [
+        primitive("baseimage", image=_from(plan, stage, dialect), _as=builder, _distro="ubuntu22", _arch="x86_64")
+    ]
+    if stage.arguments:
+        lines = [f"ARG {sh_assign(name, plain(value, name))}" for name, value in stage.arguments.items()]
+        result.append(_raw("\n".join(lines)))
+    if stage.environment:
+        result.append(_raw("\n".join(docker_env(name, value) for name, value in stage.environment.items())))
+    if stage.host_files:
+        lines = [f"COPY {CERTIFICATE_FOLDER}/{_base(f.target)} {f.target}" for f in stage.host_files]
+        result.append(_raw("\n".join(lines)))
+    if stage.copies:
+        result.append(_raw("\n".join(f"COPY --from=builder {path} {path}" for path in stage.copies)))
+    for label, step in stage.steps:
+        result.append(primitive("comment", text=f"{label}: {step.about}", reformat=False))
+        mounts = [f"--mount=type=cache,target={_CACHES[name]}" for name in step.caches] if dialect.mounts else []
+        result.append(primitive("shell", commands=step.commands, _arguments=" ".join(mounts)))
+    return result
+
+
+def _from(plan: Plan, stage: Stage, dialect: Dialect) -> str:
+    image = stage.image
+    mirror = plan.site.network.mirrors.images.get(image.name)
+    if mirror is not None:
+        local = mirror.docker if dialect.mounts else mirror.charliecloud
+        if local is not None:
+            return local
+    name = qualified(image.name)
+    return f"{name}@{image.digest}" if image.digest and dialect.digest else name
+
+
+def _base(path: str) -> str:
+    return path.rsplit("/", 1)[1]
+
+
+def build_script(plan: Plan, assembly: Assembly) -> str:
+    """build.sh for the engines that read Dockerfiles."""
+    return fill(
+        "build_docker.sh",
+        header=commented(header(plan, "Build script")),
+        image=sh(f"{plan.stack.name}:{plan.site.name}"),
+        engine=sh(plan.engine),
+        certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
+    )

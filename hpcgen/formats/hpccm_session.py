@@ -1,0 +1,73 @@
+"""The only place that touches hpccm: primitives of one recipe are made and printed under one lock.
+
+hpccm keeps format, distribution and version in module globals, freezes some of them when an object is made and
+reads others when it is printed. So a whole recipe is made from plain descriptions, printed, and the globals put
+back, before anybody else may start.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+_LOCK = threading.Lock()
+_GLOBALS = (
+    "g_cpu_arch",
+    "g_cpu_target",
+    "g_ctype",
+    "g_linux_distro",
+    "g_linux_version",
+    "g_singularity_version",
+    "g_wd",
+    "g_singularity_tmp_fallback",
+)
+
+
+@dataclass(frozen=True)
+class Primitive:
+    """An hpccm primitive to be made: its class's name and keyword arguments."""
+
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+def primitive(name: str, **arguments: Any) -> Primitive:
+    """A :class:`Primitive` by keywords."""
+    return Primitive(name, arguments)
+
+
+def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> str:
+    """The text of a recipe.
+
+    Parameters
+    ----------
+    stages: the primitives of each stage, in order.
+    kind: ``docker`` or ``singularity``.
+    """
+    import hpccm
+    import hpccm.config
+    import hpccm.primitives
+
+    with _LOCK:
+        kept = {name: getattr(hpccm.config, name) for name in _GLOBALS}
+        try:
+            hpccm.config.set_container_format(kind)
+            hpccm.config.set_singularity_version("3.2")
+            return "\n\n".join(_stage(hpccm, stage) for stage in stages)
+        finally:
+            for name, value in kept.items():
+                setattr(hpccm.config, name, value)
+
+
+def _stage(hpccm: Any, descriptions: Sequence[Primitive]) -> str:
+    stage = hpccm.Stage()
+    for description in descriptions:
+        # hpccm keeps and changes the lists it is given.
+        arguments = {k: list(v) if isinstance(v, tuple | list) else v for k, v in description.arguments.items()}
+        if description.name == "comment":
+            stage += hpccm.primitives.comment(arguments.pop("text"), **arguments)
+        else:
+            stage += getattr(hpccm.primitives, description.name)(**arguments)
+    return str(stage)

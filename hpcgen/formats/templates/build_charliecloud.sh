@@ -1,0 +1,54 @@
+#!/bin/bash
+@{header}
+#
+# usage: build.sh [OUTPUT]
+# Builds with ch-image on a machine that has a network, and converts with ch-convert. OUTPUT may end in .sqfs
+# (squashfs), .tar.gz, or be a folder; copy it to the system afterwards. The Dockerfile below is in
+# the dialect that ch-image 0.31 and later read. HPCGEN_BUILD_OPTIONS are further words for ch-image build.
+set -euo pipefail
+
+output=${1:-@{output}}
+name=@{image}
+certificates=(@{certificates})
+read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+
+for tool in ch-image ch-convert; do
+    if ! command -v "$tool" > /dev/null; then
+        echo "build.sh: $tool is not installed; it comes with Charliecloud 0.31 or later" >&2
+        exit 69
+    fi
+done
+
+work=$(mktemp -d)
+partial=$output.partial
+trap 'rm -rf "$work" "$partial"' EXIT
+mkdir "$work/certificates"
+for file in "${certificates[@]}"; do
+    if [ ! -r "$file" ]; then
+        echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
+        exit 66
+    fi
+    cp "$file" "$work/certificates/"
+done
+
+cat > "$work/Dockerfile" << '@{delimiter}'
+@{dockerfile}
+@{delimiter}
+
+# ch-image refers to the user by name, which batch and cron environments leave out.
+export USER=${USER:-$(id -un)}
+# --force lets package managers run without privilege.
+ch-image build --force "${options[@]}" -t "$name" -f "$work/Dockerfile" "$work"
+
+case $output in
+    *.sqfs) format=squash ;;
+    *.tar.gz) format=tar ;;
+    *) format=dir ;;
+esac
+rm -rf "$partial"
+ch-convert -i ch-image -o "$format" "$name" "$partial"
+rm -rf "$output"
+mv "$partial" "$output"
+if [ -f "$output" ]; then
+    sha256sum "$output"
+fi

@@ -1,0 +1,35 @@
+#!/bin/bash
+@{header}
+#
+# usage: build.sh [TAG]
+# Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.
+# HPCGEN_ENGINE chooses the engine; HPCGEN_BUILD_OPTIONS are further words for its build command.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+tag=${1:-@{image}}
+engine=${HPCGEN_ENGINE:-@{engine}}
+certificates=(@{certificates})
+read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+
+context=$(mktemp -d)
+trap 'rm -rf "$context"' EXIT
+mkdir "$context/certificates"
+for file in "${certificates[@]}"; do
+    if [ ! -r "$file" ]; then
+        echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
+        exit 66
+    fi
+    cp "$file" "$context/certificates/"
+done
+
+if ! command -v "$engine" > /dev/null; then
+    echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to docker, podman or buildah" >&2
+    exit 69
+fi
+case $(basename "$engine") in
+    docker) export DOCKER_BUILDKIT=1 ;;
+    *) options+=(--format docker) ;;
+esac
+"$engine" build "${options[@]}" -f Dockerfile -t "$tag" "$context"
+echo "built $tag" >&2

@@ -1,0 +1,58 @@
+"""plan → kit: the files that ``render -o DIR`` writes, as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hpcgen.assemble import Assembly, assemble
+from hpcgen.catalog import Catalog
+from hpcgen.formats import RECIPE_FILES, build_script, recipe
+from hpcgen.lock import lock_text
+from hpcgen.model.plan import Plan
+from hpcgen.writing import KitFile
+
+
+@dataclass(frozen=True)
+class Kit:
+    """The recipe as text, every file of the kit by name, and what a person should know."""
+
+    recipe: str
+    files: dict[str, KitFile]
+    notices: list[str]
+
+
+def render_recipe(plan: Plan, catalog: Catalog) -> str:
+    """The recipe alone."""
+    return recipe(plan, assemble(plan, catalog))
+
+
+def make_kit(plan: Plan, catalog: Catalog) -> Kit:
+    """Every file of the kit."""
+    from hpcgen.launch import job_script
+
+    assembly = assemble(plan, catalog)
+    text = recipe(plan, assembly)
+    job_name, job_text = job_script(plan, assembly.final.environment)
+    files = {
+        RECIPE_FILES[plan.format]: KitFile(text, plan.format == "charliecloud"),
+        "build.sh": KitFile(build_script(plan, assembly), True),
+        job_name: KitFile(job_text, True),
+        "selftest.sh": KitFile(assembly.selftest, True),
+        "hpcgen.lock": KitFile(lock_text(plan, assembly), False),
+    }
+    return Kit(text, files, notices(assembly))
+
+
+def notices(assembly: Assembly) -> list[str]:
+    """What the blocks want a person to know, and which downloads no hash protects."""
+    from hpcgen.steps import Wheels
+
+    loose = [
+        f"{label} ({item.name})" for label, item in assembly.inputs if isinstance(item, Wheels) and not item.hashed
+    ]
+    result = list(assembly.notices)
+    if loose:
+        result.append(
+            f"no hashed wheel list exists for {', '.join(loose)}: versions are pinned, hashes are not checked"
+        )
+    return result

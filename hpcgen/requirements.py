@@ -1,0 +1,110 @@
+"""What one thing asks of another while versions are chosen, and where it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
+
+from hpcgen.errors import InputError, Position, Problem
+from hpcgen.model.release import Release
+
+
+@lru_cache(maxsize=4096)
+def version(text: str) -> Version:
+    """A parsed version; InputError if it is none."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        raise InputError(Problem(f"{text!r} is not a version", expected="a version such as 2.15.1")) from None
+
+
+@lru_cache(maxsize=4096)
+def version_range(text: str) -> SpecifierSet:
+    """A parsed range; a bare version means exactly that version. InputError if it is neither."""
+    try:
+        return SpecifierSet(f"=={text}" if text[:1].isdigit() else text)
+    except InvalidSpecifier:
+        raise InputError(
+            Problem(
+                f"{text!r} is not a version range",
+                expected="a range such as >=2.3,<2.16 or a version such as 2.15.1",
+            )
+        ) from None
+
+
+@lru_cache(maxsize=65536)
+def in_range(text: str, versions: str) -> bool:
+    """Whether a version lies in a range; pre-releases count like any other version."""
+    return not versions or version_range(versions).contains(version(text), prereleases=True)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a requirement comes from. ``place`` is asked only when somebody wants to know."""
+
+    text: str
+    place: Callable[[], Position | str | None] = lambda: None
+    kind: str = "block"
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One requirement on an identifier (a block, or a virtual with all its providers).
+
+    ``allowed`` maps each acceptable provider to its range; None accepts every provider and version.
+    """
+
+    identifier: str
+    allowed: Mapping[str, str] | None
+    origin: Origin
+
+    def accepts(self, candidate: Candidate) -> bool:
+        """Whether a candidate satisfies it."""
+        if self.allowed is None:
+            return True
+        versions = self.allowed.get(candidate.block)
+        return versions is not None and in_range(candidate.version, versions)
+
+    def __str__(self) -> str:
+        if self.allowed is None:
+            return f"{self.identifier} (any)"
+        parts = [f"{name} {versions}".strip() or name for name, versions in self.allowed.items()]
+        return " or ".join(parts) or f"no {self.identifier}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One version of one block."""
+
+    identifier: str
+    block: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.block} {self.version}"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A version that the site's own facts rule out, with the fact."""
+
+    candidate: Candidate
+    reason: str
+    path: str
+
+
+def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tuple[str, str]]) -> Refusal | None:
+    """Whether the node's facts rule a release out.
+
+    ``facts`` maps the name of a host range (``driver``) to the fact and its path in the profile.
+    A fact that is not known rules nothing out.
+    """
+    for name, versions in sorted(release.host.items()):
+        if name in facts and not in_range(facts[name][0], versions):
+            value, path = facts[name]
+            return Refusal(candidate, f"{candidate} needs {name} {versions}, the node has {value}", path)
+    return None

@@ -1,0 +1,315 @@
+"""site × stack → chosen blocks: resolvelib over block releases, needs, virtuals and the site's facts.
+
+Pure: the catalog is asked for classes and tables, nothing is written. Deterministic: candidates are ordered by
+how well the provider suits the site and then newest first; identifiers by their place in the stack, then the
+base, then by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import resolvelib
+
+from hpcgen.block import Facts, Situation
+from hpcgen.catalog import Catalog
+from hpcgen.model.plan import PlannedBlock
+from hpcgen.model.release import Release
+from hpcgen.options import BlockChoice
+from hpcgen.requirements import Candidate, Origin, Refusal, Requirement, host_refusal, version
+
+ALWAYS = ("base", "site_trust")
+"""What every image has, whatever the stack says."""
+
+
+@dataclass
+class Question:
+    """What is to be resolved: the stack's choices, the site's facts, and where each was said.
+
+    ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
+    line, in order of importance; ``place`` tells the position of a fact in the site profile.
+    """
+
+    catalog: Catalog
+    facts: Facts
+    choices: Mapping[str, BlockChoice]
+    roots: Sequence[Requirement]
+    place: Any
+    partition: str = ""
+    preferred_base: str | None = None
+    _memo: dict[str, list[Candidate]] = field(default_factory=dict)
+
+    def identifier(self, name: str) -> str:
+        """The virtual that a block provides, or the block itself."""
+        for virtual, providers in self.catalog.virtuals.items():
+            if name in providers:
+                return virtual
+        return name
+
+    def requirement(self, name: str, versions: str, origin: Origin) -> Requirement:
+        """A requirement on a block or on a virtual as a whole."""
+        if name in self.catalog.virtuals:
+            allowed = dict.fromkeys(self.catalog.virtuals[name], versions) if versions else None
+            return Requirement(name, allowed, origin)
+        return Requirement(self.identifier(name), {name: versions}, origin)
+
+    def node_facts(self) -> dict[str, tuple[str, str]]:
+        """Facts of the node that release rows have ranges of, each with its path in the profile."""
+        gpu = self.facts.partition.gpu
+        known: dict[str, tuple[str, str]] = {}
+        if gpu is not None and gpu.driver is not None:
+            known["driver"] = (gpu.driver, f"partitions.{self.partition}.gpu.driver")
+        if gpu is not None and gpu.capability is not None:
+            known["capability"] = (gpu.capability, f"partitions.{self.partition}.gpu.capability")
+        return known
+
+    def providers(self, identifier: str) -> list[str]:
+        """Blocks that can stand for an identifier here, the best suited first."""
+        names = self.catalog.virtuals.get(identifier, [identifier])
+        ranked = []
+        for position, name in enumerate(names):
+            rank = self.catalog.block(name).suits(self.facts)
+            if rank is not None:
+                ranked.append((rank, name != self.preferred_base, position, name))
+        return [name for *_, name in sorted(ranked)]
+
+    def candidates(self, identifier: str) -> list[Candidate]:
+        """Every version of every provider that the site's facts leave, best first."""
+        if identifier not in self._memo:
+            found: list[Candidate] = []
+            for block in self.providers(identifier):
+                for text in sorted(self.catalog.releases(block), key=version, reverse=True):
+                    found.append(Candidate(identifier, block, text))
+            self._memo[identifier] = found
+        return self._memo[identifier]
+
+    def release(self, candidate: Candidate) -> Release:
+        """The row of a candidate."""
+        return self.catalog.releases(candidate.block)[candidate.version]
+
+    def refusals(self, identifier: str) -> list[Refusal]:
+        """Candidates that the node's facts rule out."""
+        facts = self.node_facts()
+        found = (host_refusal(c, self.release(c), facts) for c in self.candidates(identifier))
+        return [refusal for refusal in found if refusal is not None]
+
+    def site_requirements(self, identifier: str) -> Iterator[Requirement]:
+        """What the site asks of an identifier: ranges that its blocks derive, and versions the node can run."""
+        for block in self.providers(identifier):
+            for said in self.catalog.block(block).site_ranges(self.facts):
+                others = {p: "" for p in self.providers(identifier) if p != block}
+                origin = Origin(said.reason, partial(self.place, said.path), "site")
+                yield Requirement(identifier, {block: said.versions, **others}, origin)
+        refused = self.refusals(identifier)
+        if refused:
+            allowed: dict[str, str] = dict.fromkeys(self.providers(identifier), "")
+            for refusal in refused:
+                c = refusal.candidate
+                allowed[c.block] = ",".join(part for part in (allowed[c.block], f"!={c.version}") if part)
+            origin = Origin(refused[0].reason, partial(self.place, refused[0].path), "site")
+            yield Requirement(identifier, allowed, origin)
+
+    def needs(self, candidate: Candidate) -> Iterator[tuple[str, bool, Requirement]]:
+        """The active needs of a candidate: name, whether only for the build, the requirement."""
+        release = self.release(candidate)
+        situation = Situation(self.facts, self.choices[candidate.block].options)
+        for need in self.catalog.block(candidate.block).needs:
+            if need.when is not None and not need.when(situation):
+                continue
+            yield (
+                need.name,
+                need.build_only,
+                self.requirement(need.name, need.versions, self._origin(candidate, None)),
+            )
+            for accepted in self._accepted(need.name, release):
+                versions = release.accepts[accepted]
+                if accepted != need.name:
+                    others = {p: "" for p in self.catalog.virtuals[need.name] if p != accepted}
+                    allowed: Mapping[str, str] = {accepted: versions, **others}
+                    asked = Requirement(need.name, allowed, self._origin(candidate, ("accepts", accepted)))
+                else:
+                    asked = self.requirement(need.name, versions, self._origin(candidate, ("accepts", accepted)))
+                yield need.name, need.build_only, asked
+        if release.on:
+            yield "base", True, Requirement("base", dict(release.on), self._origin(candidate, ("on",)))
+
+    def _accepted(self, name: str, release: Release) -> Iterator[str]:
+        for accepted in release.accepts:
+            if accepted == name or accepted in self.catalog.virtuals.get(name, ()):
+                yield accepted
+
+    def _origin(self, candidate: Candidate, below: tuple[str, ...] | None) -> Origin:
+        def place() -> Any:
+            if below is None:
+                return self.catalog.shown(self.catalog.find("block", candidate.block))
+            for document in self.catalog.release_documents(candidate.block):
+                if candidate.version in document.data.get("releases", {}):
+                    return document.position(["releases", candidate.version, *below])
+            return None
+
+        return Origin(str(candidate), place)
+
+
+class _Provider(resolvelib.AbstractProvider[Requirement, Candidate, str]):
+    """resolvelib's view of a question."""
+
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        order = [root.identifier for root in question.roots]
+        self.order = {name: position for position, name in reversed(list(enumerate(order)))}
+
+    def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
+        return requirement_or_candidate.identifier
+
+    def get_preference(self, identifier: str, *args: Any, **kwargs: Any) -> Any:
+        listed = self.order.get(identifier, len(self.order))
+        return (identifier in ALWAYS, listed) if identifier not in ALWAYS else (
+            False,
+            len(self.order) + 1,
+        ), identifier
+
+    def find_matches(
+        self,
+        identifier: str,
+        requirements: Mapping[str, Iterator[Requirement]],
+        incompatibilities: Mapping[str, Iterator[Candidate]],
+    ) -> Iterable[Candidate]:
+        asked = list(requirements[identifier])
+        bad = set(incompatibilities[identifier])
+        return [c for c in self.question.candidates(identifier) if c not in bad and all(r.accepts(c) for r in asked)]
+
+    def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
+        return requirement.accepts(candidate)
+
+    def get_dependencies(self, candidate: Candidate) -> Iterable[Requirement]:
+        result = []
+        seen: set[str] = set()
+        for _, _, requirement in self.question.needs(candidate):
+            result.append(requirement)
+            if requirement.identifier not in seen:
+                seen.add(requirement.identifier)
+                result.extend(self.question.site_requirements(requirement.identifier))
+        return result
+
+
+def roots_of(question: Question) -> list[Requirement]:
+    """The stack's requirements, what the site asks of the same blocks, and what every image has."""
+    result = list(question.roots)
+    for name in ALWAYS:
+        if name in question.catalog.virtuals or name in question.choices:
+            result.append(Requirement(name, None, Origin("every image", kind="always")))
+    for identifier in dict.fromkeys(r.identifier for r in list(result)):
+        result.extend(question.site_requirements(identifier))
+    return result
+
+
+def search(question: Question, roots: Sequence[Requirement]) -> Any:
+    """resolvelib's result; raises resolvelib.ResolutionImpossible."""
+    resolver: Any = resolvelib.Resolver(_Provider(question), resolvelib.BaseReporter())
+    return resolver.resolve(roots, max_rounds=2000)
+
+
+def resolve(question: Question) -> list[PlannedBlock]:
+    """Choose every block and version; ConflictError names the requirements that clash."""
+    roots = roots_of(question)
+    try:
+        result = search(question, roots)
+    except resolvelib.ResolutionImpossible as failure:
+        from hpcgen.conflicts import conflict
+
+        raise conflict(question, roots, failure.causes) from failure
+    return _planned(question, result)
+
+
+def _planned(question: Question, result: Any) -> list[PlannedBlock]:
+    chosen: dict[str, Candidate] = dict(result.mapping)
+    order = build_order(question, chosen)
+    kept = _runtime_identifiers(question, chosen)
+    planned = []
+    for identifier in order:
+        candidate = chosen[identifier]
+        cls = question.catalog.block(candidate.block)
+        asked = list(result.criteria[identifier].iter_requirement())
+        needs = {name: chosen[r.identifier].block for name, _, r in question.needs(candidate)}
+        planned.append(
+            PlannedBlock(
+                name=candidate.block,
+                version=candidate.version,
+                options=question.choices[candidate.block].as_data(),
+                provides=list(cls.provides),
+                needs=needs,
+                reasons=reasons(question, candidate, asked),
+                build_only=identifier not in kept or cls.build_only,
+                origin=question.catalog.shown(question.catalog.find("block", candidate.block)),
+            )
+        )
+    return planned
+
+
+def build_order(question: Question, chosen: Mapping[str, Candidate]) -> list[str]:
+    """Identifiers in build order: what every image has first, then each need before what needs it."""
+    order: list[str] = []
+
+    def visit(identifier: str) -> None:
+        if identifier in order:
+            return
+        for name, _, requirement in question.needs(chosen[identifier]):
+            if requirement.identifier not in ALWAYS and requirement.identifier != identifier and name != identifier:
+                visit(requirement.identifier)
+        if identifier not in order:
+            order.append(identifier)
+
+    for name in ALWAYS:
+        if name in chosen:
+            order.append(name)
+    for root in question.roots:
+        if root.identifier in chosen:
+            visit(root.identifier)
+    for identifier in sorted(chosen):
+        visit(identifier)
+    return order
+
+
+def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) -> set[str]:
+    """Identifiers that the final stage needs: the roots, and what they need to run."""
+    kept: set[str] = set()
+
+    def keep(identifier: str) -> None:
+        if identifier in kept or identifier not in chosen:
+            return
+        kept.add(identifier)
+        needs = list(question.needs(chosen[identifier]))
+        for name, build_only, requirement in needs:
+            if not build_only:
+                keep(requirement.identifier if requirement.identifier in chosen else name)
+
+    for root in (*question.roots, *(Requirement(n, None, Origin("")) for n in ALWAYS)):
+        keep(root.identifier)
+    return kept
+
+
+def reasons(question: Question, candidate: Candidate, asked: Sequence[Requirement]) -> list[str]:
+    """Why a candidate is there and why in this version, for people."""
+    lines = []
+    for requirement in asked:
+        if requirement.origin.kind == "always":
+            lines.append("every image has it")
+        elif requirement.origin.kind == "site":
+            lines.append(f"site: {requirement.origin.text}")
+        else:
+            lines.append(f"{requirement.origin.text} asks for {requirement}")
+    better = question.candidates(candidate.identifier)
+    newer = [c for c in better[: better.index(candidate)] if c.block == candidate.block]
+    if not newer:
+        lines.append("newest known")
+    else:
+        nearest = newer[-1]
+        refusing = [r for r in asked if not r.accepts(nearest)]
+        if refusing:
+            lines.append(f"{nearest.version} refused by {refusing[0].origin.text}")
+        else:
+            lines.append(f"{nearest.version} does not fit together with the rest")
+    return list(dict.fromkeys(lines))

@@ -1,0 +1,79 @@
+"""The self-test: a POSIX shell script inside the image that proves each block works."""
+
+from __future__ import annotations
+
+from hpcgen.model.plan import Plan
+from hpcgen.steps import Test
+from hpcgen.text import sh
+
+IMAGE_PATH = "/opt/hpcgen/selftest.sh"
+
+_HEAD = """\
+#!/bin/sh
+# Self-test of {title}, by hpcgen {version}.
+# Run it inside the container: {path}
+# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
+set -u
+passed=0
+failed=0
+left_out=0
+
+check() { # name, text that the output must contain, command
+    if output=$(sh -c "$3" 2>&1); then
+        case $output in
+            *"$2"*) passed=$((passed + 1)); printf 'ok       %s\\n' "$1"; return ;;
+        esac
+        printf 'FAILED   %s: no "%s" in the output\\n' "$1" "$2"
+    else
+        printf 'FAILED   %s\\n' "$1"
+    fi
+    failed=$((failed + 1))
+    printf '%s\\n' "$output" | tail -n 20 | sed 's/^/         | /'
+}
+
+check_with() { # device, then as check
+    device=$1
+    shift
+    if [ -e "$device" ]; then
+        check "$@"
+    else
+        left_out=$((left_out + 1))
+        printf 'left out %s: no %s\\n' "$1" "$device"
+    fi
+}
+
+"""
+
+_TAIL = """
+printf '%s passed, %s failed, %s left out\\n' "$passed" "$failed" "$left_out"
+[ "$failed" -eq 0 ]
+"""
+
+GPU_DEVICES = {"nvidia": "/dev/nvidiactl", "amd": "/dev/kfd", "intel": "/dev/dri"}
+
+
+def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
+    """The script for a plan.
+
+    Parameters
+    ----------
+    tests: pairs of a block's label and its tests.
+    """
+    head = _HEAD.replace("{title}", f"{plan.stack.name} for {plan.site.name}, partition {plan.partition}")
+    lines = [head.replace("{version}", plan.hpcgen).replace("{path}", IMAGE_PATH)]
+    for label, block_tests in tests:
+        for test in block_tests:
+            words = f"{sh(f'{label}: {test.name}')} {sh(test.expect)} {sh(test.command)}\n"
+            device = _device(plan, test.device)
+            lines.append(f"check_with {sh(device)} {words}" if device else f"check {words}")
+    return "".join(lines) + _TAIL
+
+
+def _device(plan: Plan, wanted: str) -> str:
+    """The device file that stands for ``gpu`` or ``fabric`` at the site; a path stands for itself."""
+    if wanted == "gpu":
+        gpu = plan.site.partitions[plan.partition].gpu
+        return GPU_DEVICES[gpu.vendor] if gpu is not None else "/dev/nvidiactl"
+    if wanted == "fabric":
+        return plan.site.fabric.devices[0] if plan.site.fabric.devices else "/dev/no-fabric"
+    return wanted
