@@ -185,7 +185,6 @@ def _settle(directory: Path, marker: str) -> None:
         for name in sorted(os.listdir(old), key=lambda name: (name == marker, name)):
             (old / name).replace(directory / name)
         _sync_folder(directory)
-        added.unlink()
     shutil.rmtree(swap, ignore_errors=True)
 
 

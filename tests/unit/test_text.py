@@ -17,7 +17,7 @@ from hpcgen.errors import InputError
 # Text that `plain` lets through, with what is special somewhere made likely.
 PRINTABLE = st.text(
     st.one_of(
-        st.sampled_from(list(" \"'\\$`{}()=#!*?~&|;<>-:/@%") + ["ü", "β"]),
+        st.sampled_from([*list(" \"'\\$`{}()=#!*?~&|;<>-:/@%"), "ü", "β"]),
         st.characters(exclude_categories=("C", "Z")),
     )
 ).filter(str.isprintable)
@@ -83,8 +83,7 @@ def test_control_characters_are_refused(function: object, bad: str, name: str) -
 @pytest.mark.parametrize("write", [text.docker_env, text.docker_label, text.sh_assign])
 def test_values_with_control_characters_are_refused_by_name(write: object) -> None:
     assert message(lambda: write("FLAGS", "a\nb")) == (  # type: ignore[operator]
-        "the value of FLAGS contains a line break\n  expected: printable text on one line\n"
-        "  remedy: remove it"
+        "the value of FLAGS contains a line break\n  expected: printable text on one line\n  remedy: remove it"
     )
 
 
@@ -92,9 +91,7 @@ def buildkit_reads(line: str) -> dict[str, str]:
     """One ENV or LABEL line by BuildKit's rules (buildah has the same): NAME="value" or NAME "value"."""
     found = re.fullmatch(r'(?:ENV|LABEL) ([^ ="]+)[= ]"((?:[^"\\]|\\.)*)"', line)
     assert found, line
-    assert not re.search(r"(?<!\\)\$(?!\{)", found[2].replace("\\\\", "")), (
-        "a reference that was not asked for"
-    )
+    assert not re.search(r"(?<!\\)\$(?!\{)", found[2].replace("\\\\", "")), "a reference that was not asked for"
     return {found[1]: re.sub(r'\\(["\\$])', r"\1", found[2])}
 
 
@@ -157,9 +154,7 @@ def test_what_builders_do_not_read_alike_is_refused() -> None:
         "\n  expected: a value that every builder reads alike\n"
         "  remedy: write the value of the variable itself, or set it in a script"
     )
-    assert (
-        message(lambda: text.docker_env("X", "a$HOME")) == "the value of X, 'a$HOME', contains a $" + expected
-    )
+    assert message(lambda: text.docker_env("X", "a$HOME")) == "the value of X, 'a$HOME', contains a $" + expected
     assert message(lambda: text.docker_label("x", "5$")) == "the value of x, '5$', contains a $" + expected
     assert message(lambda: text.docker_env("X", "a\\", expand=True)) == (
         "the value of X, 'a\\', contains a backslash\n  expected: a value that every builder reads alike\n"

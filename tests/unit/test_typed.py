@@ -6,7 +6,7 @@ import datetime
 import enum
 import json
 import textwrap
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypedDict
 
 import jsonschema
 import msgspec
@@ -154,15 +154,12 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
         "f.yaml:1:1: `name` is missing\n  expected: a short lower-case name\n  remedy: add `name: …`",
         "f.yaml:1:1: `nmae` is not known\n  remedy: did you mean name?",
         "f.yaml:3:3: `version` is missing in `mpi`\n  expected: text\n  remedy: add `version: …`",
-        "f.yaml:3:11: `family` must be one of intel, mpich, openmpi, not 'intle'\n"
-        "  remedy: did you mean intel?",
+        "f.yaml:3:11: `family` must be one of intel, mpich, openmpi, not 'intle'\n  remedy: did you mean intel?",
         "f.yaml:4:9: `path` must be text that matches ^/, not 'opt'",
         "f.yaml:6:3: `Bad Name` cannot be a key in `partitions`: it must be a short lower-case name\n"
         "  expected: text that matches ^[a-z0-9][a-z0-9._-]{0,63}$",
-        "f.yaml:6:30: `ranks_per_node` must be a whole number ≥ 1, not 'four'\n"
-        "  expected: MPI ranks on each node",
-        "f.yaml:8:21: `ranks_per_node` must be a whole number ≥ 1, not '0'\n"
-        "  expected: MPI ranks on each node",
+        "f.yaml:6:30: `ranks_per_node` must be a whole number ≥ 1, not 'four'\n  expected: MPI ranks on each node",
+        "f.yaml:8:21: `ranks_per_node` must be a whole number ≥ 1, not '0'\n  expected: MPI ranks on each node",
         "f.yaml:9:13: `memory` must be a number > 0 and ≤ 4096, not '5000'",
         "f.yaml:10:10: `gpu` must be true or false, not 'yes'\n  remedy: write true",
         "f.yaml:11:5: `gpus` is not known in `cpu`\n  remedy: did you mean gpu?",
@@ -255,11 +252,21 @@ def test_a_kind_that_is_not_known_here_is_told_in_msgspecs_words() -> None:
     assert problems("ok: 1\nwhen:\n  - PT1H\n  - soon\n", Odd) == ["f.yaml:4:5: Invalid ISO8601 duration"]
 
 
+def test_what_the_walk_cannot_see_into_is_not_lost() -> None:
+    class Loose(TypedDict):
+        a: dict[str, list[int]]
+
+    class Tight(TypedDict):
+        a: list[int]
+
+    # of a mapping's value msgspec does not tell the key, so the place is the mapping
+    assert problems("z: 1\na:\n  b: [1, x]\n", Loose) == ["f.yaml:3:3: Expected `int`, got `str`"]
+    assert problems("a:\n  - 1\n  - x\n", Tight) == ["f.yaml:3:5: Expected `int`, got `str`"]
+
+
 @given(
     st.recursive(
-        st.none()
-        | st.booleans()
-        | st.sampled_from(["a", "4", "2.5", "intel", "disk", "2026-01-31", "B b", ""]),
+        st.none() | st.booleans() | st.sampled_from(["a", "4", "2.5", "intel", "disk", "2026-01-31", "B b", ""]),
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(

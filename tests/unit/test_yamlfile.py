@@ -28,9 +28,7 @@ def first_lines(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("loader", ["CSafeLoader", "SafeLoader"])
-def test_words_without_quotes_stay_the_text_that_was_written(
-    loader: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_without_quotes_stay_the_text_that_was_written(loader: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(yamlfile, "_Loader", getattr(yaml, loader))
     document = loads(
         "version: 2.10\nyear: 2021\nday: 2021-05-01\ntime: 1:30:00\nswitch: on\nno: yes\noctal: 0777\n"
@@ -57,7 +55,7 @@ def test_words_without_quotes_stay_the_text_that_was_written(
         "list": ["a", "1", {"b": ".5"}],
         "text": "two\nlines\n",
     }
-    assert list(document.data)[0] == "version"
+    assert next(iter(document.data)) == "version"
 
 
 def test_positions_of_values_keys_and_nearest_parents() -> None:
@@ -211,9 +209,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     assert str(caught.value) == f"{missing}: there is no such file\n  remedy: check the spelling of its path"
     with pytest.raises(InputError) as caught:
         load(tmp_path, "sites")
-    assert str(caught.value) == (
-        "sites: this is a directory\n  expected: a YAML file\n  remedy: name a file in it"
-    )
+    assert str(caught.value) == ("sites: this is a directory\n  expected: a YAML file\n  remedy: name a file in it")
     loop = tmp_path / "loop.yaml"
     loop.symlink_to(loop)
     with pytest.raises(InputError, match=r"loop\.yaml: this file cannot be read: Too many levels"):
@@ -237,7 +233,7 @@ def as_ordinary_user() -> Iterator[None]:
 
 def test_a_file_that_one_may_not_read() -> None:
     with tempfile.TemporaryDirectory() as name:
-        os.chmod(name, 0o755)
+        Path(name).chmod(0o755)
         file = Path(name, "secret.yaml")
         file.write_text("a: 1")
         file.chmod(0)
