@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hpcgen import __version__
@@ -44,7 +44,7 @@ def make_plan(
     job: JobRequest | None = None,
     site_document: Document | None = None,
     stack_document: Document | None = None,
-    command: str | None = None,
+    command: Callable[[], str] | None = None,
 ) -> Plan:
     """Resolve a stack for a site.
 
@@ -56,7 +56,7 @@ def make_plan(
     allow_unsupported: a format that the site's policy forbids becomes a finding instead of an error.
     job: what is asked of the job; the site's layouts decide the rest.
     site_document, stack_document: where positions in messages come from.
-    command: the command line that reproduces the plan; made from the arguments if None.
+    command: tells the command line that reproduces the plan; made from the arguments if None.
 
     Raises
     ------
@@ -89,7 +89,8 @@ def make_plan(
     )
     blocks = resolve(question)
     _check_settings_used(said, blocks)
-    plan = Plan(
+    again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
+    return Plan(
         hpcgen=__version__,
         site=site,
         stack=stack,
@@ -99,10 +100,9 @@ def make_plan(
         blocks=blocks,
         job=resolve_job(site, chosen_partition, stack, request),
         settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
-        command=command or reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request),
+        command=command() if command is not None else again,
         findings=[*findings, *_unverified(site, chosen_partition), *_unverified_releases(catalog, blocks)],
     )
-    return plan
 
 
 class Choices(Mapping[str, BlockChoice]):
@@ -342,9 +342,10 @@ def reproduce(
     format: str | None,
     allow_unsupported: bool,
     job: JobRequest,
+    before: Sequence[str] = (),
 ) -> str:
-    """The command that gives the same result."""
-    words = ["hpcgen", "render", "--site", site, "--stack", stack]
+    """The command that gives the same result; ``before`` are words that stand before the subcommand."""
+    words = ["hpcgen", *before, "render", "--site", site, "--stack", stack]
     for option, value in (("--partition", partition), ("--format", format)):
         if value is not None:
             words += [option, value]

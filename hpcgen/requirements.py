@@ -51,7 +51,7 @@ class Origin:
     kind: str = "block"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Requirement:
     """One requirement on an identifier (a block, or a virtual with all its providers).
 

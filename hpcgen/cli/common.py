@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hpcgen.text import sh
-
 if TYPE_CHECKING:
     from hpcgen.catalog import Catalog
     from hpcgen.model.plan import Plan
@@ -110,9 +108,12 @@ def plan_from(ctx: click.Context, catalog: Catalog, site: str, stack: str, **ask
         command=list(asked["command"]) or None,
     )
     settings: Sequence[str] = asked["settings"]
-    again = reproduce(site, stack, asked["partition"], settings, asked["format"], asked["allow_unsupported"], request)
-    for folder in reversed(ctx.obj):
-        again = again.replace("hpcgen ", f"hpcgen --collection {sh(str(folder))} ", 1)
+
+    def again() -> str:
+        given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
+        folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
+        return reproduce(site, stack, *given, request, before=folders)
+
     return make_plan(
         catalog,
         catalog.site(site) if not site.endswith(".yaml") else catalog.site_from(site_document),

@@ -77,7 +77,7 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
     if stage.environment:
         result.append(_raw("\n".join(docker_env(name, value) for name, value in stage.environment.items())))
     if stage.host_files:
-        lines = [f"COPY {CERTIFICATE_FOLDER}/{_base(f.target)} {f.target}" for f in stage.host_files]
+        lines = [f"COPY {CERTIFICATE_FOLDER}/{base_name(f.target)} {f.target}" for f in stage.host_files]
         result.append(_raw("\n".join(lines)))
     if stage.copies:
         result.append(_raw("\n".join(f"COPY --from=builder {path} {path}" for path in stage.copies)))
@@ -99,7 +99,8 @@ def _from(plan: Plan, stage: Stage, dialect: Dialect) -> str:
     return f"{name}@{image.digest}" if image.digest and dialect.digest else name
 
 
-def _base(path: str) -> str:
+def base_name(path: str) -> str:
+    """The last part of a path."""
     return path.rsplit("/", 1)[1]
 
 
@@ -111,4 +112,5 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         image=sh(f"{plan.stack.name}:{plan.site.name}"),
         engine=sh(plan.engine),
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
+        certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
     )

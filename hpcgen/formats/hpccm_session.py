@@ -62,12 +62,14 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> str:
 
 
 def _stage(hpccm: Any, descriptions: Sequence[Primitive]) -> str:
-    stage = hpccm.Stage()
+    text = ""
     for description in descriptions:
         # hpccm keeps and changes the lists it is given.
-        arguments = {k: list(v) if isinstance(v, tuple | list) else v for k, v in description.arguments.items()}
+        arguments = {k: list(v) if isinstance(v, (tuple, list)) else v for k, v in description.arguments.items()}
         if description.name == "comment":
-            stage += hpccm.primitives.comment(arguments.pop("text"), **arguments)
+            made = hpccm.primitives.comment(arguments.pop("text"), **arguments)
         else:
-            stage += getattr(hpccm.primitives, description.name)(**arguments)
-    return str(stage)
+            made = getattr(hpccm.primitives, description.name)(**arguments)
+        # A comment stands right above what it is about, everything else apart.
+        text += f"{made}\n" if description.name == "comment" else f"{made}\n\n"
+    return text.rstrip("\n")

@@ -10,6 +10,7 @@ set -euo pipefail
 output=${1:-@{output}}
 name=@{image}
 certificates=(@{certificates})
+certificate_names=(@{certificate_names})
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 for tool in ch-image ch-convert; do
@@ -23,12 +24,13 @@ work=$(mktemp -d)
 partial=$output.partial
 trap 'rm -rf "$work" "$partial"' EXIT
 mkdir "$work/certificates"
-for file in "${certificates[@]}"; do
+for number in "${!certificates[@]}"; do
+    file=${certificates[number]}
     if [ ! -r "$file" ]; then
         echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
         exit 66
     fi
-    cp "$file" "$work/certificates/"
+    cp "$file" "$work/certificates/${certificate_names[number]}"
 done
 
 cat > "$work/Dockerfile" << '@{delimiter}'

@@ -10,17 +10,19 @@ cd "$(dirname "$0")"
 tag=${1:-@{image}}
 engine=${HPCGEN_ENGINE:-@{engine}}
 certificates=(@{certificates})
+certificate_names=(@{certificate_names})
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
 mkdir "$context/certificates"
-for file in "${certificates[@]}"; do
+for number in "${!certificates[@]}"; do
+    file=${certificates[number]}
     if [ ! -r "$file" ]; then
         echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
         exit 66
     fi
-    cp "$file" "$context/certificates/"
+    cp "$file" "$context/certificates/${certificate_names[number]}"
 done
 
 if ! command -v "$engine" > /dev/null; then

@@ -1,0 +1,49 @@
+"""Fixtures of every tier: the command as a user starts it, and the golden files' update flag."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / "tests" / "golden"
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is rendered now")
+
+
+@pytest.fixture
+def hpcgen(tmp_path: Path) -> Command:
+    """The command as a user starts it, in an empty folder; no collection of the machine takes part."""
+
+    def run(
+        *words: str, env: dict[str, str] | None = None, cwd: Path | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("HPCGEN_")}
+        return subprocess.run(
+            [sys.executable, "-m", "hpcgen", *words],
+            capture_output=True,
+            text=True,
+            cwd=cwd or tmp_path,
+            env={**clean, "HPCGEN_ENTRY_POINTS": "0", **(env or {})},
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Path:
+    """An empty collection to put files into."""
+    folder = tmp_path / "collection"
+    for name in ("site_profiles", "recipes", "building_blocks"):
+        (folder / name).mkdir(parents=True)
+    return folder

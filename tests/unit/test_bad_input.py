@@ -1,0 +1,222 @@
+"""Bad input: one clear message with the place and the remedy, the documented exit code, nothing written or run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Command
+
+WORKSTATION = (ROOT / "site_profiles" / "workstation.yaml").read_text("utf-8")
+
+
+def site(collection: Path, text: str, name: str = "mine") -> str:
+    (collection / "site_profiles" / f"{name}.yaml").write_text(text)
+    return name
+
+
+def child(more: str, name: str = "mine") -> str:
+    return f"name: {name}\nextends: workstation\n{more}"
+
+
+def render(hpcgen: Command, *words: str, site: str = "workstation", stack: str = "mpi-hello") -> tuple[int, str]:
+    done = hpcgen(*words[: words.index("render")] if "render" in words else [], "render", "--site", site, "--stack", stack,
+                  *(words[words.index("render") + 1 :] if "render" in words else words))  # fmt: skip
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    return done.returncode, done.stderr
+
+
+UNKNOWN = [
+    (["--site", "supermuk", "--stack", "mpi-hello"], ["no site is called 'supermuk'", "did you mean supermuc?"]),
+    (
+        ["--site", "supermuc", "--stack", "tf-horovodd"],
+        ["no stack is called 'tf-horovodd'", "did you mean tf-horovod?"],
+    ),
+    (
+        ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflw.install=pip"],
+        ["--set: no block is called 'tensorflw'", "did you mean tensorflow?"],
+    ),
+    (
+        ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflow.instal=pip"],
+        ["--set: block tensorflow has no option 'instal'", "did you mean install?"],
+    ),
+    (
+        ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflow.install=pipp"],
+        ["--set: tensorflow.install cannot be 'pipp'", "expected: one of ", "did you mean pip?"],
+    ),
+    (
+        ["--site", "workstation", "--stack", "mpi-hello", "--set", "mpi.provider=openmpi"],
+        ["--set: 'openmpi' does not provide mpi"],
+    ),
+    (
+        ["--site", "supermuc", "--stack", "mpi-hello", "--partition", "thinn"],
+        ["--partition: supermuc has no partition 'thinn'", "did you mean thin?"],
+    ),
+    (
+        ["--site", "workstation", "--stack", "mpi-hello", "--set", "cmake.jobs=1"],
+        ["block cmake has no option 'jobs'"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), UNKNOWN)
+def test_unknown_name_is_told_with_the_nearest(hpcgen: Command, words: list[str], said: list[str]) -> None:
+    done = hpcgen("render", *words)
+    assert (done.returncode, done.stdout) == (4, "")
+    for text in said:
+        assert text in done.stderr
+
+
+def test_two_mistakes_are_told_at_once(hpcgen: Command) -> None:
+    done = hpcgen("render", "--site", "workstation", "--stack", "mpi-hello", "--set", "x.y=1", "--set", "nonsense")
+    assert done.returncode == 3
+    assert "'nonsense' is not a setting" in done.stderr
+    assert "no block is called 'x'" in done.stderr
+
+
+@pytest.mark.parametrize("version", ["2.12; rm -rf /", "$(touch pwned)", "2.12\nRUN true", "`id`"])
+def test_hostile_version_is_refused_and_nothing_runs(hpcgen: Command, version: str, tmp_path: Path) -> None:
+    before = sorted(tmp_path.iterdir())
+    code, said = render(hpcgen, "--set", f"mpich.version={version}")
+    assert code == 3
+    assert "--set" in said
+    assert sorted(tmp_path.iterdir()) == before
+
+
+FILES = [
+    ("a: [1, 2\nb: 3\n", "mine.yaml:1:4: a `[` or `{` that is not closed"),
+    ("name: mine\nname: mine\n", "mine.yaml:2:1"),
+    (child("system: {os: debian, os_versio: 12}\n"), "did you mean os_version?"),
+    (child("partitions: {cpu: {cpu: {cores: four}}}\n"), "'four'"),
+    (child("default_partition: gpu\n"), "no partition is called 'gpu'"),
+    (child("title: 'a\\tb'\n").replace("'a\\tb'", '"a\\tb"'), "title"),
+    ("name: mine\ntitle: nothing else\n", "partitions"),
+    ("", "empty"),
+    ("- a\n- b\n", "mapping"),
+    ("name: &a mine\ntitle: *a\n", "anchor"),
+    ("name: !!python/object/apply:os.system ['touch pwned']\n", "tag"),
+    (
+        child("mpi: {flavour: intel, version: 2021.4, abi: mpich, root: '/opt/$(id)', launcher: mpiexec}\n"),
+        "'/opt/$(id)'",
+    ),
+    (
+        child(
+            "mpi: {flavour: intel, version: 2021.4, abi: mpich, root: /opt/mpi, launcher: mpiexec,"
+            ' binds: [{source: "/opt/a\'b", target: /opt/b}]}\n'
+        ),
+        "source",
+    ),
+    (
+        child("network: {internet: {login: true, compute: true}, mirrors: {pip: http://example.org/simple}}\n"),
+        "https://",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "said"), FILES)
+def test_bad_profile_is_refused_with_its_place(hpcgen: Command, collection: Path, text: str, said: str) -> None:
+    site(collection, text)
+    code, message = render(hpcgen, "--collection", str(collection), "render", site="mine")
+    assert code == 3, message
+    assert "mine.yaml:" in message
+    assert said in message
+
+
+def test_name_with_a_line_break_is_refused(hpcgen: Command, collection: Path) -> None:
+    site(collection, child('title: "x"\nsystem: {os: "debian\\nRUN id"}\n'))
+    code, message = render(hpcgen, "--collection", str(collection), "render", site="mine")
+    assert code == 3
+    assert "mine.yaml:4:" in message
+
+
+def test_circle_of_parents_is_named(hpcgen: Command, collection: Path) -> None:
+    site(collection, "name: a\nextends: b\n", "a")
+    site(collection, "name: b\nextends: a\n", "b")
+    code, message = render(hpcgen, "--collection", str(collection), "render", site="a")
+    assert code == 3
+    assert "b.yaml:2:10: the profile extends itself: a → b → a" in message
+
+
+def test_unknown_parent_is_named_with_the_nearest(hpcgen: Command, collection: Path) -> None:
+    site(collection, "name: mine\nextends: workstatoin\n")
+    code, message = render(hpcgen, "--collection", str(collection), "render", site="mine")
+    assert code == 3
+    assert "mine.yaml:2:10: extends names 'workstatoin', which is no site profile" in message
+    assert "did you mean workstation?" in message
+
+
+def test_check_tells_every_mistake_of_every_file(hpcgen: Command, collection: Path) -> None:
+    site(collection, child("system: {os: debian, os_versio: 12}\ndefault_partition: 7\nlayouts: [{partition: x}]\n"))
+    (collection / "recipes" / "r.yaml").write_text(
+        'name: r\ntitle: t\nblocks:\n  tensorflo: {}\n  horovod: {version: "=>0.28"}\nrun: {command: []}\n'
+    )
+    done = hpcgen("check", str(collection / "site_profiles" / "mine.yaml"), str(collection / "recipes" / "r.yaml"))
+    assert (done.returncode, done.stdout) == (3, "")
+    for said in ("mine.yaml:3:22:", "mine.yaml:5:", "r.yaml:4:", "did you mean tensorflow?", "r.yaml:5:22:"):
+        assert said in done.stderr, done.stderr
+
+
+def test_check_is_content_with_every_file_of_the_built_in_collection(hpcgen: Command) -> None:
+    files = [*ROOT.glob("site_profiles/*.yaml"), *ROOT.glob("recipes/*.yaml"), *ROOT.glob("building_blocks/*.yaml")]
+    done = hpcgen("check", *map(str, files))
+    assert done.returncode == 0, done.stderr
+
+
+def test_forbidden_format_is_refused_with_the_reason_unless_allowed(hpcgen: Command) -> None:
+    code, message = render(hpcgen, "--format", "docker", site="supermuc")
+    assert code == 6
+    assert "supermuc does not allow docker" in message
+    assert "--allow-unsupported" in message
+    done = hpcgen("render", "--site", "supermuc", "--stack", "mpi-hello", "--format", "docker", "--allow-unsupported")
+    assert done.returncode == 0
+    assert done.stdout.startswith("# syntax=")
+    assert "warning: supermuc does not allow docker" in done.stderr
+
+
+def test_job_that_does_not_fit_is_refused_with_every_reason(hpcgen: Command) -> None:
+    words = ["--ranks-per-node", "96", "--threads", "12", "--memory-per-rank", "2", "--nodes", "100000"]
+    code, message = render(hpcgen, *words, site="supermuc")
+    assert code == 6
+    assert message.count("hpcgen: error:") >= 3
+    assert "77" in message
+
+
+def test_output_folder_that_is_no_kit_is_left_alone(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("years of work")
+    code, message = render(hpcgen, "-o", "mine")
+    assert code == 7
+    assert "mine" in message
+    assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.tex"]
+
+
+def test_output_that_is_a_file_is_left_alone(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "kit").write_text("not a folder")
+    code, _ = render(hpcgen, "-o", "kit")
+    assert code == 7
+    assert (tmp_path / "kit").read_text() == "not a folder"
+
+
+def test_output_folder_that_cannot_be_written(hpcgen: Command) -> None:
+    # No user, root neither, can make a folder there.
+    code, message = render(hpcgen, "-o", "/proc/kit")
+    assert code == 7
+    assert "/proc/kit" in message
+
+
+def test_rendering_again_replaces_the_kit_and_keeps_foreign_files(hpcgen: Command, tmp_path: Path) -> None:
+    words = ["render", "--site", "workstation", "--stack", "mpi-hello", "-o", "kit"]
+    assert hpcgen(*words).returncode == 0
+    (tmp_path / "kit" / "notes.txt").write_text("mine")
+    (tmp_path / "kit" / "Dockerfile").write_text("stale")
+    assert hpcgen(*words).returncode == 0
+    assert (tmp_path / "kit" / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "kit" / "Dockerfile").read_text().startswith("# syntax=")
+
+
+def test_traceback_only_with_debug(hpcgen: Command) -> None:
+    words = ["render", "--site", "nowhere", "--stack", "mpi-hello"]
+    assert "Traceback" not in hpcgen(*words).stderr
+    assert "Traceback" in hpcgen("--debug", *words).stderr

@@ -1,0 +1,47 @@
+"""Whole kits, compared byte for byte with reviewed files. ``pytest --update-golden`` rewrites them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hpcgen.catalog import Catalog
+from hpcgen.kit import make_kit
+from hpcgen.planning import make_plan
+from tests.conftest import GOLDEN
+
+SITES = {"supermuc": ["charliecloud"], "hlrs-testbed": ["singularity"], "workstation": ["docker"]}
+STACKS = ["tf-horovod", "mpi-hello"]
+CASES = [(site, stack, format) for site, formats in SITES.items() for stack in STACKS for format in formats]
+
+
+@pytest.mark.parametrize(("site", "stack", "format"), CASES)
+def test_kit_is_the_reviewed_one(site: str, stack: str, format: str, request: pytest.FixtureRequest) -> None:
+    catalog = Catalog()
+    plan = make_plan(catalog, catalog.site(site), catalog.stack(stack))
+    assert plan.format == format
+    kit = make_kit(plan, catalog)
+    folder = GOLDEN / site / stack
+    if request.config.getoption("--update-golden"):
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        for name, file in kit.files.items():
+            path = folder / name
+            path.write_text(file.text, "utf-8")
+            path.chmod(0o755 if file.executable else 0o644)
+    assert {p.name for p in folder.iterdir()} == set(kit.files)
+    for name, file in kit.files.items():
+        assert file.text == Path(folder / name).read_text("utf-8"), (
+            f"{site}/{stack}/{name} differs from its golden file"
+        )
+
+
+def test_every_format_that_a_site_allows_has_golden_kits() -> None:
+    from hpcgen.formats import ENGINE_FORMATS
+
+    catalog = Catalog()
+    for site, formats in SITES.items():
+        engines = catalog.site(site).containers.engines
+        assert {ENGINE_FORMATS[name] for name, engine in engines.items() if engine.allowed} == set(formats)

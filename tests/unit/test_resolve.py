@@ -1,0 +1,184 @@
+"""The resolver on a small collection of its own: newest that fits, virtuals, the site's facts, conflicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgen.catalog import Catalog
+from hpcgen.errors import ConflictError
+from hpcgen.model.plan import Plan
+from hpcgen.planning import make_plan
+
+SITE = """\
+name: tiny
+title: a small test site
+system: {os: debian}
+partitions:
+  gpu:
+    cpu: {target: x86_64_v3, cores: 8}
+    memory: {total_gb: 32}
+    gpu: {vendor: nvidia, model: GTX 1080 Ti, capability: 6.1, driver: 418.39}
+default_partition: gpu
+containers: {preferred: docker, engines: {docker: {}}}
+scheduler: {kind: none}
+network: {internet: {login: true, compute: true}}
+"""
+
+BLOCKS = {
+    "framework": (
+        "needs = (need('toolkit'), need('language', '>=3'))",
+        """\
+  "1.0": {accepts: {toolkit: "==10.*", language: "<3.9"}}
+  "2.0": {accepts: {toolkit: "==11.*", language: ">=3.8"}}
+""",
+    ),
+    "trainer": (
+        "needs = (need('framework', '>=1.0'), need('language'))",
+        """\
+  "0.9": {accepts: {framework: "<2"}}
+""",
+    ),
+    "toolkit": (
+        "",
+        """\
+  "10.1": {host: {driver: ">=418", capability: ">=3,<8"}}
+  "10.2": {host: {driver: ">=440", capability: ">=3,<8"}}
+  "11.0": {host: {driver: ">=450", capability: ">=3.5,<9"}}
+""",
+    ),
+    "language": (
+        "",
+        """\
+  "3.8.10": {on: {ubuntu: "==20.04"}}
+  "3.10.12": {on: {ubuntu: "==22.04"}}
+""",
+    ),
+}
+
+
+@pytest.fixture
+def tiny(collection: Path) -> Path:
+    (collection / "site_profiles" / "tiny.yaml").write_text(SITE)
+    for name, (needs, rows) in BLOCKS.items():
+        (collection / "building_blocks" / f"{name}.py").write_text(
+            f"from hpcgen.block import Block, need\nclass It(Block):\n    '''A test block.'''\n"
+            f"    name = {name!r}\n    {needs or 'pass'}\n"
+        )
+        (collection / "building_blocks" / f"{name}.yaml").write_text(f"block: {name}\nreleases:\n{rows}")
+    stack(collection, "framework: {}")
+    return collection
+
+
+def stack(collection: Path, *blocks: str) -> None:
+    lines = "".join(f"  {block}\n" for block in blocks)
+    text = f"name: it\ntitle: a test stack\nblocks:\n{lines}run: {{command: [it]}}\n"
+    (collection / "recipes" / "it.yaml").write_text(text)
+
+
+def planned(collection: Path, *settings: str) -> Plan:
+    catalog = Catalog([collection])
+    return make_plan(
+        catalog,
+        catalog.site("tiny"),
+        catalog.stack("it"),
+        settings=settings,
+        site_document=catalog.site_document("tiny"),
+        stack_document=catalog.stack_document("it"),
+    )
+
+
+def versions(plan: Plan) -> dict[str, str]:
+    return {b.name: b.version for b in plan.blocks}
+
+
+def test_driver_of_the_node_bounds_everything_above_it(tiny: Path) -> None:
+    chosen = versions(planned(tiny))
+    assert chosen["toolkit"] == "10.1"
+    assert chosen["framework"] == "1.0"
+    assert (chosen["language"], chosen["ubuntu"]) == ("3.8.10", "20.04")
+
+
+def test_newer_driver_gives_the_newest(tiny: Path) -> None:
+    (tiny / "site_profiles" / "tiny.yaml").write_text(SITE.replace("418.39", "470.10"))
+    chosen = versions(planned(tiny))
+    assert (chosen["framework"], chosen["toolkit"]) == ("2.0", "11.0")
+    assert chosen["language"] == "3.10.12"
+
+
+def test_a_need_bounds_what_the_stack_leaves_open(tiny: Path) -> None:
+    (tiny / "site_profiles" / "tiny.yaml").write_text(SITE.replace("418.39", "470.10"))
+    stack(tiny, "trainer: {}")
+    assert versions(planned(tiny))["framework"] == "1.0"
+
+
+def test_reasons_name_who_asked_and_what_refused_the_newer_one(tiny: Path) -> None:
+    toolkit = planned(tiny).block("toolkit")
+    assert toolkit is not None
+    assert any("framework 1.0 asks for toolkit ==10.*" in reason for reason in toolkit.reasons)
+    assert any("10.2 refused by" in reason and "418.39" in reason for reason in toolkit.reasons)
+
+
+def test_every_need_stands_before_what_needs_it(tiny: Path) -> None:
+    stack(tiny, "trainer: {}")
+    plan = planned(tiny)
+    order = [b.name for b in plan.blocks]
+    for block in plan.blocks:
+        for need in block.needs.values():
+            assert order.index(need) <= order.index(block.name)
+    assert order[0] == "ubuntu"
+
+
+def test_same_question_same_plan(tiny: Path) -> None:
+    stack(tiny, "trainer: {}")
+    assert planned(tiny) == planned(tiny)
+
+
+def test_conflict_names_both_sides_their_places_and_the_nearest_change(tiny: Path) -> None:
+    stack(tiny, 'framework: {version: ">=2"}')
+    with pytest.raises(ConflictError) as failure:
+        planned(tiny)
+    text = str(failure.value)
+    assert "framework 2.0" in text
+    assert "toolkit ==11.*" in text
+    assert "building_blocks/framework.yaml:4:" in text
+    assert "the node has 418.39" in text
+    assert "site_profiles/tiny.yaml:8:" in text
+    assert "remedy: without 'framework >=2' of stack it" in text
+    assert "recipes/it.yaml:4:3" in text
+    assert "it fits with framework 1.0" in text
+
+
+def test_conflict_between_stack_and_block_names_the_two_ranges(tiny: Path) -> None:
+    (tiny / "site_profiles" / "tiny.yaml").write_text(SITE.replace("418.39", "470.10"))
+    stack(tiny, "trainer: {}", 'framework: {version: "==2.0"}')
+    with pytest.raises(ConflictError) as failure:
+        planned(tiny)
+    text = str(failure.value)
+    assert "framework ==2.0" in text
+    assert "framework <2" in text
+    assert "building_blocks/trainer.yaml:3:" in text
+
+
+def test_a_version_that_does_not_exist_lists_the_known_ones(tiny: Path) -> None:
+    with pytest.raises(ConflictError) as failure:
+        planned(tiny, "framework.version=9.9")
+    text = str(failure.value)
+    assert "framework ==9.9" in text
+    assert "framework 2.0, framework 1.0" in text
+
+
+def test_a_collection_may_add_a_row_to_a_built_in_block(tiny: Path) -> None:
+    (tiny / "building_blocks" / "ubuntu.yaml").write_text(
+        'block: ubuntu\nreleases:\n  "30.04":\n    images: {default: "ubuntu:30.04"}\n    values: {package_manager: apt}\n'
+    )
+    stack(tiny, "toolkit: {}")
+    assert versions(planned(tiny))["ubuntu"] == "30.04"
+
+
+def test_settings_choose_version_and_provider(tiny: Path) -> None:
+    stack(tiny, "toolkit: {}")
+    chosen = versions(planned(tiny, "base.provider=debian", "toolkit.version=<10.2"))
+    assert "debian" in chosen
+    assert chosen["toolkit"] == "10.1"
