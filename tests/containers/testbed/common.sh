@@ -32,11 +32,12 @@ need_root() {
 }
 
 # The Debian mirror this machine uses itself, so that no address is written
-# down in the project: deb822 files first, then the one-line format.
+# down in the project.
 apt_mirror() {
   local mirror
-  mirror=$(apt-get indextargets --format '$(CREATED_BY) $(SITE) $(REPO_URI) $(RELEASE)' 2>/dev/null |
-    awk '$1 == "Packages" && $4 == "bookworm" { print $3; exit }')
+  # shellcheck disable=SC2016 # apt fills these in
+  mirror=$(apt-get indextargets --format '$(CREATED_BY) $(REPO_URI) $(RELEASE)' 2>/dev/null |
+    awk '$1 == "Packages" && $3 == "bookworm" { print $2; exit }')
   [[ $mirror ]] || die "no Debian bookworm mirror in apt's configuration"
   echo "${mirror%/}"
 }

@@ -1,0 +1,122 @@
+"""Fixtures for tests against real container tools, on a real small base.
+
+The scripts in testbed/ do the work and can be used without pytest; the fixtures
+here run them once per session and hand out what they made.  Everything is kept
+in $HPCGEN_TESTBED, so only the first session on a machine pays for it.
+
+A missing tool fails the test with what to run, it never skips: a skipped tier
+looks green and proves nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_tools import (
+    HERE,
+    TESTBED,
+    BaseImage,
+    Buildah,
+    ChImage,
+    Clusters,
+    HostMpi,
+    Sid,
+    Slurm,
+    need,
+    run,
+    script,
+    variables,
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test in this folder belongs to the container tier."""
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker("containers")
+
+
+@pytest.fixture(scope="session")
+def testbed_env() -> dict[str, str]:
+    """The environment that all container tools here are run with."""
+    return {**os.environ, **variables(script("environment"))}
+
+
+@pytest.fixture(scope="session")
+def machine_facts() -> dict[str, Any]:
+    """What a site profile must know of this machine, for profiles written at run time."""
+    done = run([sys.executable, TESTBED / "machine_facts.py"])
+    facts: dict[str, Any] = json.loads(done.stdout)
+    return facts
+
+
+def _base(env: Mapping[str, str], suffix: str, *options: str) -> BaseImage:
+    script("make-base", *options, env=env)
+    work = Path(env["HPCGEN_TESTBED"])
+    return BaseImage(
+        ch_image=f"debian:12{suffix}",
+        oci=f"localhost/debian:12{suffix}",
+        archive=work / f"debian12{suffix}.tar",
+        root_tar=work / f"debian12{suffix}-root.tar",
+    )
+
+
+@pytest.fixture(scope="session")
+def base_image(testbed_env: dict[str, str]) -> BaseImage:
+    """Debian 12 with this machine's certificate authorities, in every store."""
+    return _base(testbed_env, "")
+
+
+@pytest.fixture(scope="session")
+def plain_base_image(testbed_env: dict[str, str]) -> BaseImage:
+    """Debian 12 without them: a recipe has to bring what the site needs."""
+    return _base(testbed_env, "-plain", "--without-certificates")
+
+
+@pytest.fixture(scope="session")
+def ch_image(testbed_env: dict[str, str]) -> ChImage:
+    """The machine's own Charliecloud."""
+    need("ch-image", "ch-run", "ch-convert", path=testbed_env["PATH"])
+    return ChImage(testbed_env)
+
+
+@pytest.fixture(scope="session")
+def buildah(testbed_env: dict[str, str]) -> Buildah:
+    """The machine's own buildah."""
+    need("buildah", path=testbed_env["PATH"])
+    return Buildah(testbed_env)
+
+
+@pytest.fixture(scope="session")
+def sid(testbed_env: dict[str, str]) -> Sid:
+    """The newer tools, in a root of their own."""
+    script("make-sid-root", env=testbed_env)
+    return Sid(testbed_env)
+
+
+@pytest.fixture(scope="session")
+def host_mpi(testbed_env: dict[str, str]) -> HostMpi:
+    """Intel MPI as a host has it."""
+    root = Path(script("make-host-mpi", env=testbed_env).strip())
+    # its libmpi opens libfabric by name, and does not look beside itself
+    needed = {"I_MPI_ROOT": str(root), "LD_LIBRARY_PATH": str(root / "lib")}
+    return HostMpi({**testbed_env, **needed}, root)
+
+
+@pytest.fixture(scope="session")
+def slurm_cluster(testbed_env: dict[str, str]) -> Iterator[Callable[..., Slurm]]:
+    """``slurm_cluster("general", "fat")``: a Slurm with these partitions, the first is default.
+
+    The same names give the same Slurm; all are stopped at the end of the session.
+    """
+    need("slurmctld", "slurmd", "munged", path=testbed_env["PATH"])
+    clusters = Clusters(testbed_env)
+    yield clusters.get
+    clusters.stop()

@@ -1,0 +1,315 @@
+"""Runners for the real container tools, used through the fixtures of conftest.py."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+TESTBED = HERE / "testbed"
+INSTALL = "run .ci/install-tools"
+
+Run = subprocess.CompletedProcess[str]
+Argument = str | os.PathLike[str]
+Bind = tuple[Argument, str]
+
+
+def run(
+    command: Sequence[Argument],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: Argument | None = None,
+    check: bool = True,
+    timeout: float = 900,
+) -> Run:
+    """Run a command; stdout and stderr come together, in order, in ``stdout``.
+
+    With ``check`` a non-zero exit fails the test and shows the end of the output.
+    """
+    argv = [os.fspath(c) for c in command]
+    try:
+        done = subprocess.run(
+            argv,
+            env=None if env is None else dict(env),
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout,
+            check=False,
+        )
+    except FileNotFoundError as missing:
+        if missing.filename != argv[0]:  # the folder to run it in, not the tool
+            raise
+        pytest.fail(f"{argv[0]} is missing: {INSTALL}")
+    except subprocess.TimeoutExpired as late:
+        text = late.stdout or b""
+        tail = text[-3000:].decode(errors="replace") if isinstance(text, bytes) else text[-3000:]
+        pytest.fail(f"{' '.join(argv)}: still running after {timeout:.0f} s\n{tail}")
+    if check and done.returncode:
+        pytest.fail(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout[-6000:]}")
+    return done
+
+
+def script(name: str, *arguments: Argument, env: Mapping[str, str] | None = None) -> str:
+    """Run one of the test bed's scripts and return its stdout alone."""
+    done = subprocess.run(
+        [os.fspath(TESTBED / name), *(os.fspath(a) for a in arguments)],
+        env=None if env is None else dict(env),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        pytest.fail(f"testbed/{name}: exit {done.returncode}\n{done.stderr[-6000:]}")
+    return done.stdout
+
+
+def variables(text: str) -> dict[str, str]:
+    """Read the NAME=VALUE lines that a script printed."""
+    return dict(line.split("=", 1) for line in text.splitlines() if line)
+
+
+@dataclass(frozen=True)
+class BaseImage:
+    """The Debian 12 base, by the name each tool has for it."""
+
+    ch_image: str  # for ch-image: no host part
+    oci: str  # for buildah and podman
+    archive: Path  # OCI archive, for Apptainer's Bootstrap: oci-archive
+    root_tar: Path  # plain tar of the root, for `ch-image import`
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Commands of this machine, in the test bed's environment."""
+
+    env: Mapping[str, str]
+
+    def run(
+        self,
+        command: Sequence[Argument],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: Argument | None = None,
+        check: bool = True,
+        timeout: float = 900,
+    ) -> Run:
+        """Run any command (a kit's build.sh, say), with ``env`` added."""
+        return run(command, env={**self.env, **(env or {})}, cwd=cwd, check=check, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class ChImage(Tool):
+    """ch-image and ch-run 0.31, of the machine itself."""
+
+    def build(
+        self,
+        tag: str,
+        dockerfile: Path,
+        context: Path | None = None,
+        *options: str,
+        check: bool = True,
+        timeout: float = 900,
+    ) -> Run:
+        """Build an image; no build cache, which only costs time for one build."""
+        return self.run(
+            [
+                "ch-image",
+                "--no-cache",
+                "build",
+                "--force",
+                *options,
+                "-t",
+                tag,
+                "-f",
+                dockerfile,
+                context or dockerfile.parent,
+            ],
+            check=check,
+            timeout=timeout,
+        )
+
+    def exec(
+        self,
+        image: Argument,
+        command: Sequence[Argument],
+        *,
+        binds: Sequence[Bind] = (),
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 300,
+    ) -> Run:
+        """Run a command in an image, by name in storage or by folder, with its ENV."""
+        argv: list[Argument] = ["ch-run", "--set-env"]  # without it the image's ENV is not used
+        argv += [f"--bind={os.fspath(host)}:{inside}" for host, inside in binds]
+        return self.run([*argv, image, "--", *command], env=env, check=check, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class Buildah(Tool):
+    """buildah of the machine itself, with ``--isolation chroot``."""
+
+    def build(
+        self,
+        tag: str,
+        dockerfile: Path,
+        context: Path | None = None,
+        *options: str,
+        check: bool = True,
+        timeout: float = 900,
+    ) -> Run:
+        """Build an image from a Dockerfile."""
+        return self.run(
+            [
+                "buildah",
+                "build",
+                "--isolation",
+                "chroot",
+                *options,
+                "-t",
+                tag,
+                "-f",
+                dockerfile,
+                context or dockerfile.parent,
+            ],
+            check=check,
+            timeout=timeout,
+        )
+
+    def exec(
+        self,
+        image: str,
+        command: Sequence[Argument],
+        *,
+        binds: Sequence[Bind] = (),
+        check: bool = True,
+        timeout: float = 300,
+    ) -> Run:
+        """Run a command in a throw-away container of the image, with its ENV."""
+        container = self.run(["buildah", "from", "-q", image]).stdout.split()[-1]
+        volumes = [f"--volume={os.fspath(host)}:{inside}" for host, inside in binds]
+        try:
+            return self.run(
+                ["buildah", "run", "--isolation", "chroot", *volumes, container, "--", *command],
+                check=check,
+                timeout=timeout,
+            )
+        finally:
+            self.run(["buildah", "rm", container], check=False)
+
+
+@dataclass(frozen=True)
+class HostMpi(Tool):
+    """Intel MPI unpacked on the host; ``env`` has what its programs need."""
+
+    root: Path
+
+    def mpiexec(
+        self,
+        ranks: int,
+        command: Sequence[Argument],
+        *,
+        env: Mapping[str, str] | None = None,
+        check: bool = True,
+        timeout: float = 300,
+    ) -> Run:
+        """Start a command, such as ``ch-run ...``, once for each rank."""
+        argv = [self.root / "bin/mpiexec.hydra", "-n", str(ranks), *command]
+        return self.run(argv, env=env, check=check, timeout=timeout)
+
+
+@dataclass(frozen=True)
+class Sid:
+    """A Debian sid root with Apptainer 1.4, Charliecloud 0.45 and buildah 1.43."""
+
+    env: Mapping[str, str]
+
+    def run(
+        self,
+        command: Sequence[Argument],
+        *,
+        binds: Sequence[Bind] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        check: bool = True,
+        timeout: float = 900,
+    ) -> Run:
+        """Run a command there as the ordinary user "builder" (uid 1001).
+
+        ``binds`` are (host folder, folder in the root); ``cwd`` is in the root;
+        of the environment only ``env`` is passed on.  A folder that the command
+        writes to should come from :meth:`folder`.
+        """
+        argv: list[Argument] = [TESTBED / "enter-sid"]
+        for host, inside in binds:
+            argv += ["-b", f"{os.fspath(host)}:{inside}"]
+        for name, value in (env or {}).items():
+            argv += ["-e", f"{name}={value}"]
+        if cwd is not None:
+            argv += ["-C", cwd]
+        return run([*argv, "--", *command], env=self.env, check=check, timeout=timeout)
+
+    def folder(self, path: Path) -> Path:
+        """Make a host folder with all in it belong to "builder"."""
+        path.mkdir(parents=True, exist_ok=True)
+        for each in (path, *path.rglob("*")):
+            os.chown(each, 1001, 1001, follow_symlinks=False)
+        return path
+
+
+@dataclass(frozen=True)
+class Slurm(Tool):
+    """A running one-node Slurm."""
+
+    folder: Path
+    partitions: tuple[str, ...]
+
+    def test_only(self, job: Path, *, check: bool = True) -> Run:
+        """Have sbatch read a job script and say when it would start, or why not."""
+        return self.run(["sbatch", "--test-only", job], cwd=job.parent, check=check, timeout=60)
+
+    def submit(self, job: Path, *, check: bool = True, timeout: float = 300) -> Run:
+        """Submit a job script from its own folder and wait until it has ended."""
+        return self.run(["sbatch", "-W", job], cwd=job.parent, check=check, timeout=timeout)
+
+
+@dataclass
+class Clusters:
+    """The Slurms of a session, one for each list of partitions."""
+
+    env: Mapping[str, str]
+    running: dict[tuple[str, ...], Slurm] = field(default_factory=dict)
+
+    def get(self, *partitions: str) -> Slurm:
+        """The Slurm with these partitions, started where there is none."""
+        if partitions not in self.running:
+            # a short path, because it becomes part of a socket's name
+            folder = Path(tempfile.mkdtemp(prefix="slurm-", dir=self.env["HPCGEN_TESTBED"]))
+            options = [x for name in partitions for x in ("--partition", name)]
+            started = variables(script("slurm-start", folder, *options, env=self.env))
+            self.running[partitions] = Slurm({**self.env, **started}, folder, partitions)
+        return self.running[partitions]
+
+    def stop(self) -> None:
+        """Stop all of them."""
+        for cluster in self.running.values():
+            script("slurm-stop", cluster.folder, env=self.env)
+            shutil.rmtree(cluster.folder, ignore_errors=True)
+
+
+def need(*tools: str, path: str) -> None:
+    """Fail, with what to do, where one of the tools is missing."""
+    missing = [tool for tool in tools if shutil.which(tool, path=path) is None]
+    if missing:
+        pytest.fail(f"{', '.join(missing)} missing: {INSTALL}")
