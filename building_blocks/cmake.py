@@ -1,0 +1,41 @@
+"""CMake for the builder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, Context, need
+from hpcgen.steps import Environment, Input, Run, Wheels, run
+
+
+class Cmake(Block):
+    """CMake from its binary wheel, in the builder alone.  Source: https://cmake.org
+
+    Not the distribution's: Ubuntu 18.04 has 3.10, and CMake 4 refuses the old projects of these stacks.
+    """
+
+    name = "cmake"
+    needs = (need("python", build_only=True),)
+    build_only = True
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """One wheel."""
+        return [_wheel(ctx)]
+
+    def environment(self, ctx: Context) -> Environment:
+        """The program itself, not the Python script that starts it, so that it works without /opt/python."""
+        return Environment(build_paths={"PATH": [f"{ctx.prefix}/cmake/data/bin"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Unpack the wheel into its own folder."""
+        yield run("CMake", ctx.pip(_wheel(ctx), extra=["--target", ctx.prefix]), caches=("pip",))
+
+
+def _wheel(ctx: Context) -> Wheels:
+    # The list's hash is the one of the x86_64 wheel.
+    name = (
+        f"cmake-{ctx.version}"
+        if ctx.facts.architecture == "x86_64"
+        else f"cmake-{ctx.version}-{ctx.facts.architecture}"
+    )
+    return ctx.wheels(name, [f"cmake=={ctx.version}"])

@@ -1,0 +1,60 @@
+"""oneDNN, formerly MKL-DNN."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, Context, need
+from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
+
+
+class Onednn(Block):
+    """oneDNN (MKL-DNN) from source for the partition's CPU.  Source: https://github.com/oneapi-src/oneDNN
+
+    For programs that link it themselves. TensorFlow does not use it: it bundles and builds a copy of its own
+    (see the tensorflow block's ``mkl``).
+    """
+
+    name = "onednn"
+    needs = (need("gnu", build_only=True), need("cmake", ">=3.13,<4", build_only=True))
+
+    def packages(self, ctx: Context) -> Packages:
+        """The OpenMP run-time library."""
+        return Packages(run={"apt": ["libgomp1", "libstdc++6"], "dnf": ["libgomp", "libstdc++"]})
+
+    def environment(self, ctx: Context) -> Environment:
+        """Found by CMake while building, and by the loader."""
+        return Environment(
+            paths={"LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]}, build_paths={"CMAKE_PREFIX_PATH": [ctx.prefix]}
+        )
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Configure, compile, install."""
+        source, folder = "/tmp/hpcgen/onednn", "/tmp/hpcgen/onednn-build"
+        settings = {
+            "CMAKE_BUILD_TYPE": "Release",
+            "CMAKE_INSTALL_PREFIX": ctx.prefix,
+            "CMAKE_INSTALL_LIBDIR": "lib",
+            "DNNL_BUILD_EXAMPLES": "OFF",
+            "DNNL_BUILD_TESTS": "OFF",
+            "DNNL_CPU_RUNTIME": "OMP",
+            # Kernels are chosen by the CPU at run time whatever this is; it is for the rest of the code.
+            "DNNL_ARCH_OPT_FLAGS": " ".join(ctx.flags),
+        }
+        words = [f"-D{name}={value}" for name, value in settings.items()]
+        yield run("oneDNN source", ctx.unpack(ctx.archive(), source))
+        yield run("configure oneDNN", command("cmake", "-S", source, "-B", folder, *words))
+        yield run("compile oneDNN", command("cmake", "--build", folder, "--parallel"))
+        yield run(
+            "install oneDNN",
+            command("cmake", "--build", folder, "--target", "install"),
+            command("rm", "-rf", source, folder),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The library and its headers."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """Every library that it needs is found."""
+        return [Test("library", command("ldd", f"{ctx.prefix}/lib/libdnnl.so"), expect="libgomp.so.1")]
