@@ -27,9 +27,7 @@ class Bazel(Block):
         """Fetch it and put it in place."""
         binary = _binary(ctx)
         target = f"{ctx.prefix}/bin/bazel"
-        yield run(
-            "Bazel", ctx.fetch(binary), command("install", "-D", "-m", "755", ctx.local(binary), target)
-        )
+        yield run("Bazel", ctx.fetch(binary), command("install", "-D", "-m", "755", ctx.local(binary), target))
 
 
 def _binary(ctx: Context) -> Archive:

@@ -32,16 +32,10 @@ OTHER_GLIBC = 28
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", required=True, metavar="X.Y.Z", help="exact version of CPython")
-    parser.add_argument(
-        "--sdist", action="append", default=[], metavar="NAME==X", help="take this one as source"
-    )
-    parser.add_argument(
-        "--every-python", action="store_true", help="the list is the same for every Python: no -cpXY"
-    )
+    parser.add_argument("--sdist", action="append", default=[], metavar="NAME==X", help="take this one as source")
+    parser.add_argument("--every-python", action="store_true", help="the list is the same for every Python: no -cpXY")
     parser.add_argument("--into", type=Path, default=WHEELS, metavar="DIR", help="where the list is written")
     parser.add_argument("name", help="name of the list, without -cpXY.txt")
     parser.add_argument("requirements", nargs="+", help="requirements, and ranges that hold versions back")

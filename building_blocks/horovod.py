@@ -1,0 +1,152 @@
+"""Horovod: data-parallel training over MPI, NCCL or Gloo."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.steps import Input, Run, Runtime, Test, Wheels, command, run, write_lines
+
+
+def _nvidia(facts: Facts) -> bool:
+    gpu = facts.partition.gpu
+    return gpu is not None and gpu.vendor == "nvidia"
+
+
+def _uses_mpi(situation: Situation) -> bool:
+    options = situation.options
+    return options.cpu_operations == "mpi" or (_nvidia(situation.facts) and options.gpu_operations == "mpi")
+
+
+def _uses_ccl(situation: Situation) -> bool:
+    return bool(situation.options.cpu_operations == "ccl")
+
+
+def _uses_cuda(situation: Situation) -> bool:
+    return _nvidia(situation.facts) and situation.options.gpu_operations != "none"
+
+
+def _uses_nccl(situation: Situation) -> bool:
+    return _nvidia(situation.facts) and situation.options.gpu_operations == "nccl"
+
+
+class Horovod(Block):
+    """Horovod, data-parallel training.  Source: https://github.com/horovod/horovod
+
+    Compiled against the image's TensorFlow and MPI. No patch is applied; instead what is known to break is
+    kept out: GCC 13 and later (missing headers), CMake 4 (its bundled Gloo is too old for it), setuptools 81
+    and later (no pkg_resources), TensorFlow 2.16 and later (Keras 3). ``horovodrun`` does not start jobs under
+    the launchers of this project's sites: use mpiexec or srun.
+    """
+
+    name = "horovod"
+    needs = (
+        need("python"),
+        need("gnu", ">=8,<13", build_only=True),
+        need("cmake", ">=3.13,<4", build_only=True),
+        need("mpi", when=_uses_mpi),
+        need("oneccl", when=_uses_ccl),
+        need("tensorflow", ">=1.15,<2.16"),
+        need("cuda", when=_uses_cuda),
+        need("nccl", ">=2.7", when=_uses_nccl),
+    )
+
+    class Options(BlockOptions, frozen=True):
+        """What Horovod is built for.
+
+        ``frameworks``: TensorFlow alone for now. ``cpu_operations``: what carries tensors in main memory.
+        ``gpu_operations``: what carries those in GPU memory, where the partition has an NVIDIA GPU.
+        """
+
+        frameworks: list[Literal["tensorflow"]] = ["tensorflow"]
+        cpu_operations: Literal["mpi", "gloo", "ccl"] = "mpi"
+        gpu_operations: Literal["nccl", "mpi", "none"] = "nccl"
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """Horovod's source package, and what it needs to build and run."""
+        return [_needs(ctx), _source(ctx)]
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile it in the Python environment, and write the training step that stacks run as a test."""
+        yield run("what Horovod needs", ctx.pip(_needs(ctx)), caches=("pip",))
+        # Without isolation, because it must see the TensorFlow that it is compiled against.
+        *before, install = ctx.pip(_source(ctx), extra=["--no-binary", "horovod", "--no-build-isolation"])
+        variables = [f"{name}={value}" for name, value in sorted(_variables(ctx).items())]
+        yield run("compile Horovod", *before, f"{command('env', *variables)} {install}", caches=("pip",))
+        share = f"{ctx.prefix}/share"
+        yield run(
+            "training step",
+            command("mkdir", "-p", share),
+            write_lines(f"{share}/step.py", ctx.text_file("horovod_step.py")),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The training step; Horovod itself is in the Python environment."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It loads with TensorFlow and has what it was built for."""
+        python = f"{ctx.use('python').prefix}/bin/python"
+        built = {"mpi": "mpi_built", "gloo": "gloo_built", "ccl": "ccl_built"}[ctx.options.cpu_operations]
+        names = [built]
+        if _nvidia(ctx.facts) and ctx.options.gpu_operations == "nccl":
+            names.append("nccl_built")
+        wanted = " and ".join(f"hvd.{name}()" for name in names)
+        return [
+            Test(
+                f"built for {', '.join(name.removesuffix('_built') for name in names)}",
+                command(python, "-c", f"import sys, horovod.tensorflow as hvd; sys.exit(not ({wanted}))"),
+            )
+        ]
+
+
+def _needs(ctx: Context) -> Wheels:
+    # The lists' hashes are those of the x86_64 wheels.
+    architecture = ctx.facts.architecture
+    name = f"horovod-{ctx.version}" if architecture == "x86_64" else f"horovod-{ctx.version}-{architecture}"
+    fallback = ["cffi", "cloudpickle", "packaging", "psutil", "pyyaml", "setuptools<81", "wheel"]
+    if not ctx.use("python").at_least("3.7"):
+        fallback.append("dataclasses")
+    return ctx.wheels(name, fallback)
+
+
+def _source(ctx: Context) -> Wheels:
+    line = f"horovod=={ctx.version} --hash=sha256:{ctx.release.values['sdist']}"
+    return Wheels(f"horovod-{ctx.version}-source", (line,), hashed=True)
+
+
+def _variables(ctx: Context) -> dict[str, str]:
+    """What Horovod's setup.py reads (docs/install.rst of the release)."""
+    options = ctx.options
+    values = {
+        "HOROVOD_WITH_TENSORFLOW": "1",
+        "HOROVOD_WITHOUT_PYTORCH": "1",
+        "HOROVOD_WITHOUT_MXNET": "1",
+        "HOROVOD_WITH_MPI" if ctx.has("mpi") else "HOROVOD_WITHOUT_MPI": "1",
+        "HOROVOD_WITH_GLOO" if options.cpu_operations == "gloo" else "HOROVOD_WITHOUT_GLOO": "1",
+        "HOROVOD_CPU_OPERATIONS": options.cpu_operations.upper(),
+    }
+    if ctx.flags:
+        # Its own default is for x86 with AVX.
+        values["HOROVOD_BUILD_ARCH_FLAGS"] = " ".join(ctx.flags)
+    if ctx.has("oneccl"):
+        values["CCL_ROOT"] = ctx.use("oneccl").prefix
+    if ctx.has("cuda"):
+        values |= _cuda(ctx)
+    return values
+
+
+def _cuda(ctx: Context) -> dict[str, str]:
+    values = {
+        "HOROVOD_GPU": "CUDA",
+        "HOROVOD_GPU_OPERATIONS": ctx.options.gpu_operations.upper(),
+        "HOROVOD_CUDA_HOME": str(ctx.use("cuda").release.values.get("home", "/usr/local/cuda")),
+    }
+    if ctx.has("nccl"):
+        values["HOROVOD_NCCL_HOME"] = str(ctx.use("nccl").release.values.get("home", ctx.use("nccl").prefix))
+        values["HOROVOD_NCCL_LINK"] = "SHARED"
+    gpu = ctx.facts.partition.gpu
+    if gpu is not None and gpu.capability is not None:
+        values["HOROVOD_BUILD_CUDA_CC_LIST"] = gpu.capability.replace(".", "")
+    return values

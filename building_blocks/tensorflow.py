@@ -1,0 +1,374 @@
+"""TensorFlow: built for the partition's CPU, from wheels, or from the project's own image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.errors import ConflictError, Problem
+from hpcgen.steps import Environment, Image, Input, Packages, Run, Test, Wheels, command, run
+
+SOURCE = "/tmp/hpcgen/tensorflow"
+BAZEL_ROOT = "/tmp/hpcgen/bazel"
+OLD_TOOL = "tensorflow/tools/pip_package/build_pip_package"
+JAVA_TRUST = {"apt": "/etc/ssl/certs/java/cacerts", "dnf": "/etc/pki/java/cacerts"}
+
+Copt = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^-[A-Za-z][A-Za-z0-9=.,_+/-]*$(?!\n)",
+        description="a compiler flag such as -mprefer-vector-width=512",
+    ),
+]
+Natural = Annotated[int, msgspec.Meta(ge=0, description="a whole number, 0 for no limit")]
+
+
+def _nvidia(facts: Facts) -> bool:
+    gpu = facts.partition.gpu
+    return gpu is not None and gpu.vendor == "nvidia"
+
+
+def _from_source(situation: Situation) -> bool:
+    return bool(situation.options.install == "source")
+
+
+def _from_hub(situation: Situation) -> bool:
+    return bool(situation.options.install == "hub")
+
+
+def _links_cuda(situation: Situation) -> bool:
+    return _nvidia(situation.facts) and not _from_hub(situation)
+
+
+def _builds_cuda(situation: Situation) -> bool:
+    return _nvidia(situation.facts) and _from_source(situation)
+
+
+class Tensorflow(Block):
+    """TensorFlow.  Source: https://github.com/tensorflow/tensorflow
+
+    oneDNN (MKL-DNN) is inside TensorFlow, built from its own copy. From 2.4 on, plain builds for x86_64 have it
+    with TensorFlow's own threads: switched on by ``TF_ENABLE_ONEDNN_OPTS=1`` in 2.5 to 2.8, which this block
+    sets, and by default from 2.9. ``mkl`` builds it with OpenMP threads instead; where several ranks share a
+    node those add up to more threads than cores, which is why it is off by default from 2.4 on. Before 2.4
+    it is the only way to have oneDNN at all, and on by default (x86_64, ``install=source``).
+    """
+
+    name = "tensorflow"
+    needs = (
+        need("python"),
+        need("gnu", build_only=True, when=_from_source),
+        need("bazel", build_only=True, when=_from_source),
+        need("ubuntu", when=_from_hub),
+        need("cuda", when=_links_cuda),
+        need("cudnn", when=_links_cuda),
+        need("nccl", when=_builds_cuda),
+    )
+
+    class Options(BlockOptions, frozen=True):
+        """How TensorFlow gets into the image.
+
+        ``install``: ``source`` compiles it for the partition's CPU (hours), ``pip`` takes the project's wheel,
+        ``hub`` starts from the image tensorflow/tensorflow. ``mkl``: oneDNN with OpenMP, decided by the version
+        unless given. ``xla``: the XLA compiler. ``copt``: compiler flags beside those for the CPU. ``jobs``:
+        compile steps at a time, Bazel decides if 0. ``memory_mb``: memory in MB that Bazel may plan with, all
+        that it finds if 0. The last four are for ``source`` alone.
+        """
+
+        install: Literal["source", "pip", "hub"] = "pip"
+        mkl: bool | None = None
+        xla: bool = True
+        copt: list[Copt] = []
+        jobs: Natural = 0
+        memory_mb: Natural = 0
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """From source where the wheel, made for AVX, leaves AVX-512 unused and no GPU does the work."""
+        from hpcgen.microarchitecture import has_feature
+
+        wide = facts.architecture == "x86_64" and has_feature(facts.partition.cpu.target, "avx512f")
+        return {"install": "source" if wide and facts.partition.gpu is None else "pip"}
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The source archive, and the wheels."""
+        install = ctx.options.install
+        if install == "hub":
+            return []
+        return [*([_archive(ctx)] if install == "source" else []), _wheels(ctx)]
+
+    def base_image(self, ctx: Context, stage: str) -> Image | None:
+        """The project's own image, if that is asked for."""
+        if ctx.options.install != "hub":
+            return None
+        use = "hub-gpu" if _nvidia(ctx.facts) else "hub"
+        if use not in ctx.release.images:
+            raise ConflictError(
+                Problem(
+                    f"tensorflow {ctx.version} has no image of its own that uses the distribution's Python",
+                    remedy="choose a version whose row in tensorflow.yaml has images, or tensorflow.install=pip",
+                )
+            )
+        return Image(ctx.release.images[use])
+
+    def packages(self, ctx: Context) -> Packages:
+        """Tools that the build calls, and the C++ library that the result is linked with."""
+        if ctx.options.install != "source":
+            return Packages()
+        tools = ["file", "git", "patch", "rsync", "unzip", "zip"]
+        java = ["ca-certificates-java"] if ctx.facts.network.ca_certificates else []
+        return Packages(
+            build={"apt": [*tools, *java], "dnf": [*tools, "which"]},
+            run={"apt": ["libgomp1", "libstdc++6"], "dnf": ["libgomp", "libstdc++"]},
+        )
+
+    def environment(self, ctx: Context) -> Environment:
+        """oneDNN on, in the releases that have it but leave it off."""
+        opt_in = ctx.facts.architecture == "x86_64" and ctx.me.at_least("2.5") and not ctx.me.at_least("2.9")
+        return Environment(both={"TF_ENABLE_ONEDNN_OPTS": "1"} if opt_in else {})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """The steps for the chosen way of installing."""
+        if ctx.options.install == "hub":
+            # What "venv --system-site-packages" writes: the image's own packages show in the environment.
+            switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
+            yield run("use the image's TensorFlow", command("sed", "-i", switch, f"{_python(ctx)}/pyvenv.cfg"))
+        elif ctx.options.install == "pip":
+            yield run("TensorFlow", ctx.pip(_wheels(ctx)), caches=("pip",))
+        else:
+            yield from self._compile(ctx)
+
+    def _compile(self, ctx: Context) -> Iterable[Run]:
+        yield run("what TensorFlow needs", ctx.pip(_wheels(ctx)), caches=("pip",))
+        yield run("TensorFlow source", ctx.unpack(_archive(ctx), SOURCE))
+        variables = [f"{name}={value}" for name, value in sorted(configuration(ctx).items())]
+        yield run(
+            "configure TensorFlow",
+            command("cd", SOURCE),
+            command("env", *variables, "./configure") + " < /dev/null",
+            # configure adds the build machine's own CPU to --config=opt, whatever it was told.
+            command("sed", "-i", "/march=native/d", ".tf_configure.bazelrc"),
+        )
+        yield run("compile TensorFlow", command("cd", SOURCE), command(*bazel(ctx, "build", *build_words(ctx))))
+        yield run(
+            "install TensorFlow",
+            command("cd", SOURCE),
+            _wheel_steps(ctx),
+            command(*bazel(ctx, "shutdown")),
+            "cd /",
+            command("rm", "-rf", SOURCE, BAZEL_ROOT),
+        )
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It loads, computes, and is the build that was asked for."""
+        python = f"{_python(ctx)}/bin/python"
+        product = "import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))"
+        gpus = "import sys, tensorflow as tf; sys.exit(not tf.config.list_physical_devices('GPU'))"
+        tests = [
+            Test(
+                "version",
+                command(python, "-c", "import tensorflow; print(tensorflow.__version__)"),
+                expect=ctx.version,
+            ),
+            Test("matrix product", command(python, "-c", product), expect="128.0"),
+        ]
+        if ctx.options.install == "source":
+            tests += _build_tests(ctx, python)
+        if _nvidia(ctx.facts):
+            tests.append(Test("GPU", command(python, "-c", gpus), device="gpu"))
+        return tests
+
+    def notices(self, ctx: Context) -> list[str]:
+        """What the build takes, and what is not checked."""
+        notes = []
+        if ctx.options.install == "source":
+            notes.append(
+                f"tensorflow {ctx.version} is compiled from source: hours, tens of GB of disk, and about 2 GB of "
+                "memory for each compile step; Bazel itself fetches what TensorFlow's workspace names, by sha256"
+            )
+        if ctx.options.install != "hub" and not _wheels(ctx).hashed:
+            notes.append(
+                f"tensorflow {ctx.version}: no list of hashed wheels for this Python, versions alone are pinned"
+            )
+        return notes
+
+
+# what is installed with pip
+
+
+def _python(ctx: Context) -> str:
+    return ctx.use("python").prefix
+
+
+def _wheels(ctx: Context) -> Wheels:
+    """TensorFlow with all it needs; for a build from source, all but TensorFlow itself."""
+    source = ctx.options.install == "source"
+    x86 = ctx.facts.architecture == "x86_64"
+    # The wheel without CUDA parts is less than half the size.
+    package = "tensorflow-cpu" if x86 and not source and not _nvidia(ctx.facts) else "tensorflow"
+    # The lists' hashes are those of the x86_64 wheels.
+    name = f"{package}-{ctx.version}" if x86 else f"{package}-{ctx.version}-{ctx.facts.architecture}"
+    pins = ctx.release.values.get("pins", [])
+    found = ctx.wheels(name, [f"{package}=={ctx.version}", *pins])
+    if not source:
+        return found
+    kept = tuple(line for line in found.requirements if not line.startswith(f"{package}=="))
+    return Wheels(f"{name}-needs", kept, found.hashed)
+
+
+# building from source
+
+
+def _archive(ctx: Context) -> Any:
+    if "source" not in ctx.release.archives:
+        raise ConflictError(
+            Problem(
+                f"the sha256 of tensorflow {ctx.version}'s source is not known",
+                remedy="use install=pip, or another version",
+            )
+        )
+    return ctx.archive()
+
+
+def uses_mkl(ctx: Context) -> bool:
+    """Whether ``--config=mkl`` is given; see the block's text."""
+    if ctx.options.mkl is not None:
+        return bool(ctx.options.mkl)
+    return ctx.facts.architecture == "x86_64" and not ctx.me.at_least("2.4")
+
+
+def configuration(ctx: Context) -> dict[str, str]:
+    """Environment of ``./configure``, which asks no question that is answered here.
+
+    Source: easybuilders/easybuild-easyblocks tensorflow.py, spack/spack-packages py_tensorflow.
+    """
+    python = ctx.use("python")
+    minor = ".".join(python.version.split(".")[:2])
+    values = {
+        "HOME": "/tmp/hpcgen",
+        "PYTHON_BIN_PATH": f"{python.prefix}/bin/python3",
+        "PYTHON_LIB_PATH": f"{python.prefix}/lib/python{minor}/site-packages",
+        "USE_DEFAULT_PYTHON_LIB_PATH": "1",
+        "CC_OPT_FLAGS": " ".join(ctx.flags),
+        "TF_ENABLE_XLA": "1" if ctx.options.xla else "0",
+        "TF_NEED_CUDA": "1" if _nvidia(ctx.facts) else "0",
+        "TF_NEED_ROCM": "0",
+        "TF_NEED_OPENCL": "0",
+        "TF_NEED_MPI": "0",
+        "TF_DOWNLOAD_CLANG": "0",
+        "TF_CUDA_CLANG": "0",
+        "TF_SET_ANDROID_WORKSPACE": "0",
+        "TF_SYSTEM_LIBS": "",
+    }
+    if not ctx.me.at_least("2.4"):
+        values["TF_NEED_OPENCL_SYCL"] = "0"
+    if ctx.me.at_least("2.13"):
+        values["TF_NEED_CLANG"] = "0"
+    if _nvidia(ctx.facts):
+        values |= _cuda(ctx)
+    return values
+
+
+def _cuda(ctx: Context) -> dict[str, str]:
+    gpu = ctx.facts.partition.gpu
+    if gpu is None or gpu.capability is None:
+        raise ConflictError(
+            Problem(
+                "TensorFlow cannot be compiled for a GPU whose compute capability is not known",
+                remedy="add gpu.capability to the partition in the site profile, or set tensorflow.install=pip",
+            )
+        )
+    cuda, cudnn, nccl = (ctx.use(name) for name in ("cuda", "cudnn", "nccl"))
+    suffix = ctx.use("gnu").release.values.get("suffix", "")
+    common = {"GCC_HOST_COMPILER_PATH": f"/usr/bin/gcc{suffix}", "GCC_HOST_COMPILER_PREFIX": "/usr/bin"}
+    if ctx.me.at_least("2.18"):
+        capability = gpu.capability.replace(".", "")
+        return common | {
+            "HERMETIC_CUDA_VERSION": cuda.version,
+            "HERMETIC_CUDNN_VERSION": cudnn.version,
+            "HERMETIC_CUDA_COMPUTE_CAPABILITIES": f"sm_{capability}",
+        }
+    return common | {
+        "TF_CUDA_VERSION": ".".join(cuda.version.split(".")[:2]),
+        "TF_CUDNN_VERSION": cudnn.version.split(".")[0],
+        "TF_NCCL_VERSION": nccl.version.split(".")[0],
+        "TF_CUDA_COMPUTE_CAPABILITIES": gpu.capability,
+        "TF_CUDA_PATHS": f"/usr/local/cuda,/usr,{cuda.prefix},{cudnn.prefix},{nccl.prefix}",
+        "TF_NEED_TENSORRT": "0",
+    }
+
+
+def bazel(ctx: Context, verb: str, *words: str) -> list[str]:
+    """A Bazel command with the options that must be the same for all, or its server starts anew."""
+    memory = ctx.options.memory_mb
+    startup = [
+        f"--output_user_root={BAZEL_ROOT}",
+        f"--host_jvm_args=-Xmx{min(4096, memory // 4) if memory else 4096}m",
+    ]
+    if ctx.use("bazel").at_least("4"):
+        startup.append("--local_startup_timeout_secs=300")
+    if ctx.facts.network.ca_certificates:
+        # Bazel's own Java does not know the site's certificates, the system's trust store does.
+        trust = JAVA_TRUST[str(ctx.base.release.values["package_manager"])]
+        startup.append(f"--host_jvm_args=-Djavax.net.ssl.trustStore={trust}")
+    return ["env", "HOME=/tmp/hpcgen", "bazel", *startup, verb, *words]
+
+
+def build_words(ctx: Context) -> list[str]:
+    """Options and target of ``bazel build``."""
+    words = ["--config=opt", *(f"--copt={flag}" for flag in (*ctx.flags, *ctx.options.copt))]
+    if uses_mkl(ctx):
+        words.append("--config=mkl")
+    if _nvidia(ctx.facts):
+        words.append("--config=cuda")
+        if ctx.me.at_least("2.18"):
+            words.append("--config=cuda_wheel")
+    if not ctx.options.xla:
+        words.append("--define=with_xla_support=false")
+    if not ctx.me.at_least("2.18"):
+        words += ["--config=noaws", "--config=nohdfs"]
+    words.append("--config=nogcp")
+    if ctx.me.at_least("2.14"):
+        minor = ".".join(ctx.use("python").version.split(".")[:2])
+        words.append(f"--repo_env=TF_PYTHON_VERSION={minor}")
+    if ctx.options.jobs:
+        words.append(f"--jobs={ctx.options.jobs}")
+    if ctx.options.memory_mb:
+        words.append(f"--local_ram_resources={ctx.options.memory_mb}")
+    words += ["--curses=no", "--show_progress_rate_limit=60", "--verbose_failures"]
+    if ctx.me.at_least("2.17"):
+        words.append("--repo_env=WHEEL_NAME=tensorflow")
+        if ctx.me.at_least("2.20"):
+            words.append("--repo_env=USE_PYWRAP_RULES=1")
+        return [*words, "//tensorflow/tools/pip_package:wheel"]
+    return [*words, "//tensorflow/tools/pip_package:build_pip_package"]
+
+
+def _wheel_steps(ctx: Context) -> list[str]:
+    """Commands that turn what Bazel built into an installed package."""
+    install = command(f"{_python(ctx)}/bin/python", "-m", "pip", "install", "--no-deps", "--no-index")
+    if ctx.me.at_least("2.17"):
+        return [f"{install} bazel-bin/tensorflow/tools/pip_package/wheel_house/*.whl"]
+    folder = "/tmp/hpcgen/tensorflow-wheel"
+    return [command(f"./bazel-bin/{OLD_TOOL}", folder), f"{install} {folder}/*.whl"]
+
+
+def _build_tests(ctx: Context, python: str) -> list[Test]:
+    """That oneDNN is on, and that TensorFlow does not say that it leaves instructions of the CPU unused."""
+    x86 = ctx.facts.architecture == "x86_64"
+    tests = []
+    if x86 and (uses_mkl(ctx) or ctx.me.at_least("2.5")):
+        onednn = "from tensorflow.python.framework import test_util; print('oneDNN', test_util.IsMklEnabled())"
+        tests.append(Test("oneDNN", command(python, "-c", onednn), expect="oneDNN True"))
+    if any("avx512" in flag for flag in ctx.flags):
+        unused = (
+            "import subprocess, sys; "
+            "p = subprocess.run([sys.executable, '-c', 'import tensorflow as tf; tf.add(1.0, 1.0)'], "
+            "check=True, stderr=subprocess.PIPE); "
+            "sys.exit(b'AVX512F' in p.stderr)"
+        )
+        tests.append(Test("AVX-512", command(python, "-c", unused)))
+    return tests
