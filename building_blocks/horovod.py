@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+import msgspec
+
 from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.steps import Input, Run, Runtime, Test, Wheels, command, run, write_lines
 
@@ -59,7 +61,7 @@ class Horovod(Block):
         ``gpu_operations``: what carries those in GPU memory, where the partition has an NVIDIA GPU.
         """
 
-        frameworks: list[Literal["tensorflow"]] = ["tensorflow"]
+        frameworks: list[Literal["tensorflow"]] = msgspec.field(default_factory=lambda: ["tensorflow"])
         cpu_operations: Literal["mpi", "gloo", "ccl"] = "mpi"
         gpu_operations: Literal["nccl", "mpi", "none"] = "nccl"
 
