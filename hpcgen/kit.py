@@ -12,6 +12,12 @@ from hpcgen.model.plan import Plan
 from hpcgen.writing import KitFile
 
 
+KIT_FILES = frozenset(
+    {*RECIPE_FILES.values(), "build.sh", "job.slurm", "job.pbs", "run.sh", "selftest.sh", "hpcgen.lock"}
+)
+"""Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
+
+
 @dataclass(frozen=True)
 class Kit:
     """The recipe as text, every file of the kit by name, and what a person should know."""

@@ -91,6 +91,17 @@ def docker_env(name: str, value: str, expand: bool = False, portable: bool = Tru
     return _instruction("ENV", name, value, expand, portable)
 
 
+def docker_arg(name: str, value: str) -> str:
+    r"""One ``ARG`` instruction with its default; as :func:`docker_env`, without references.
+
+    Raises
+    ------
+    InputError: as :func:`docker_env`.
+    """
+    _check_env_name(name)
+    return _instruction("ARG", name, value, False, True)
+
+
 def docker_label(key: str, value: str, portable: bool = True) -> str:
     """One ``LABEL`` instruction; as :func:`docker_env`, without references.
 

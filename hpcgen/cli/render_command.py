@@ -27,13 +27,13 @@ def command(ctx: click.Context, output: Path | None, as_json: bool, **asked: Any
     if output is None and not as_json:
         _recipe_only(plan, catalog)
         return
-    from hpcgen.kit import make_kit
+    from hpcgen.kit import KIT_FILES, make_kit
 
     kit = make_kit(plan, catalog)
     if output is not None:
         from hpcgen.writing import write_kit
 
-        write_kit(output, kit.files)
+        write_kit(output, kit.files, retired=KIT_FILES)
         say(f"wrote {', '.join(sorted(kit.files))} to {output}")
     if as_json:
         import json

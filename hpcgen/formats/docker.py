@@ -9,7 +9,7 @@ from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
 from hpcgen.model.plan import Plan
-from hpcgen.text import docker_env, docker_label, plain, sh, sh_assign
+from hpcgen.text import docker_arg, docker_env, docker_label, sh
 
 _CACHES = {"pip": "/root/.cache/pip"}
 CERTIFICATE_FOLDER = "certificates"
@@ -72,7 +72,7 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
         primitive("baseimage", image=_from(plan, stage, dialect), _as=builder, _distro="ubuntu22", _arch="x86_64")
     ]
     if stage.arguments:
-        lines = [f"ARG {sh_assign(name, plain(value, name))}" for name, value in stage.arguments.items()]
+        lines = [docker_arg(name, value) for name, value in stage.arguments.items()]
         result.append(_raw("\n".join(lines)))
     if stage.environment:
         result.append(_raw("\n".join(docker_env(name, value) for name, value in stage.environment.items())))

@@ -1,0 +1,87 @@
+"""The library in one process: interleaved and threaded renders are the same bytes as separate ones."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import hpcgen
+from hpcgen.catalog import Catalog
+from hpcgen.kit import make_kit
+from hpcgen.planning import make_plan
+from tests.conftest import ROOT
+
+FORMATS = {"supermuc": "charliecloud", "hlrs-testbed": "singularity", "workstation": "docker"}
+CASES = [
+    (site, stack, format, settings)
+    for site in FORMATS
+    for stack in ("tf-horovod", "mpi-hello")
+    for format in ("docker", "singularity", "charliecloud")
+    for settings in ((), ("base.provider=debian",) if site == "workstation" else ("gnu.fortran=true",))
+]
+
+
+def rendered(case: tuple[str, str, str, tuple[str, ...]], catalog: Catalog | None = None) -> dict[str, str]:
+    site, stack, format, settings = case
+    catalog = catalog or Catalog()
+    plan = make_plan(
+        catalog,
+        catalog.site(site),
+        catalog.stack(stack),
+        settings=settings,
+        format=format,  # type: ignore[arg-type]
+        allow_unsupported=True,
+    )
+    return {name: file.text for name, file in make_kit(plan, catalog).files.items()}
+
+
+def test_sixteen_threads_give_the_bytes_of_separate_renders() -> None:
+    separate = [rendered(case) for case in CASES]
+    work = [(number, case) for number, case in enumerate(CASES)] * 4
+    random.Random(7).shuffle(work)
+    shared = Catalog()
+    with ThreadPoolExecutor(16) as pool:
+        results = list(pool.map(lambda item: (item[0], rendered(item[1], shared)), work))
+    assert len(results) == 4 * len(CASES)
+    for number, files in results:
+        assert files == separate[number], CASES[number]
+
+
+def test_hpccm_globals_are_as_they_were() -> None:
+    import hpccm.config
+
+    before = (hpccm.config.g_ctype, hpccm.config.g_linux_distro, hpccm.config.g_singularity_version)
+    for case in CASES[:6]:
+        rendered(case)
+    assert (hpccm.config.g_ctype, hpccm.config.g_linux_distro, hpccm.config.g_singularity_version) == before
+
+
+def test_hash_seed_does_not_change_a_byte() -> None:
+    command = [sys.executable, "-m", "hpcgen", "render", "--site", "supermuc", "--stack", "tf-horovod", "--json"]
+    outputs = {
+        subprocess.run(
+            command, env={"PYTHONHASHSEED": seed, "PATH": ""}, cwd=ROOT, capture_output=True, check=True
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(outputs) == 1
+
+
+def test_the_four_public_functions() -> None:
+    site, stack = hpcgen.load_site("supermuc"), hpcgen.load_stack("mpi-hello")
+    kit = hpcgen.render(hpcgen.plan(site, stack))
+    assert kit.recipe == kit.files["build.sh"].text
+    assert {"build.sh", "job.slurm", "selftest.sh", "hpcgen.lock"} == set(kit.files)
+
+
+def test_command_and_library_render_the_same() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "hpcgen", "render", "--site", "hlrs-testbed", "--stack", "tf-horovod"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    kit = hpcgen.render(hpcgen.plan(hpcgen.load_site("hlrs-testbed"), hpcgen.load_stack("tf-horovod")))
+    assert done.stdout == kit.recipe
