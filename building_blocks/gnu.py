@@ -49,8 +49,7 @@ class Gnu(Block):
         if ctx.release.values["suffix"]:
             # /usr/local/bin comes before /usr/bin and belongs to no package.
             links = [
-                command("ln", "-sf", path, f"/usr/local/bin/{name}")
-                for name, path in self._compilers(ctx).items()
+                command("ln", "-sf", path, f"/usr/local/bin/{name}") for name, path in self._compilers(ctx).items()
             ]
             aliases = [
                 command("ln", "-sf", "gcc", "/usr/local/bin/cc"),

@@ -46,9 +46,7 @@ class IntelMpi(Block):
         if host is None or host.flavour != "intel":
             return []
         generation = host.version.split(".")[0]
-        reason = (
-            "the host's Intel MPI takes its place at run time, so it is of the same generation and not newer"
-        )
+        reason = "the host's Intel MPI takes its place at run time, so it is of the same generation and not newer"
         return [SiteRange(f">={generation},<={host.version}", "mpi.version", reason)]
 
     def inputs(self, ctx: Context) -> list[Input]:
@@ -127,9 +125,7 @@ class IntelMpi(Block):
             command("cd", SCRATCH),
             command("./install.sh", "--silent", "hpcgen.cfg"),
         )
-        wrappers = " ".join(
-            f"{self._top(ctx)}/bin/{name}" for name in ("mpif77", "mpif90", "mpigcc", "mpigxx")
-        )
+        wrappers = " ".join(f"{self._top(ctx)}/bin/{name}" for name in ("mpif77", "mpif90", "mpigcc", "mpigxx"))
         yield run(
             "move intel_mpi",
             command("mkdir", "-p", ctx.prefix),
@@ -145,9 +141,7 @@ class IntelMpi(Block):
 
     @staticmethod
     def _wheels(ctx: Context) -> Wheels:
-        return ctx.wheels(
-            f"intel-mpi-{ctx.version}", [f"impi-rt=={ctx.version}", f"impi-devel=={ctx.version}"]
-        )
+        return ctx.wheels(f"intel-mpi-{ctx.version}", [f"impi-rt=={ctx.version}", f"impi-devel=={ctx.version}"])
 
     @staticmethod
     def _top(ctx: Context) -> str:

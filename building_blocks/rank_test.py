@@ -29,9 +29,7 @@ class RankTest(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """Write the program down and compile it."""
         source = "/tmp/hpcgen/rank_test.c"
-        yield run(
-            "write rank_test", "mkdir -p /tmp/hpcgen", write_lines(source, ctx.text_file("rank_test.c"))
-        )
+        yield run("write rank_test", "mkdir -p /tmp/hpcgen", write_lines(source, ctx.text_file("rank_test.c")))
         yield run(
             "compile rank_test",
             command("mkdir", "-p", f"{ctx.prefix}/bin"),

@@ -66,9 +66,7 @@ class SiteTrust(Block):
             )
         pip = _pip_settings(ctx, BUNDLE[manager])
         if pip and stage == "builder":
-            yield run(
-                "pip's index and certificates", write_lines(PIP_CONFIGURATION, "\n".join(["[global]", *pip]))
-            )
+            yield run("pip's index and certificates", write_lines(PIP_CONFIGURATION, "\n".join(["[global]", *pip])))
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """In the builder, make the trust store anew now that its tool is certainly there."""

@@ -1,0 +1,134 @@
+"""The CUDA toolkit, from NVIDIA's installer or as NVIDIA's image."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from hpcgen.block import Block, BlockOptions, Context, need
+from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, command, run
+
+TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
+
+
+class Cuda(Block):
+    """NVIDIA CUDA toolkit.  Source: https://developer.nvidia.com/cuda-toolkit
+
+    The prefix is ``/opt/cuda`` either way: NVIDIA's installer fills it, and in NVIDIA's images it is a link
+    to ``/usr/local/cuda``. The final stage keeps the shared libraries, and ``ptxas`` and ``libdevice``, which
+    XLA needs to compile at run time. The driver's ``libcuda.so`` is the host's; neither a stub nor a
+    compatibility copy of it is left in the image.
+    """
+
+    name = "cuda"
+    needs = (need("gnu", build_only=True),)
+
+    class Options(BlockOptions, frozen=True):
+        """``obtain``: start from NVIDIA's ``image``, or install the ``archive``.
+
+        ``auto`` is the image where the release has one for the chosen base.
+        """
+
+        obtain: Literal["auto", "image", "archive"] = "auto"
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The installer; an image is not counted here, the stages name theirs."""
+        return [] if _by_image(ctx) else [_installer(ctx)]
+
+    def base_image(self, ctx: Context, stage: str) -> Image | None:
+        """NVIDIA's ``devel`` image for the builder and its ``runtime`` image for the final stage."""
+        return Image(ctx.release.images[_image_key(ctx, stage)]) if _by_image(ctx) else None
+
+    def prepare(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """In NVIDIA's images, make the prefix that other blocks use."""
+        if _by_image(ctx):
+            yield run("/opt/cuda", "mkdir -p /opt", command("ln", "-s", "/usr/local/cuda", ctx.prefix))
+
+    def packages(self, ctx: Context) -> Packages:
+        """What NVIDIA's installer is linked with; the old one is written in Perl."""
+        if _by_image(ctx):
+            return Packages()
+        names = ["libxml2"] if ctx.me.at_least("10.1") else ["perl"]
+        return Packages(build={"apt": names, "dnf": names})
+
+    def environment(self, ctx: Context) -> Environment:
+        """Where CUDA is, for build scripts and for XLA."""
+        home = ctx.prefix
+        return Environment(
+            both={"CUDA_HOME": home, "XLA_FLAGS": f"--xla_gpu_cuda_data_dir={home}"},
+            paths={"PATH": [f"{home}/bin"], "LD_LIBRARY_PATH": [f"{home}/lib64"]},
+        )
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Install the toolkit alone, without driver and samples."""
+        if _by_image(ctx):
+            return
+        installer = _installer(ctx)
+        scratch = "/tmp/hpcgen/cuda"
+        where = "--installpath" if ctx.me.at_least("10.1") else "--toolkitpath"
+        # It does not care that the compiler is not the one it expects: "accepts" has seen to that.
+        words = ["sh", ctx.local(installer), "--silent", "--override", "--toolkit", f"--tmpdir={scratch}"]
+        yield run("fetch cuda", ctx.fetch(installer))
+        yield run(
+            "install cuda",
+            command("mkdir", "-p", scratch),
+            # In another language the installer of 10.1 crashes, and so it does over an old log.
+            "rm -f /tmp/cuda-installer.log",
+            "LANG=C " + command(*words, f"{where}={ctx.prefix}"),
+            command("rm", "-rf", scratch, ctx.local(installer), "/tmp/cuda-installer.log"),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """Shared libraries (unless the image has them), libdevice and ptxas."""
+        top = f"/usr/local/cuda-{_minor(ctx)}" if _by_image(ctx) else ctx.prefix
+        compiler = (f"{top}/bin/ptxas", f"{top}/nvvm/libdevice")
+        return Runtime(copies=compiler if _by_image(ctx) else (*compiler, _libraries(ctx)))
+
+    def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """Leave static libraries behind, and every stand-in for the driver's libcuda."""
+        if _by_image(ctx):
+            if stage == "final":
+                yield run("no libcuda", command("rm", "-rf", f"/usr/local/cuda-{_minor(ctx)}/compat"))
+        elif stage == "builder":
+            libraries = _libraries(ctx)
+            yield run("slim cuda", f"rm -rf {libraries}/*.a {libraries}/stubs")
+        else:
+            yield run("lib64 of cuda", command("ln", "-s", f"targets/{_target(ctx)}/lib", f"{ctx.prefix}/lib64"))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The run-time library and ptxas are there; on a node with a GPU, the driver answers."""
+        return [
+            Test("libcudart", f"ls {ctx.prefix}/lib64/", expect="libcudart.so"),
+            Test("ptxas", f"{ctx.prefix}/bin/ptxas --version", expect=f"release {_minor(ctx)}"),
+            Test("driver", "nvidia-smi -L", device="gpu", expect="GPU 0"),
+        ]
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That the build accepts NVIDIA's licence."""
+        return [f"The build accepts the NVIDIA Software License Agreement (CUDA EULA) for CUDA {ctx.version}."]
+
+
+def _image_key(ctx: Context, stage: str) -> str:
+    return f"{'devel' if stage == 'builder' else 'runtime'}-{ctx.base.name}{ctx.base.version}"
+
+
+def _by_image(ctx: Context) -> bool:
+    if ctx.options.obtain == "auto":
+        return _image_key(ctx, "builder") in ctx.release.images
+    return bool(ctx.options.obtain == "image")
+
+
+def _installer(ctx: Context) -> Archive:
+    return ctx.archive(ctx.facts.architecture)
+
+
+def _minor(ctx: Context) -> str:
+    return ".".join(ctx.version.split(".")[:2])
+
+
+def _target(ctx: Context) -> str:
+    return TARGET[ctx.facts.architecture]
+
+
+def _libraries(ctx: Context) -> str:
+    return f"{ctx.prefix}/targets/{_target(ctx)}/lib"

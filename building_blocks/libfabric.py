@@ -1,0 +1,75 @@
+"""libfabric, the layer between MPI and the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, Context, Situation, need
+from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
+
+
+def _on_omni_path(situation: Situation) -> bool:
+    return situation.facts.fabric.kind == "omni-path"
+
+
+class Libfabric(Block):
+    """libfabric (OFI) with the provider that the site's fabric wants.  Source: https://github.com/ofiwg/libfabric
+
+    Always shared memory and TCP; ``psm2`` on Omni-Path, ``verbs`` on InfiniBand. Nothing else is compiled in,
+    so that ``fi_info -l`` says what the image can do. Slingshot's and EFA's own libfabric is the host's.
+    """
+
+    name = "libfabric"
+    needs = (need("gnu", build_only=True), need("fabric", when=_on_omni_path))
+
+    def packages(self, ctx: Context) -> Packages:
+        """libibverbs and librdmacm for InfiniBand."""
+        if not _verbs(ctx):
+            return Packages()
+        return Packages(
+            build={"apt": ["libibverbs-dev", "librdmacm-dev"], "dnf": ["rdma-core-devel"]},
+            run={
+                "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
+                "dnf": ["libibverbs", "librdmacm"],
+            },
+        )
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its tools and libraries."""
+        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile and install."""
+        source = "/tmp/hpcgen/libfabric"
+        providers = [f"--enable-{name}=yes" for name in ("rxm", "shm", "sockets", "tcp", "udp")]
+        if ctx.has("psm2"):
+            # The distribution's package is found without a path.
+            compiled = ctx.use("psm2").options.install == "source"
+            providers.append(f"--enable-psm2={ctx.use('psm2').prefix if compiled else 'yes'}")
+        if _verbs(ctx):
+            providers.append("--enable-verbs=yes")
+        yield run("fetch libfabric", ctx.unpack(ctx.archive(), source))
+        yield run(
+            "configure libfabric",
+            command("cd", source),
+            command("./configure", f"--prefix={ctx.prefix}", "--disable-static", "--enable-only", *providers),
+        )
+        yield run("compile libfabric", f'make -C {source} -j "$(nproc)"')
+        yield run("install libfabric", command("make", "-C", source, "install"), command("rm", "-rf", source))
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """Everything, as ``fi_info`` is how one looks for what is wrong."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It is this version and has the site's provider."""
+        tests = [Test("version", "fi_info --version", expect=f"libfabric: {ctx.version}")]
+        wanted = "psm2" if ctx.has("psm2") else "verbs" if _verbs(ctx) else "tcp"
+        tests.append(Test("provider", "fi_info -l", expect=f"{wanted}:"))
+        if ctx.has("psm2"):
+            tests.append(Test("psm2 on the device", "fi_info -p psm2", device="fabric", expect="provider: psm2"))
+        return tests
+
+
+def _verbs(ctx: Context) -> bool:
+    return ctx.facts.fabric.kind == "infiniband"

@@ -1,0 +1,77 @@
+"""MPICH from source, with the library name that Intel's and Cray's MPI share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, BlockOptions, Context, Facts, need
+from hpcgen.steps import Environment, Run, Runtime, Test, command, run
+
+
+class Mpich(Block):
+    """MPICH over libfabric, from source.  Source: https://www.mpich.org
+
+    From source because the library must be called ``libmpi.so.12``, which a host's Intel MPI, MPICH,
+    MVAPICH2 or Cray MPICH can take the place of; the distributions' own is ``libmpich.so.12``, which nothing
+    replaces.
+
+    Processes are started by Hydra in the image or by the host's launcher. MPICH speaks PMI-1 by itself, which
+    Hydra and Slurm's ``pmi2`` both serve; PMIx it has not.
+    """
+
+    name = "mpich"
+    provides = ("mpi",)
+    needs = (need("gnu"), need("libfabric"))
+
+    class Options(BlockOptions, frozen=True):
+        """``fortran``: also the Fortran bindings, for which the compilers need Fortran too."""
+
+        fortran: bool = False
+
+    @classmethod
+    def suits(cls, facts: Facts) -> int | None:
+        """Where the host's MPI, if there is one, has MPICH's ABI; Intel's own is better beside Intel's."""
+        if facts.mpi is None:
+            return 0
+        if facts.mpi.abi != "mpich":
+            return None
+        return 1 if facts.mpi.flavour == "intel" else 0
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its programs and libraries, and its place for build scripts."""
+        return Environment(
+            both={"MPI_HOME": ctx.prefix},
+            paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
+        )
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile and install."""
+        source = "/tmp/hpcgen/mpich"
+        settings = [
+            f"--prefix={ctx.prefix}",
+            "--with-device=ch4:ofi",
+            f"--with-libfabric={ctx.use('libfabric').prefix}",
+            "--with-pm=hydra",
+            "--enable-fortran" if ctx.options.fortran else "--disable-fortran",
+            "--disable-static",
+            "--disable-dependency-tracking",
+        ]
+        # GCC 10 and later take mismatched arguments of old Fortran for errors.
+        fortran = "FFLAGS=-fallow-argument-mismatch FCFLAGS=-fallow-argument-mismatch "
+        before = fortran if ctx.options.fortran and ctx.use("gnu").at_least("10") else ""
+        yield run("fetch mpich", ctx.unpack(ctx.archive(), source))
+        yield run("configure mpich", command("cd", source), before + command("./configure", *settings))
+        yield run("compile mpich", f'make -C {source} -j "$(nproc)"')
+        yield run("install mpich", command("make", "-C", source, "install"), command("rm", "-rf", source))
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The whole prefix, so that the image can start ranks on one node by itself."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The library has the shared name; the launcher says its version; two processes start."""
+        return [
+            Test("library", f"ls {ctx.prefix}/lib", expect="libmpi.so.12"),
+            Test("launcher", "mpiexec --version", expect=ctx.version),
+            Test("provider", "mpichversion", expect="ch4:ofi"),
+        ]

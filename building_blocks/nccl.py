@@ -1,0 +1,57 @@
+"""NCCL, collectives between NVIDIA GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, Context, need
+from hpcgen.steps import Environment, Run, Runtime, Test, command, run
+
+
+class Nccl(Block):
+    """NVIDIA Collective Communications Library, from source.  Source: https://github.com/NVIDIA/nccl
+
+    Compiled for the compute capability of the partition's GPUs alone, which is minutes instead of an hour;
+    for all that CUDA knows if the site does not say. It finds InfiniBand by itself at run time.
+    """
+
+    name = "nccl"
+    needs = (need("cuda"), need("gnu"))
+
+    def environment(self, ctx: Context) -> Environment:
+        """Where it is, for build scripts and the loader."""
+        return Environment(
+            both={"NCCL_INSTALL_PATH": ctx.prefix},
+            paths={"LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
+        )
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile and install."""
+        source = "/tmp/hpcgen/nccl"
+        make = command("make", "src.build", f"CUDA_HOME={ctx.use('cuda').prefix}", *_gencode(ctx))
+        yield run("fetch nccl", ctx.unpack(ctx.archive(), source))
+        yield run("compile nccl", command("cd", source), f'{make} -j "$(nproc)"')
+        yield run(
+            "install nccl",
+            command("mkdir", "-p", ctx.prefix),
+            command("cp", "-a", f"{source}/build/include", f"{source}/build/lib", ctx.prefix),
+            f"rm -f {ctx.prefix}/lib/*.a",
+            command("rm", "-rf", source),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The library."""
+        return Runtime(copies=(f"{ctx.prefix}/lib",))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The library is there and finds its own."""
+        missing = f"ldd {ctx.prefix}/lib/libnccl.so.2 | grep -c 'not found' | grep -qx 0"
+        return [Test("library", missing)]
+
+
+def _gencode(ctx: Context) -> list[str]:
+    gpu = ctx.facts.partition.gpu
+    if gpu is None or gpu.capability is None:
+        return []
+    digits = gpu.capability.replace(".", "")
+    return [f"NVCC_GENCODE=-gencode=arch=compute_{digits},code=sm_{digits}"]
