@@ -151,12 +151,11 @@ def _shape(partition: Partition, stack: Stack, request: JobRequest, layout: Layo
     cores = partition.cpu.cores
     ranks, threads = request.ranks_per_node, request.threads_per_rank
     from_layout = f"layout of the site for {layout.partition}" if layout is not None else ""
-    if layout is not None and layout.measured:
-        from_layout += f" (measured: {layout.measured})"
     if ranks is not None:
         ranks_reason = "asked for"
     elif layout is not None:
-        ranks, ranks_reason = layout.ranks_per_node, from_layout
+        ranks = layout.ranks_per_node
+        ranks_reason = f"{from_layout}; measured: {layout.measured}" if layout.measured else from_layout
     elif stack.run.ranks_per_node is not None:
         ranks, ranks_reason = stack.run.ranks_per_node, f"stack {stack.name}"
     else:

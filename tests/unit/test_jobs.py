@@ -161,9 +161,7 @@ def test_a_missing_account_is_a_finding(supermuc: Site, workstation: Site) -> No
 )
 def test_whatever_is_accepted_fits(nodes: int, ranks: int, threads: int, memory: float) -> None:
     site = Catalog().site("supermuc")
-    request = JobRequest(
-        nodes=nodes, ranks_per_node=ranks, threads_per_rank=threads, memory_per_rank_gb=memory
-    )
+    request = JobRequest(nodes=nodes, ranks_per_node=ranks, threads_per_rank=threads, memory_per_rank_gb=memory)
     fits = ranks * threads <= 96 and memory * ranks <= 77 and nodes <= 6336
     try:
         result = resolve_job(site, "thin", stack(), request)

@@ -18,9 +18,7 @@ ALL = [*BUILT_IN, "lrz"]
 def leaves(data: Any, path: str = "") -> list[str]:
     if not isinstance(data, dict) or not data:
         return [path]
-    return [
-        leaf for key, value in data.items() for leaf in leaves(value, f"{path}.{key}" if path else str(key))
-    ]
+    return [leaf for key, value in data.items() for leaf in leaves(value, f"{path}.{key}" if path else str(key))]
 
 
 def covered(path: str, sources: dict[str, Any]) -> bool:

@@ -1,0 +1,7 @@
+"""From a plan to a running job: container engines × batch systems."""
+
+from __future__ import annotations
+
+from hpcgen.launch.script import job_script, run_line
+
+__all__ = ["job_script", "run_line"]

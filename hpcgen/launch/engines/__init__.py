@@ -1,0 +1,23 @@
+"""Container engines: how a command runs inside an image. One class per family; nothing here knows a site."""
+
+from __future__ import annotations
+
+from hpcgen.launch.engines.base import Call, Engine
+from hpcgen.model.fields import EngineName
+
+__all__ = ["Call", "Engine", "engine_for"]
+
+
+def engine_for(name: EngineName, version: str | None) -> Engine:
+    """The engine of a name. Without ``version`` it uses only what every supported release has."""
+    if name == "charliecloud":
+        from hpcgen.launch.engines.charliecloud import Charliecloud
+
+        return Charliecloud(name, version)
+    if name in ("apptainer", "singularity"):
+        from hpcgen.launch.engines.apptainer import Apptainer
+
+        return Apptainer(name, version)
+    from hpcgen.launch.engines.docker import Docker
+
+    return Docker(name, version)

@@ -1,0 +1,92 @@
+"""Which variables are set outside, which inside, and which of the host's are kept out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hpcgen.launch.engines import Engine
+from hpcgen.model.plan import Plan
+from hpcgen.model.site import HostMpi
+
+HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
+"""Variables of a host that name files or folders which the image has not, or has another of."""
+
+BATCH = (
+    *("PBS_ENVIRONMENT", "PBS_JOBID", "PBS_NODEFILE"),
+    *("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),
+)
+"""By these a launcher knows that it is in a job, and wants programs of the batch system, which the image has not."""
+
+BOOTSTRAP = {"intel": "I_MPI_HYDRA_BOOTSTRAP", "mpich": "HYDRA_BOOTSTRAP"}
+
+
+@dataclass(frozen=True)
+class Variables:
+    """``exported`` outside (and by that inside, if the engine lets them in), ``inside`` alone, and ``unset`` ones."""
+
+    exported: dict[str, str]
+    inside: dict[str, str]
+    unset: tuple[str, ...]
+
+
+def variables(plan: Plan, image: Mapping[str, str], engine: Engine, mpi: HostMpi | None, inner: bool) -> Variables:
+    """The variables of a job.
+
+    Parameters
+    ----------
+    image: variables of the image's final stage, as they are at its end.
+    mpi: the host's MPI, if it takes the place of the image's own.
+    inner: the ranks are started by the image's own launcher.
+    """
+    exported = _exported(plan, mpi)
+    inside: dict[str, str] = {}
+    if not engine.image_environment:
+        inside.update({name: value for name, value in image.items() if name not in exported})
+    elif engine.host_environment:
+        # The image's own would win over the host's.
+        inside.update({name: value for name, value in exported.items() if image.get(name, value) != value})
+    unset = dict.fromkeys([*HARMFUL, *plan.site.unset_environment])
+    if mpi is not None:
+        inside.update(_of_host_mpi(mpi, image, engine))
+        if "FI_PROVIDER_PATH" in image and "FI_PROVIDER_PATH" not in mpi.environment:
+            # The image's providers do not belong to the host's libfabric.
+            inside.pop("FI_PROVIDER_PATH", None)
+            unset["FI_PROVIDER_PATH"] = None
+    if inner:
+        inside.update(_of_inner_launcher(plan))
+        unset.update(dict.fromkeys(BATCH))
+    if not engine.image_environment:
+        unset["LD_LIBRARY_PATH"] = None
+    if not engine.host_environment:
+        unset = {}
+    kept = {*exported, *inside}
+    return Variables(exported, dict(sorted(inside.items())), tuple(sorted(n for n in unset if n not in kept)))
+
+
+def _exported(plan: Plan, mpi: HostMpi | None) -> dict[str, str]:
+    """What the site and the stack want, the threads of a rank, and the number of ranks for the self-test to count."""
+    exported = {**plan.site.environment, **plan.stack.run.environment}
+    exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
+    exported["HPCGEN_RANKS"] = str(plan.job.ranks)
+    if mpi is not None and mpi.bootstrap is not None and mpi.launcher != "srun" and mpi.flavour in BOOTSTRAP:
+        exported.setdefault(BOOTSTRAP[mpi.flavour], mpi.bootstrap)
+    return dict(sorted(exported.items()))
+
+
+def _of_host_mpi(mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> dict[str, str]:
+    """The host's libraries before the image's."""
+    path = [*mpi.libraries, *image.get("LD_LIBRARY_PATH", "").split(":"), engine.library_path]
+    result = {"LD_LIBRARY_PATH": ":".join(dict.fromkeys(folder for folder in path if folder))}
+    if mpi.flavour == "intel":
+        result["I_MPI_ROOT"] = mpi.root
+    return {**result, **mpi.environment}
+
+
+def _of_inner_launcher(plan: Plan) -> dict[str, str]:
+    """Ranks of one node are forked: the image has neither ssh nor the batch system."""
+    block = plan.block("mpi")
+    if block is not None and block.name == "openmpi":
+        # Open MPI refuses root, which is who one is inside rootless podman.
+        return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return dict.fromkeys(BOOTSTRAP.values(), "fork")

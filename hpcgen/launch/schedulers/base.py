@@ -1,0 +1,66 @@
+"""What a batch system is given and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from hpcgen.model.job import Job
+from hpcgen.model.site import Partition
+from hpcgen.model.site import Scheduler as SiteScheduler
+from hpcgen.text import directive
+
+
+@dataclass(frozen=True)
+class Header:
+    """All that the directives of a job depend on."""
+
+    name: str
+    job: Job
+    partition: Partition
+    scheduler: SiteScheduler
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of one node."""
+        return self.partition.gpu.count if self.partition.gpu is not None else 0
+
+    @property
+    def slots(self) -> int:
+        """What the batch system counts per node."""
+        return self.partition.slots or self.partition.cpu.cores
+
+
+class Scheduler:
+    """Base of the batch systems. ``mark`` starts a directive, ``start`` is shell that goes to the job's folder."""
+
+    file_name: ClassVar[str]
+    mark: ClassVar[str]
+    start: ClassVar[str] = ""
+    account_option: ClassVar[str] = ""
+
+    def directives(self, header: Header) -> list[str]:
+        """Options of the job's header, without the mark."""
+        raise NotImplementedError
+
+
+class NoScheduler(Scheduler):
+    """No batch system: the script is run as it is."""
+
+    file_name = "run.sh"
+    mark = ""
+
+    def directives(self, header: Header) -> list[str]:
+        """None."""
+        return []
+
+
+def option(name: str, value: str | int, join: str = "=") -> str:
+    """``name=value`` of a header, which has no quoting; InputError for what cannot be written there."""
+    return f"{name}{join}{directive(str(value), name)}"
+
+
+def site_options(header: Header) -> list[str]:
+    """Options of the profile, each word checked again."""
+    given = [*header.scheduler.directives, *header.partition.directives]
+    return [" ".join(directive(word, "a directive of the profile") for word in item.split(" ")) for item in given]

@@ -1,0 +1,55 @@
+"""Torque and PBS Pro: ``#PBS`` options. They part where resources are asked for."""
+
+from __future__ import annotations
+
+from hpcgen.jobs import walltime_text
+from hpcgen.launch.schedulers.base import Header, Scheduler, option, site_options
+
+NAME_LENGTH = 15
+"""Older releases refuse longer job names."""
+
+
+class Torque(Scheduler):
+    """``-l nodes=N:ppn=SLOTS:gpus=G,walltime=…``."""
+
+    file_name = "job.pbs"
+    mark = "#PBS"
+    start = 'cd "${PBS_O_WORKDIR:-.}"'
+    account_option = "-A "
+
+    def directives(self, header: Header) -> list[str]:
+        """Name, shell, output, resources, queue, account, then the site's own."""
+        name = header.name if header.name[0].isalpha() else f"j{header.name}"
+        lines = [option("-N", name[:NAME_LENGTH], " "), "-S /bin/bash"]
+        if header.scheduler.output:
+            lines.append(option("-o", header.scheduler.output, " "))
+        if header.scheduler.error:
+            lines.append(option("-e", header.scheduler.error, " "))
+        lines += self.resources(header)
+        if header.job.queue:
+            lines.append(option("-q", header.job.queue, " "))
+        if header.job.account:
+            lines.append(option("-A", header.job.account, " "))
+        return lines + site_options(header)
+
+    def resources(self, header: Header) -> list[str]:
+        """Whole nodes: as many slots as a node has, and all its GPUs."""
+        wanted = f"nodes={header.job.nodes}:ppn={header.slots}"
+        if header.gpus:
+            wanted += f":gpus={header.gpus}"
+        return [option("-l", f"{wanted},walltime={walltime_text(header.job.walltime_s)}", " ")]
+
+
+class Pbs(Torque):
+    """PBS Pro and OpenPBS: one chunk per node."""
+
+    def resources(self, header: Header) -> list[str]:
+        """``select`` with the ranks and threads of a chunk, the chunks on different nodes."""
+        job = header.job
+        chunk = f"{job.nodes}:ncpus={header.slots}:mpiprocs={job.ranks_per_node}:ompthreads={job.threads_per_rank}"
+        if header.gpus:
+            chunk += f":ngpus={header.gpus}"
+        lines = [option("-l", f"select={chunk}", " "), option("-l", f"walltime={walltime_text(job.walltime_s)}", " ")]
+        if job.nodes > 1:
+            lines.append("-l place=scatter")
+        return lines

@@ -1,0 +1,114 @@
+"""The job script and the run line as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from hpcgen.formats.header import header as file_header
+from hpcgen.launch.schedulers import Header, Scheduler, scheduler_for
+from hpcgen.launch.start import Start, start
+from hpcgen.launch.words import FOLDER, Shell, joined, line, quoted
+from hpcgen.model.plan import Plan
+from hpcgen.text import plain, sh, sh_assign
+
+
+def job_script(plan: Plan, image_environment: Mapping[str, str]) -> tuple[str, str]:
+    """File name and text of the script that starts a plan's image as a job.
+
+    Parameters
+    ----------
+    image_environment: variables of the image's final stage, as they are at its end (nothing to expand).
+
+    Raises
+    ------
+    PolicyError: the site's engine or MPI cannot start the job as it is laid out.
+    InputError: a value that cannot be written in a script or its header.
+    """
+    scheduler = scheduler_for(plan.site.scheduler)
+    values = _values(plan, scheduler, start(plan, image_environment))
+    return scheduler.file_name, _template("job.sh.j2").render(values)
+
+
+def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:
+    """The line of shell that the job script comes to, with the image in the folder that it is started in."""
+    how = start(plan, image_environment)
+    directory = plan.site.containers.image_directory
+    here = Shell('"$PWD"')
+    name = how.engine.image_names(plan.stack.name, plan.site.name)[0]
+    if not how.engine.image_is_file:
+        image: str = name
+    else:
+        image = f"{directory}/{name}" if directory is not None else joined(here, f"/{name}")
+    call = replace(how.call, image=image, folder=here)
+    container = [word for group in how.engine.words(call) for word in group]
+    exports = [Shell(sh_assign(name, value)) for name, value in how.variables.exported.items()]
+    return line([*exports, *how.outer, *container, *how.inner, *plan.job.command])
+
+
+def _values(plan: Plan, scheduler: Scheduler, how: Start) -> dict[str, Any]:
+    """What the template is filled with: every piece is quoted or checked here."""
+    scheduler_header = Header(
+        name=plan.stack.name,
+        job=plan.job,
+        partition=plan.site.partitions[plan.partition],
+        scheduler=plan.site.scheduler,
+    )
+    engine = how.engine
+    names = engine.image_names(plan.stack.name, plan.site.name)
+    directory = plan.site.containers.image_directory
+    folder = FOLDER if directory is None else directory
+    return {
+        "file_name": scheduler.file_name,
+        "directives": [f"{scheduler.mark} {item}" for item in scheduler.directives(scheduler_header)],
+        "account_missing": _account_line(plan, scheduler),
+        "header": [plain(text, "the header") for text in file_header(plan, "Job script")],
+        "reasons": [plain(text, "a reason") for text in plan.job.reasons],
+        "memory": _memory(plan),
+        "modules": [sh(module) for module in how.modules],
+        "start": scheduler.start,
+        "programs": [sh(word) for word in [*how.outer[:1], engine.command_name()]],
+        "image_is_file": engine.image_is_file,
+        "engine": sh(engine.command_name()),
+        "images": [joined(folder, f"/{name}") for name in names] if engine.image_is_file else [quoted(names[0])],
+        "charliecloud_gpu": engine.name == "charliecloud" and bool(how.call.gpu),
+        "exports": [sh_assign(name, value) for name, value in how.variables.exported.items()],
+        "command": line(plan.job.command),
+        "container": [line(group) for group in [*engine.words(how.call), how.inner] if group],
+        "outer": line(how.outer),
+    }
+
+
+def _account_line(plan: Plan, scheduler: Scheduler) -> str:
+    """The directive to be filled in where the site wants an account and none was given."""
+    if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
+        return ""
+    return f"{scheduler.mark} {scheduler.account_option}"
+
+
+def _memory(plan: Plan) -> str:
+    memory = plan.site.partitions[plan.partition].memory
+    usable = memory.usable_gb or memory.total_gb
+    if plan.job.memory_per_rank_gb is None:
+        return f"a job may use {usable:g} GB of a node"
+    used = plan.job.memory_per_rank_gb * plan.job.ranks_per_node
+    ranks = f"{plan.job.ranks_per_node} × {plan.job.memory_per_rank_gb:g} GB"
+    return f"{ranks} = {used:g} GB of the {usable:g} GB that a job may use of a node"
+
+
+@cache
+def _template(name: str) -> Any:
+    # jinja2 takes longer to load than everything else here.
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("hpcgen.launch"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    return environment.get_template(name)

@@ -1,0 +1,131 @@
+"""How a plan's ranks are started: by the host's launcher, one container each, or by the image's own inside one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hpcgen.errors import PolicyError, Problem
+from hpcgen.launch.engines import Call, Engine, engine_for
+from hpcgen.launch.environment import Variables, variables
+from hpcgen.model.job import Job
+from hpcgen.model.plan import Plan
+from hpcgen.model.site import Engine as SiteEngine
+from hpcgen.model.site import HostMpi
+
+
+@dataclass(frozen=True)
+class Start:
+    """The parts of the command line: ``outer`` launcher, ``container``, ``inner`` launcher; then comes the command."""
+
+    engine: Engine
+    mpi: HostMpi | None
+    variables: Variables
+    call: Call
+    outer: list[str] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
+    modules: list[str] = field(default_factory=list)
+
+
+def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
+    """Decide how a plan is started.
+
+    Raises
+    ------
+    PolicyError: several nodes without a launcher that can span them; an engine that lacks what the job needs.
+    """
+    site_engine = plan.site.containers.engines.get(plan.engine, SiteEngine())
+    engine = engine_for(plan.engine, site_engine.version)
+    mpi = host_mpi(plan, engine)
+    _check(plan, engine, mpi)
+    inner = _inner_launcher(plan) if mpi is None and _uses_mpi(plan) else []
+    values = variables(plan, image_environment, engine, mpi, bool(inner))
+    gpu = plan.site.partitions[plan.partition].gpu
+    call = Call(
+        binds=tuple(mpi.binds) if mpi is not None else (),
+        inside=values.inside,
+        inherited=tuple(values.exported),
+        unset=values.unset,
+        gpu=gpu.vendor if gpu is not None else "",
+        devices=tuple(plan.site.fabric.devices),
+        join=_join(plan, mpi),
+        shared_memory=plan.stack.run.mpi or gpu is not None,
+    )
+    modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
+    return Start(
+        engine=engine,
+        mpi=mpi,
+        variables=values,
+        call=call,
+        outer=launcher(mpi, plan.job) if mpi is not None else [],
+        inner=inner,
+        modules=list(dict.fromkeys(modules)),
+    )
+
+
+def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
+    """The host's MPI, if it takes the place of the image's."""
+    return plan.site.mpi if _uses_mpi(plan) and engine.started_by_launcher else None
+
+
+def launcher(mpi: HostMpi, job: Job) -> list[str]:
+    """The host's launcher with the ranks of a job."""
+    if mpi.launcher == "srun":
+        # --export=ALL: after sbatch --export=NONE the ranks would have no variables.
+        words = ["srun", "--export=ALL", f"--nodes={job.nodes}", f"--ntasks={job.ranks}"]
+        # --cpus-per-task: since Slurm 22.05 srun does not take it over from the job's header.
+        words += [f"--ntasks-per-node={job.ranks_per_node}", f"--cpus-per-task={job.threads_per_rank}"]
+        flavour = next((pmi for pmi in mpi.pmi if pmi in ("pmix", "pmi2")), None)
+        return [*words, f"--mpi={flavour}"] if flavour is not None else words
+    words = [mpi.launcher, "-n", str(job.ranks)]
+    if mpi.flavour == "openmpi":
+        return [*words, "--map-by", f"ppr:{job.ranks_per_node}:node:PE={job.threads_per_rank}"]
+    return [*words, "-ppn", str(job.ranks_per_node)]
+
+
+def _inner_launcher(plan: Plan) -> list[str]:
+    words = ["mpiexec", "-n", str(plan.job.ranks)]
+    block = plan.block("mpi")
+    # Open MPI binds one or two ranks to one core each, and all their threads with them.
+    return [*words, "--bind-to", "none"] if block is not None and block.name == "openmpi" else words
+
+
+def _uses_mpi(plan: Plan) -> bool:
+    return plan.stack.run.mpi and plan.block("mpi") is not None
+
+
+def _join(plan: Plan, mpi: HostMpi | None) -> int:
+    """Ranks of MPICH and Open MPI read each other's memory, which only processes of one container may.
+
+    Intel MPI was seen to do without, and joining has its own risk: a rank that ends early leaves late ones behind.
+    """
+    if mpi is None or mpi.flavour == "intel" or plan.job.ranks_per_node == 1:
+        return 0
+    return plan.job.ranks_per_node
+
+
+def _check(plan: Plan, engine: Engine, mpi: HostMpi | None) -> None:
+    problems = []
+    job = plan.job
+    if job.ranks > 1 and not _uses_mpi(plan):
+        problems.append(
+            Problem(
+                f"{job.ranks} ranks of {plan.stack.name}, which has no MPI to start them with",
+                remedy="add the block mpi to the stack, or ask for one rank",
+            )
+        )
+    elif job.nodes > 1 and mpi is None:
+        why = (
+            f"{engine.name} lets no launcher of the host reach into its containers"
+            if plan.site.mpi is not None
+            else f"the profile of {plan.site.name} names no host MPI, and the image's own starts ranks on one node"
+        )
+        problems.append(
+            Problem(
+                f"{job.nodes} nodes cannot be used: {why}",
+                expected="--nodes 1",
+                remedy="describe the host's MPI in the profile (mpi), or use one node",
+            )
+        )
+    if problems:
+        raise PolicyError(problems)
