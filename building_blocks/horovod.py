@@ -143,10 +143,10 @@ def _cuda(ctx: Context) -> dict[str, str]:
     values = {
         "HOROVOD_GPU": "CUDA",
         "HOROVOD_GPU_OPERATIONS": ctx.options.gpu_operations.upper(),
-        "HOROVOD_CUDA_HOME": str(ctx.use("cuda").release.values.get("home", "/usr/local/cuda")),
+        "HOROVOD_CUDA_HOME": ctx.use("cuda").prefix,
     }
     if ctx.has("nccl"):
-        values["HOROVOD_NCCL_HOME"] = str(ctx.use("nccl").release.values.get("home", ctx.use("nccl").prefix))
+        values["HOROVOD_NCCL_HOME"] = ctx.use("nccl").prefix
         values["HOROVOD_NCCL_LINK"] = "SHARED"
     gpu = ctx.facts.partition.gpu
     if gpu is not None and gpu.capability is not None:

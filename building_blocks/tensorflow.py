@@ -119,6 +119,9 @@ class Tensorflow(Block):
         if ctx.options.install != "source":
             return Packages()
         tools = ["file", "git", "patch", "rsync", "unzip", "zip"]
+        if ctx.me.at_least("2.13"):
+            # build_pip_package calls it from then on (tensorflow issue 68247).
+            tools.append("patchelf")
         java = ["ca-certificates-java"] if ctx.facts.network.ca_certificates else []
         return Packages(
             build={"apt": [*tools, *java], "dnf": [*tools, "which"]},
@@ -296,7 +299,7 @@ def _cuda(ctx: Context) -> dict[str, str]:
         "TF_CUDNN_VERSION": cudnn.version.split(".")[0],
         "TF_NCCL_VERSION": nccl.version.split(".")[0],
         "TF_CUDA_COMPUTE_CAPABILITIES": gpu.capability,
-        "TF_CUDA_PATHS": f"/usr/local/cuda,/usr,{cuda.prefix},{cudnn.prefix},{nccl.prefix}",
+        "TF_CUDA_PATHS": f"{cuda.prefix},{cudnn.prefix},{nccl.prefix},/usr",
         "TF_NEED_TENSORRT": "0",
     }
 

@@ -288,6 +288,13 @@ def test_bazel_trusts_the_sites_certificates() -> None:
     assert not any("trustStore" in line for line in commands(tensorflow("2.15.1", "6.1.0")))
 
 
+@pytest.mark.parametrize(("version", "bazel", "wanted"), [("2.12.1", "5.3.0", False), ("2.13.1", "5.3.0", True)])
+def test_patchelf_is_there_when_the_wheel_needs_it(version: str, bazel: str, wanted: bool) -> None:
+    packages = default_catalog().block("tensorflow")().packages(tensorflow(version, bazel))
+    assert ("patchelf" in packages.build["apt"]) is wanted
+    assert "patchelf" not in packages.run["apt"]
+
+
 def test_needs_are_installed_hashed_and_without_tensorflow_itself() -> None:
     ctx = tensorflow("2.15.1", "6.1.0")
     (wheels,) = [i for i in default_catalog().block("tensorflow")().inputs(ctx) if isinstance(i, Wheels)]
