@@ -123,7 +123,7 @@ class IntelMpi(Block):
             "install intel_mpi",
             write_lines(f"{SCRATCH}/hpcgen.cfg", "\n".join(settings)),
             command("cd", SCRATCH),
-            command("./install.sh", "--silent", "hpcgen.cfg"),
+            command("./install.sh", "-s", f"{SCRATCH}/hpcgen.cfg"),
         )
         wrappers = " ".join(f"{self._top(ctx)}/bin/{name}" for name in ("mpif77", "mpif90", "mpigcc", "mpigxx"))
         yield run(
