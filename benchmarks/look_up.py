@@ -1,0 +1,58 @@
+"""Finding one site among 10, 1 000 and 10 000 of a collection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cold_start import compiled, program
+from timing import Command, Spread, alternating, in_process, spread
+
+from hpcgen.catalog import Catalog
+
+SIZES = (10, 1_000, 10_000)
+_PROFILE = "name: {name}\nextends: workstation\ntitle: Machine {number} of a made-up collection\n"
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """Seconds to find and read one site in a new catalog, and of the whole command, by size of the collection."""
+
+    first: dict[int, Spread]
+    wall: dict[int, Spread]
+    processor: dict[int, Spread]
+
+
+def measure(stack: str, count: int, rounds: int, folder: Path) -> LookUp:
+    """Make the collections in ``folder`` and time them; commands alternate between the sizes."""
+    collections = {size: _collection(folder / f"collection-{size}", size) for size in SIZES}
+    # The middle one: neither first nor last in any order of the folder.
+    names = {size: _name(size // 2) for size in SIZES}
+
+    def look(size: int) -> object:
+        return Catalog([collections[size]]).site(names[size])
+
+    first = {size: in_process(lambda size=size: look(size), count) for size in SIZES}  # type: ignore[misc]
+    commands = {}
+    for size in SIZES:
+        words = [program("hpcgen"), "--collection", str(collections[size]), "render"]
+        commands[str(size)] = Command([*words, "--site", names[size], "--stack", stack], compiled(folder))
+    times = alternating(commands, rounds)
+    return LookUp(
+        first=first,
+        wall={size: spread(times[str(size)].wall) for size in SIZES},
+        processor={size: spread(times[str(size)].processor) for size in SIZES},
+    )
+
+
+def _name(number: int) -> str:
+    return f"machine-{number:05}"
+
+
+def _collection(folder: Path, size: int) -> Path:
+    profiles = folder / "site_profiles"
+    profiles.mkdir(parents=True)
+    for number in range(size):
+        name = _name(number)
+        (profiles / f"{name}.yaml").write_text(_PROFILE.format(name=name, number=number), "utf-8")
+    return folder

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""How fast hpcgen is. Prints tables, or JSON with --json; README.md beside it says what is measured and how."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import cold_start
+import look_up
+import warm_render
+from timing import Spread
+
+PARTS = ("cold", "warm", "lookup")
+
+
+def main() -> None:
+    """Measure what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, epilog="Nothing here is a test: it reports and exits 0.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)}; all if none is named")
+    parser.add_argument("--site", default="supermuc", help="site of the cold start (default: %(default)s)")
+    parser.add_argument("--stack", default="tf-horovod", help="stack of the cold start (default: %(default)s)")
+    parser.add_argument("--rounds", type=int, default=30, help="runs of each command (default: %(default)s)")
+    parser.add_argument("--count", type=int, default=200, help="calls of each function (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON, times in seconds")
+    asked = parser.parse_args()
+    parts = asked.parts or PARTS
+    if unknown := set(parts) - set(PARTS):
+        parser.error(f"no part is called {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    if asked.rounds < 2 or asked.count < 2:
+        parser.error("at least two runs are needed for a spread")
+
+    result: dict[str, Any] = {"machine": {**_machine(), "load before": os.getloadavg()[0]}}
+    with tempfile.TemporaryDirectory() as folder:
+        if "cold" in parts:
+            result["cold"] = cold_start.measure(asked.site, asked.stack, asked.rounds, Path(folder))
+        if "warm" in parts:
+            result["warm"] = warm_render.measure(asked.count)
+            result["throughput"] = warm_render.throughput(asked.count)
+        if "lookup" in parts:
+            result["lookup"] = look_up.measure("mpi-hello", asked.count, asked.rounds, Path(folder))
+    result["machine"]["load after"] = os.getloadavg()[0]
+    if asked.json:
+        print(json.dumps(result, indent=2, ensure_ascii=False, default=asdict))
+    else:
+        _print(result)
+
+
+def _machine() -> dict[str, Any]:
+    packages = {name: version(name) for name in ("hpcgen", "hpccm", "msgspec", "PyYAML", "packaging", "resolvelib")}
+    return {"python": platform.python_version(), "processors": os.cpu_count(), **packages}
+
+
+def _print(result: Mapping[str, Any]) -> None:
+    print(", ".join(f"{name} {value}" for name, value in result["machine"].items()))
+    if "cold" in result:
+        _print_cold(result["cold"])
+    if "warm" in result:
+        _print_warm(result["warm"], result["throughput"])
+    if "lookup" in result:
+        _print_look_up(result["lookup"])
+
+
+def _print_cold(cold: cold_start.ColdStart) -> None:
+    rows = [[name, *_cells(cold.wall[name]), *_cells(cold.processor[name])] for name in cold.wall]
+    _table(f"cold start, ms ({cold.equal})", ["command", *_HEAD, "cpu min", *(f"cpu {h}" for h in _HEAD[1:])], rows)
+    for kind, found in cold.ratio.items():
+        times = cold.wall if kind == "wall" else cold.processor
+        smallest = times["hpcgen render"].minimum / times["hpccm --recipe"].minimum
+        quartiles = f"quartiles {found.lower:.2f} to {found.upper:.2f}"
+        met = f"goal ≤ {cold_start.GOAL:g}: {_met(found.median, cold_start.GOAL)}"
+        print(f"render / hpccm, {kind}: median {found.median:.2f} ({quartiles}), of the minima {smallest:.2f}; {met}")
+
+
+def _print_warm(warm: Mapping[str, warm_render.Warm], throughput: Mapping[int, float]) -> None:
+    rows = []
+    for name, found in warm.items():
+        for what, times in (("plan", found.plan), ("recipe", found.render), ("both", found.both), ("kit", found.kit)):
+            met = _met(times.median, warm_render.GOAL) if what in ("recipe", "both") else ""
+            rows.append([name if what == "plan" else "", what, *_cells(times), met])
+    _table("warm, in one process, ms", ["site × stack", "part", *_HEAD, f"≤ {warm_render.GOAL * 1000:g} ms"], rows)
+    for threads, rate in throughput.items():
+        print(f"plan + recipe, {threads:2} threads: {rate:.0f} a second")
+
+
+def _print_look_up(found: look_up.LookUp) -> None:
+    rows = [
+        [f"{size}", *_cells(found.first[size]), *_cells(found.wall[size]), *_cells(found.processor[size])]
+        for size in found.first
+    ]
+    heads = [f"{part} {head}" for part in ("in process", "command", "command cpu") for head in _HEAD]
+    _table("look-up of one site, ms", ["profiles", *heads], rows)
+    sizes = list(found.first)
+    for name, times in (("in process", found.first), ("command", found.wall), ("command cpu", found.processor)):
+        print(
+            f"{sizes[-1]} against {sizes[0]} profiles, {name}: {times[sizes[-1]].median / times[sizes[0]].median:.2f}"
+        )
+
+
+_HEAD = ["min", "median", "quartiles"]
+
+
+def _cells(times: Spread) -> list[str]:
+    return [
+        f"{times.minimum * 1000:.2f}",
+        f"{times.median * 1000:.2f}",
+        f"{times.lower * 1000:.2f}–{times.upper * 1000:.2f}",
+    ]
+
+
+def _met(value: float, goal: float) -> str:
+    return "yes" if value <= goal else "NO"
+
+
+def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
+    print(f"\n{title}")
+    for row in [head, *rows]:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        print("  ".join(cells).rstrip())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""In one process with one catalog kept: plan and render, and how many renders a second with threads."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from timing import Spread, in_process
+
+from hpcgen.catalog import Catalog, collections_from_environment
+from hpcgen.kit import make_kit, render_recipe
+from hpcgen.model.plan import Plan
+from hpcgen.planning import make_plan
+
+GOAL = 0.005
+"""Seconds that a warm render may take."""
+GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "golden"
+THREADS = (1, 16)
+
+
+@dataclass(frozen=True)
+class Warm:
+    """Seconds for one site and stack: plan alone, recipe alone, both, and the whole kit of a plan."""
+
+    plan: Spread
+    render: Spread
+    both: Spread
+    kit: Spread
+
+
+def cases() -> list[tuple[str, str]]:
+    """The golden cases: pairs of site and stack."""
+    found = sorted((stack.parent.name, stack.name) for stack in GOLDEN.glob("*/*") if stack.is_dir())
+    if not found:
+        raise SystemExit(f"no golden cases in {GOLDEN}")
+    return found
+
+
+def measure(count: int) -> dict[str, Warm]:
+    """Time every golden case."""
+    catalog = Catalog(collections_from_environment())
+    result = {}
+    for site, stack in cases():
+        plan = _planner(catalog, site, stack)
+        given = plan()
+        result[f"{site} × {stack}"] = Warm(
+            plan=in_process(plan, count),
+            render=in_process(lambda given=given: render_recipe(given, catalog), count),  # type: ignore[misc]
+            both=in_process(lambda plan=plan: render_recipe(plan(), catalog), count),  # type: ignore[misc]
+            kit=in_process(lambda given=given: make_kit(given, catalog), count),  # type: ignore[misc]
+        )
+    return result
+
+
+def _planner(catalog: Catalog, site: str, stack: str) -> Callable[[], Plan]:
+    return lambda: make_plan(catalog, catalog.site(site), catalog.stack(stack))
+
+
+def throughput(renders: int) -> dict[int, float]:
+    """Plans and renders a second, over all golden cases, by number of threads."""
+    catalog = Catalog(collections_from_environment())
+    planners = [_planner(catalog, site, stack) for site, stack in cases()]
+    work = [planners[number % len(planners)] for number in range(renders)]
+    for planner in planners:
+        render_recipe(planner(), catalog)
+    result = {}
+    for threads in THREADS:
+        with ThreadPoolExecutor(threads) as pool:
+            began = time.perf_counter()
+            for _ in pool.map(lambda plan: render_recipe(plan(), catalog), work):
+                pass
+            result[threads] = renders / (time.perf_counter() - began)
+    return result
