@@ -13,9 +13,9 @@ import msgspec
 from hpcgen.block import Block, Chosen, Context, Facts
 from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError, Problem
+from hpcgen.image_paths import SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
 from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.selftest import IMAGE_PATH as SELFTEST_PATH
 from hpcgen.selftest import selftest_script
 from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, command, run, write_lines
 
@@ -218,8 +218,8 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str) -> No
         )
     write = [
         "mkdir -p /opt/hpcgen",
-        *write_lines(SELFTEST_PATH, script),
-        command("chmod", "755", SELFTEST_PATH),
+        *write_lines(SELFTEST, script),
+        command("chmod", "755", SELFTEST),
     ]
     stage.steps.append(("hpcgen", run("self-test", write)))
     stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
@@ -228,7 +228,8 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str) -> No
 def bind_targets(plan: Plan) -> list[str]:
     """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
     mpi = plan.site.mpi
-    return sorted({bind.target for bind in mpi.binds}) if mpi is not None else []
+    targets = {bind.target for bind in mpi.binds} if mpi is not None else set()
+    return sorted(targets | {SUBMIT_FOLDER})
 
 
 def _steps(parts: Iterable[_Part], ask: Callable[[_Part], Iterable[Run]]) -> list[tuple[str, Run]]:
@@ -292,6 +293,6 @@ def _labels(plan: Plan) -> dict[str, str]:
         "io.hpcgen.site": plan.site.name,
         "io.hpcgen.partition": plan.partition,
         "io.hpcgen.stack": plan.stack.name,
-        "io.hpcgen.blocks": " ".join(f"{name}={version}" for name, version in blocks.items()),
+        "io.hpcgen.blocks": " ".join(f"{name}@{version}" for name, version in blocks.items()),
         "io.hpcgen.plan": plan_hash(plan),
     }

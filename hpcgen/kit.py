@@ -11,7 +11,6 @@ from hpcgen.lock import lock_text
 from hpcgen.model.plan import Plan
 from hpcgen.writing import KitFile
 
-
 KIT_FILES = frozenset(
     {*RECIPE_FILES.values(), "build.sh", "job.slurm", "job.pbs", "run.sh", "selftest.sh", "hpcgen.lock"}
 )

@@ -18,7 +18,7 @@ from hpcgen.errors import (
     did_you_mean,
 )
 from hpcgen.formats import ENGINE_FORMATS
-from hpcgen.jobs import resolve_job
+from hpcgen.jobs import job_findings, resolve_job
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock
@@ -89,6 +89,12 @@ def make_plan(
     )
     blocks = resolve(question)
     _check_settings_used(said, blocks)
+    laid_out = resolve_job(site, chosen_partition, stack, request)
+    findings += [
+        *job_findings(site, laid_out, request),
+        *_unverified(site, chosen_partition),
+        *_unverified_releases(catalog, blocks),
+    ]
     again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
     return Plan(
         hpcgen=__version__,
@@ -98,10 +104,10 @@ def make_plan(
         format=ENGINE_FORMATS[engine],
         engine=engine,
         blocks=blocks,
-        job=resolve_job(site, chosen_partition, stack, request),
+        job=laid_out,
         settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
         command=command() if command is not None else again,
-        findings=[*findings, *_unverified(site, chosen_partition), *_unverified_releases(catalog, blocks)],
+        findings=findings,
     )
 
 
@@ -310,10 +316,16 @@ def _unverified(site: Site, partition: str) -> list[Finding]:
         Finding(
             name="unverified-facts",
             severity="note",
-            message=f"not verified in the profile of {site.name}: {', '.join(sorted(paths))}",
+            message=f"not verified in the profile of {site.name}: {_some(sorted(paths))}",
             remedy=f"see hpcgen show site {site.name}",
         )
     ]
+
+
+def _some(names: list[str], most: int = 4) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def _unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
@@ -328,7 +340,7 @@ def _unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[F
         Finding(
             name="unverified-releases",
             severity="note",
-            message=f"not verified in the release tables: {', '.join(rows)}",
+            message=f"not verified in the release tables: {_some(rows)}",
             remedy="see hpcgen show block NAME",
         )
     ]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from hpcgen.image_paths import SELFTEST
 from hpcgen.model.plan import Plan
 from hpcgen.steps import Test
 from hpcgen.text import sh
-
-IMAGE_PATH = "/opt/hpcgen/selftest.sh"
 
 _HEAD = """\
 #!/bin/sh
@@ -60,7 +59,7 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
     tests: pairs of a block's label and its tests.
     """
     head = _HEAD.replace("{title}", f"{plan.stack.name} for {plan.site.name}, partition {plan.partition}")
-    lines = [head.replace("{version}", plan.hpcgen).replace("{path}", IMAGE_PATH)]
+    lines = [head.replace("{version}", plan.hpcgen).replace("{path}", SELFTEST)]
     for label, block_tests in tests:
         for test in block_tests:
             words = f"{sh(f'{label}: {test.name}')} {sh(test.expect)} {sh(test.command)}\n"

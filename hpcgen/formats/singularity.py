@@ -11,9 +11,9 @@ from hpcgen.errors import PolicyError, Problem
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
+from hpcgen.image_paths import SELFTEST
 from hpcgen.model.plan import Plan
 from hpcgen.requirements import in_range
-from hpcgen.selftest import IMAGE_PATH as SELFTEST_PATH
 from hpcgen.steps import Run, command, run
 from hpcgen.text import plain, sh, sh_assign
 
@@ -64,7 +64,7 @@ def _final(plan: Plan, stage: Stage, assembly: Assembly) -> list[Primitive]:
         lines = [f"    export {sh_assign(name, value)}" for name, value in stage.environment.items()]
         result.append(_raw("\n".join(["%environment", *lines])))
     result.append(_raw('%runscript\n    exec "$@"'))
-    result.append(_raw(f"%test\n    /bin/sh {SELFTEST_PATH}"))
+    result.append(_raw(f"%test\n    /bin/sh {SELFTEST}"))
     labels = [f"    {key} {plain(value, key)}" for key, value in assembly.labels.items()]
     result.append(_raw("\n".join(["%labels", *labels])))
     return result

@@ -21,8 +21,11 @@ def child(more: str, name: str = "mine") -> str:
 
 
 def render(hpcgen: Command, *words: str, site: str = "workstation", stack: str = "mpi-hello") -> tuple[int, str]:
-    done = hpcgen(*words[: words.index("render")] if "render" in words else [], "render", "--site", site, "--stack", stack,
-                  *(words[words.index("render") + 1 :] if "render" in words else words))  # fmt: skip
+    """Exit code and messages of a render that must fail; words before ``render`` go before the subcommand."""
+    before: tuple[str, ...] = ()
+    if "render" in words:
+        before, words = words[: words.index("render")], words[words.index("render") + 1 :]
+    done = hpcgen(*before, "render", "--site", site, "--stack", stack, *words)
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return done.returncode, done.stderr

@@ -171,7 +171,7 @@ def test_a_version_that_does_not_exist_lists_the_known_ones(tiny: Path) -> None:
 
 def test_a_collection_may_add_a_row_to_a_built_in_block(tiny: Path) -> None:
     (tiny / "building_blocks" / "ubuntu.yaml").write_text(
-        'block: ubuntu\nreleases:\n  "30.04":\n    images: {default: "ubuntu:30.04"}\n    values: {package_manager: apt}\n'
+        'block: ubuntu\nreleases:\n  "30.04": {images: {default: "ubuntu:30.04"}, values: {package_manager: apt}}\n'
     )
     stack(tiny, "toolkit: {}")
     assert versions(planned(tiny))["ubuntu"] == "30.04"

@@ -11,13 +11,6 @@ from hpcgen.launch.words import FOLDER, IMAGE
 from hpcgen.model.fields import EngineName
 from hpcgen.model.site import Bind
 
-WORK = "/mnt/0"
-"""Where the folder that a job is started in is seen inside the image, for engines that do not show it by themselves.
-
-Charliecloud makes /mnt/0 to /mnt/9 in every image that it converts (ch-convert, hpc/charliecloud v0.26 and later),
-and an image is read-only while it runs, so the folder has to be one that exists.
-"""
-
 
 @dataclass(frozen=True)
 class Call:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hpcgen.launch.engines.base import WORK, Call, Engine, bind_words, environment_words
+from hpcgen.image_paths import SUBMIT_FOLDER
+from hpcgen.launch.engines.base import Call, Engine, bind_words, environment_words
 from hpcgen.launch.words import joined
 
 UNSET_OPTION = "0.9.8"
@@ -37,10 +38,10 @@ class Charliecloud(Engine):
             groups += [[f"--unset-env={name}"] for name in call.unset]
             unset = ()
         groups += bind_words("-b", call.binds)
-        groups.append(["-b", joined(call.folder, f":{WORK}"), "-c", WORK])
+        groups.append(["-b", joined(call.folder, f":{SUBMIT_FOLDER}"), "-c", SUBMIT_FOLDER])
         if call.join > 1:
             groups.append(["--join", f"--join-ct={call.join}"])
         groups.append([call.image, "--"])
         # The host's PWD would come in too, and launchers start ranks where it says.
-        inside = replace(call, inside={**call.inside, "PWD": WORK})
+        inside = replace(call, inside={**call.inside, "PWD": SUBMIT_FOLDER})
         return groups + environment_words(inside, unset)

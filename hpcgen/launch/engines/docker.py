@@ -6,7 +6,8 @@ GPUs: ``--gpus`` is Docker's (19.03 and later); Podman takes the CDI name ``nvid
 
 from __future__ import annotations
 
-from hpcgen.launch.engines.base import WORK, Call, Engine, bind_words
+from hpcgen.image_paths import SUBMIT_FOLDER
+from hpcgen.launch.engines.base import Call, Engine, bind_words
 from hpcgen.launch.words import Shell, joined
 
 
@@ -38,7 +39,7 @@ class Docker(Engine):
             groups.append(["--ipc=host"])
         groups += self._device_words(call)
         groups += bind_words("-v", call.binds)
-        groups.append(["-v", joined(call.folder, f":{WORK}"), "-w", WORK])
+        groups.append(["-v", joined(call.folder, f":{SUBMIT_FOLDER}"), "-w", SUBMIT_FOLDER])
         groups += [["-e", name] for name in call.inherited]
         groups += [["-e", f"{name}={value}"] for name, value in call.inside.items()]
         groups.append([call.image])

@@ -12,6 +12,8 @@ class Slurm(Scheduler):
     file_name = "job.slurm"
     mark = "#SBATCH"
     account_option = "--account="
+    # After sbatch --export=NONE every srun, the one that mpiexec starts too, gives its ranks no environment.
+    start = "unset SLURM_EXPORT_ENV"
 
     def directives(self, header: Header) -> list[str]:
         """Name, output, time, nodes, ranks, threads, queue, account, GPUs, then the site's own."""

@@ -1,0 +1,11 @@
+"""Places inside every image that more than one part of hpcgen speaks of."""
+
+SELFTEST = "/opt/hpcgen/selftest.sh"
+"""The self-test script."""
+
+SUBMIT_FOLDER = "/mnt/0"
+"""Where a job sees the folder that it is started in, for engines that do not show it by themselves.
+
+Charliecloud makes /mnt/0 to /mnt/9 in every image that it converts (ch-convert, hpc/charliecloud v0.26 and later);
+other builders do not, and an image is read-only while it runs, so every image gets the folder when it is built.
+"""

@@ -1,0 +1,54 @@
+#!/bin/sh
+# Self-test of tf-horovod for hlrs-testbed, partition gpu, by hpcgen 0.1.0.
+# Run it inside the container: /opt/hpcgen/selftest.sh
+# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
+set -u
+passed=0
+failed=0
+left_out=0
+
+check() { # name, text that the output must contain, command
+    if output=$(sh -c "$3" 2>&1); then
+        case $output in
+            *"$2"*) passed=$((passed + 1)); printf 'ok       %s\n' "$1"; return ;;
+        esac
+        printf 'FAILED   %s: no "%s" in the output\n' "$1" "$2"
+    else
+        printf 'FAILED   %s\n' "$1"
+    fi
+    failed=$((failed + 1))
+    printf '%s\n' "$output" | tail -n 20 | sed 's/^/         | /'
+}
+
+check_with() { # device, then as check
+    device=$1
+    shift
+    if [ -e "$device" ]; then
+        check "$@"
+    else
+        left_out=$((left_out + 1))
+        printf 'left out %s: no %s\n' "$1" "$device"
+    fi
+}
+
+check 'python 3.8.10: version' 'Python 3.8.' '/opt/python/bin/python --version'
+check 'python 3.8.10: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
+check 'gnu 8.4.0: libstdc++' libstdc++.so.6 'ldconfig -p'
+check 'gnu 8.4.0: libgomp' libgomp.so.1 'ldconfig -p'
+check 'cuda 10.1.243: libcudart' libcudart.so 'ls /opt/cuda/lib64/'
+check 'cuda 10.1.243: ptxas' 'release 10.1' '/opt/cuda/bin/ptxas --version'
+check_with /dev/nvidiactl 'cuda 10.1.243: driver' 'GPU 0' 'nvidia-smi -L'
+check 'cudnn 7.6.5.32: library' libcudnn.so.7 'ls /opt/cudnn/lib'
+check 'tensorflow 2.3.4: version' 2.3.4 '/opt/python/bin/python -c '"'"'import tensorflow; print(tensorflow.__version__)'"'"''
+check 'tensorflow 2.3.4: matrix product' 128.0 '/opt/python/bin/python -c '"'"'import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))'"'"''
+check_with /dev/nvidiactl 'tensorflow 2.3.4: GPU' '' '/opt/python/bin/python -c '"'"'import sys, tensorflow as tf; sys.exit(not tf.config.list_physical_devices('"'"'"'"'"'"'"'"'GPU'"'"'"'"'"'"'"'"'))'"'"''
+check 'libfabric 2.3.1: version' 'libfabric: 2.3.1' 'fi_info --version'
+check 'libfabric 2.3.1: provider' tcp: 'fi_info -l'
+check 'mpich 4.3.2: library' libmpi.so.12 'ls /opt/mpich/lib'
+check 'mpich 4.3.2: launcher' 4.3.2 'mpiexec --version'
+check 'mpich 4.3.2: provider' ch4:ofi mpichversion
+check 'nccl 2.14.3: library' '' 'ldd /opt/nccl/lib/libnccl.so.2 | grep -c '"'"'not found'"'"' | grep -qx 0'
+check 'horovod 0.28.1: built for mpi, nccl' '' '/opt/python/bin/python -c '"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built() and hvd.nccl_built()))'"'"''
+
+printf '%s passed, %s failed, %s left out\n' "$passed" "$failed" "$left_out"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,277 @@
+#!/bin/bash
+# Build script of mpi-hello for supermuc, partition thin
+# by hpcgen 0.1.0; made again by:
+#   hpcgen render --site supermuc --stack mpi-hello
+#
+# usage: build.sh [OUTPUT]
+# Builds with ch-image on a machine that has a network, and converts with ch-convert. OUTPUT may end in .sqfs
+# (squashfs), .tar.gz, or be a folder; copy it to the system afterwards. The Dockerfile below is in
+# the dialect that ch-image 0.31 and later read. HPCGEN_BUILD_OPTIONS are further words for ch-image build.
+set -euo pipefail
+
+output=${1:-mpi-hello.sqfs}
+name=mpi-hello-supermuc
+certificates=()
+certificate_names=()
+read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+
+for tool in ch-image ch-convert; do
+    if ! command -v "$tool" > /dev/null; then
+        echo "build.sh: $tool is not installed; it comes with Charliecloud 0.31 or later" >&2
+        exit 69
+    fi
+done
+
+work=$(mktemp -d)
+partial=$output.partial
+trap 'rm -rf "$work" "$partial"' EXIT
+mkdir "$work/certificates"
+for number in "${!certificates[@]}"; do
+    file=${certificates[number]}
+    if [ ! -r "$file" ]; then
+        echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
+        exit 66
+    fi
+    cp "$file" "$work/certificates/${certificate_names[number]}"
+done
+
+cat > "$work/Dockerfile" << 'HPCGEN_DOCKERFILE'
+FROM docker.io/library/ubuntu:24.04 AS builder
+
+ENV CC="/usr/bin/gcc-13"
+ENV CXX="/usr/bin/g++-13"
+ENV FI_PROVIDER_PATH="/opt/intel_mpi/intel64/libfabric/lib/prov"
+ENV I_MPI_ROOT="/opt/intel_mpi"
+ENV LD_LIBRARY_PATH="/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib"
+ENV PATH="/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+# distribution: packages
+RUN apt-get update && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends bzip2 ca-certificates cpio curl g++-13 gcc-13 libc6-dev libgomp1 libnuma-dev libnuma1 libstdc++6 make patch xz-utils && \
+    apt-get clean && \
+    rm -rf /var/lib/apt/lists/*
+
+# gnu 13.3.0: choose the compiler
+RUN ln -sf /usr/bin/gcc-13 /usr/local/bin/gcc && \
+    ln -sf /usr/bin/g++-13 /usr/local/bin/g++ && \
+    ln -sf gcc /usr/local/bin/cc && \
+    ln -sf g++ /usr/local/bin/c++
+
+# psm2 12.0.1: fetch psm2
+RUN mkdir -p /tmp/hpcgen && \
+    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/PSM2_12.0.1.tar.gz https://github.com/cornelisnetworks/opa-psm2/archive/PSM2_12.0.1.tar.gz && \
+    printf '%s  %s\n' e41af2d7d36a6ab67639ecbd5c1012aa20b2b464bf5cfbdac60e7eb37bfe58de /tmp/hpcgen/PSM2_12.0.1.tar.gz > /tmp/hpcgen/PSM2_12.0.1.tar.gz.sha256 && \
+    sha256sum -c --quiet /tmp/hpcgen/PSM2_12.0.1.tar.gz.sha256 && \
+    mkdir -p /tmp/hpcgen/psm2 && \
+    tar -xf /tmp/hpcgen/PSM2_12.0.1.tar.gz -C /tmp/hpcgen/psm2 --strip-components=1 --no-same-owner
+
+# psm2 12.0.1: compile psm2
+RUN cd /tmp/hpcgen/psm2 && \
+    make install LIBDIR=/lib DESTDIR=/tmp/hpcgen/psm2-installed WERROR=
+
+# psm2 12.0.1: install psm2
+RUN mkdir -p /opt/psm2/lib && \
+    cp -a /tmp/hpcgen/psm2-installed/lib/libpsm2.so* /opt/psm2/lib/ && \
+    cp -a /tmp/hpcgen/psm2-installed/usr/include /opt/psm2/include && \
+    rm -rf /tmp/hpcgen/psm2 /tmp/hpcgen/psm2-installed
+
+# intel_mpi 2019.6.166: fetch intel_mpi
+RUN mkdir -p /tmp/hpcgen && \
+    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/l_mpi_2019.6.166.tgz https://registrationcenter-download.intel.com/akdlm/irc_nas/tec/16120/l_mpi_2019.6.166.tgz && \
+    printf '%s  %s\n' 119be69f1117c93a9e5e9b8b4643918e55d2a55a78ad9567f77d16cdaf18cd6e /tmp/hpcgen/l_mpi_2019.6.166.tgz > /tmp/hpcgen/l_mpi_2019.6.166.tgz.sha256 && \
+    sha256sum -c --quiet /tmp/hpcgen/l_mpi_2019.6.166.tgz.sha256 && \
+    mkdir -p /tmp/hpcgen/intel-mpi && \
+    tar -xf /tmp/hpcgen/l_mpi_2019.6.166.tgz -C /tmp/hpcgen/intel-mpi --strip-components=1 --no-same-owner
+
+# intel_mpi 2019.6.166: install intel_mpi
+RUN printf '%s\n' ACCEPT_EULA=accept > /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' CONTINUE_WITH_OPTIONAL_ERROR=yes >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' CONTINUE_WITH_INSTALLDIR_OVERWRITE=yes >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' PSET_INSTALL_DIR=/tmp/hpcgen/intel-mpi-installed >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' PSET_MODE=install >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' COMPONENTS=ALL >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
+    cd /tmp/hpcgen/intel-mpi && \
+    ./install.sh -s /tmp/hpcgen/intel-mpi/hpcgen.cfg
+
+# intel_mpi 2019.6.166: move intel_mpi
+RUN mkdir -p /opt/intel_mpi && \
+    cp -a /tmp/hpcgen/intel-mpi-installed/impi/2019.6.166/. /opt/intel_mpi && \
+    sed -i 's|^prefix=.*|prefix=/opt/intel_mpi|' /opt/intel_mpi/intel64/bin/mpif77 /opt/intel_mpi/intel64/bin/mpif90 /opt/intel_mpi/intel64/bin/mpigcc /opt/intel_mpi/intel64/bin/mpigxx && \
+    rm -rf /tmp/hpcgen/intel-mpi /tmp/hpcgen/intel-mpi-installed
+
+# rank_test 1: write rank_test
+RUN mkdir -p /tmp/hpcgen && \
+    printf '%s\n' '/* rank_test: is this one MPI job, and which libraries does it really use?' > /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '   Prints "rank R of N on HOST" and the MPI and fabric libraries mapped in each rank, which need not be those' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '   that were linked. Status 2: the ranks do not reach each other. Status 3: HPCGEN_RANKS is set to another' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '   number; with a wrong PMI some launchers start N jobs of one rank each, and every one of them succeeds. */' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '#include <mpi.h>' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '#include <stdio.h>' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '#include <stdlib.h>' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '#include <string.h>' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' 'static const char *const wanted[] = {' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    "/libmpi.so", "/libmpi_", "/libmpich.", "/libfabric.", "-fi.so", "/libpsm2.", "/libucp.", NULL};' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' 'static int is_wanted(const char *path)' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '{' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    int i;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    for (i = 0; wanted[i] != NULL; i++)' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        if (strstr(path, wanted[i]) != NULL)' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '            return 1;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    return 0;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '}' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '/* The mappings of one file are neighbours, so only the last path printed is remembered. */' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' 'static void print_libraries(int rank)' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '{' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    char line[4400], last[4400] = "", *path;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    FILE *maps = fopen("/proc/self/maps", "r");' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    if (maps == NULL)' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        return;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    while (fgets(line, sizeof line, maps) != NULL) {' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        line[strcspn(line, "\n")] = 0;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        path = strstr(line, " /");' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        if (path != NULL && is_wanted(path) && strcmp(path, last) != 0) {' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '            printf("rank %d maps%s\n", rank, path);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '            strcpy(last, path);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        }' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    fclose(maps);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '}' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' 'int main(int argc, char **argv)' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '{' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    int rank, size, length, status = 0;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    long mine, sum = -1;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    char host[MPI_MAX_PROCESSOR_NAME], version[MPI_MAX_LIBRARY_VERSION_STRING];' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    const char *ranks = getenv("HPCGEN_RANKS");' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    MPI_Init(&argc, &argv);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    MPI_Comm_rank(MPI_COMM_WORLD, &rank);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    MPI_Comm_size(MPI_COMM_WORLD, &size);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    MPI_Get_processor_name(host, &length);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    mine = rank;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    printf("rank %d of %d on %s\n", rank, size, host);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    print_libraries(rank);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    if (rank == 0) {' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        MPI_Get_library_version(version, &length);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        version[strcspn(version, "\n")] = 0;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        printf("library %s\n", version);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    if (sum != (long)size * (size - 1) / 2) {' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        fprintf(stderr, "rank %d: the sum of the ranks is %ld\n", rank, sum);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        status = 2;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    if (ranks != NULL && *ranks != 0 && strtol(ranks, NULL, 10) != size) {' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        fprintf(stderr, "rank %d: %s ranks were wanted, this job has %d\n", rank, ranks, size);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '        status = 3;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    fflush(stdout);' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    MPI_Finalize();' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '    return status;' >> /tmp/hpcgen/rank_test.c && \
+    printf '%s\n' '}' >> /tmp/hpcgen/rank_test.c
+
+# rank_test 1: compile rank_test
+RUN mkdir -p /opt/rank_test/bin && \
+    mpicc -O2 -o /opt/rank_test/bin/rank_test /tmp/hpcgen/rank_test.c
+
+# hpcgen: remove downloads
+RUN rm -rf /tmp/hpcgen
+
+FROM docker.io/library/ubuntu:24.04
+
+ENV FI_PROVIDER_PATH="/opt/intel_mpi/intel64/libfabric/lib/prov"
+ENV I_MPI_ROOT="/opt/intel_mpi"
+ENV LD_LIBRARY_PATH="/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib"
+ENV PATH="/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+COPY --from=builder /opt/intel_mpi /opt/intel_mpi
+COPY --from=builder /opt/psm2 /opt/psm2
+COPY --from=builder /opt/rank_test /opt/rank_test
+
+# distribution: packages
+RUN apt-get update && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libnuma1 && \
+    apt-get clean && \
+    rm -rf /var/lib/apt/lists/*
+
+# site: folders that the host's are bound onto
+RUN mkdir -p /dss/dsshome1/lrz/sys /lrz/sys /mnt/0
+
+# hpcgen: self-test
+RUN mkdir -p /opt/hpcgen && \
+    printf '%s\n' '#!/bin/sh' > /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '# Self-test of mpi-hello for supermuc, partition thin, by hpcgen 0.1.0.' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '# Run it inside the container: /opt/hpcgen/selftest.sh' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'set -u' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' passed=0 >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' failed=0 >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' left_out=0 >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check() { # name, text that the output must contain, command' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    if output=$(sh -c "$3" 2>&1); then' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        case $output in' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '            *"$2"*) passed=$((passed + 1)); printf '"'"'ok       %s\n'"'"' "$1"; return ;;' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        esac' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        printf '"'"'FAILED   %s: no "%s" in the output\n'"'"' "$1" "$2"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        printf '"'"'FAILED   %s\n'"'"' "$1"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    failed=$((failed + 1))' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    printf '"'"'%s\n'"'"' "$output" | tail -n 20 | sed '"'"'s/^/         | /'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check_with() { # device, then as check' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    device=$1' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    shift' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    if [ -e "$device" ]; then' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        check "$@"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        left_out=$((left_out + 1))' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        printf '"'"'left out %s: no %s\n'"'"' "$1" "$device"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'gnu 13.3.0: libstdc++'"'"' libstdc++.so.6 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'gnu 13.3.0: libgomp'"'"' libgomp.so.1 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'psm2 12.0.1: library'"'"' '"'"'libnuma.so.1 => /'"'"' '"'"'ldd /opt/psm2/lib/libpsm2.so.2'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check_with /dev/hfi1_0 '"'"'psm2 12.0.1: device'"'"' '"'"''"'"' '"'"'test -r /dev/hfi1_0'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: library'"'"' '"'"'libc.so.6 => /'"'"' '"'"'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: launcher'"'"' '"'"'Intel(R) MPI Library'"'"' '"'"'mpiexec.hydra --version'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'rank_test 1: libraries'"'"' '"'"''"'"' '"'"'ldd /opt/rank_test/bin/rank_test | grep -c '"'"'"'"'"'"'"'"'not found'"'"'"'"'"'"'"'"' | grep -qx 0'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'printf '"'"'%s passed, %s failed, %s left out\n'"'"' "$passed" "$failed" "$left_out"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '[ "$failed" -eq 0 ]' >> /opt/hpcgen/selftest.sh && \
+    chmod 755 /opt/hpcgen/selftest.sh
+
+LABEL org.opencontainers.image.title="mpi-hello for supermuc"
+LABEL org.opencontainers.image.description="The smallest MPI job, to see that ranks find each other and which libraries they use"
+LABEL io.hpcgen.version="0.1.0"
+LABEL io.hpcgen.site="supermuc"
+LABEL io.hpcgen.partition="thin"
+LABEL io.hpcgen.stack="mpi-hello"
+LABEL io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1"
+LABEL io.hpcgen.plan="6fa61ab14ea18f81aa1b7c5d5653ef667cf050f66a889289420536dcc6476b0b"
+HPCGEN_DOCKERFILE
+
+# ch-image refers to the user by name, which batch and cron environments leave out.
+export USER=${USER:-$(id -un)}
+# --force lets package managers run without privilege.
+ch-image build --force "${options[@]}" -t "$name" -f "$work/Dockerfile" "$work"
+
+case $output in
+    *.sqfs) format=squash ;;
+    *.tar.gz) format=tar ;;
+    *) format=dir ;;
+esac
+rm -rf "$partial"
+ch-convert -i ch-image -o "$format" "$name" "$partial"
+rm -rf "$output"
+mv "$partial" "$output"
+if [ -f "$output" ]; then
+    sha256sum "$output"
+fi

@@ -1,0 +1,49 @@
+#!/bin/sh
+# Self-test of tf-horovod for supermuc, partition thin, by hpcgen 0.1.0.
+# Run it inside the container: /opt/hpcgen/selftest.sh
+# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
+set -u
+passed=0
+failed=0
+left_out=0
+
+check() { # name, text that the output must contain, command
+    if output=$(sh -c "$3" 2>&1); then
+        case $output in
+            *"$2"*) passed=$((passed + 1)); printf 'ok       %s\n' "$1"; return ;;
+        esac
+        printf 'FAILED   %s: no "%s" in the output\n' "$1" "$2"
+    else
+        printf 'FAILED   %s\n' "$1"
+    fi
+    failed=$((failed + 1))
+    printf '%s\n' "$output" | tail -n 20 | sed 's/^/         | /'
+}
+
+check_with() { # device, then as check
+    device=$1
+    shift
+    if [ -e "$device" ]; then
+        check "$@"
+    else
+        left_out=$((left_out + 1))
+        printf 'left out %s: no %s\n' "$1" "$device"
+    fi
+}
+
+check 'python 3.10.12: version' 'Python 3.10.' '/opt/python/bin/python --version'
+check 'python 3.10.12: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
+check 'gnu 12.3.0: libstdc++' libstdc++.so.6 'ldconfig -p'
+check 'gnu 12.3.0: libgomp' libgomp.so.1 'ldconfig -p'
+check 'tensorflow 2.15.1: version' 2.15.1 '/opt/python/bin/python -c '"'"'import tensorflow; print(tensorflow.__version__)'"'"''
+check 'tensorflow 2.15.1: matrix product' 128.0 '/opt/python/bin/python -c '"'"'import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))'"'"''
+check 'tensorflow 2.15.1: oneDNN' 'oneDNN True' '/opt/python/bin/python -c '"'"'from tensorflow.python.framework import test_util; print('"'"'"'"'"'"'"'"'oneDNN'"'"'"'"'"'"'"'"', test_util.IsMklEnabled())'"'"''
+check 'tensorflow 2.15.1: AVX-512' '' '/opt/python/bin/python -c '"'"'import subprocess, sys; p = subprocess.run([sys.executable, '"'"'"'"'"'"'"'"'-c'"'"'"'"'"'"'"'"', '"'"'"'"'"'"'"'"'import tensorflow as tf; tf.add(1.0, 1.0)'"'"'"'"'"'"'"'"'], check=True, stderr=subprocess.PIPE); sys.exit(b'"'"'"'"'"'"'"'"'AVX512F'"'"'"'"'"'"'"'"' in p.stderr)'"'"''
+check 'psm2 12.0.1: library' 'libnuma.so.1 => /' 'ldd /opt/psm2/lib/libpsm2.so.2'
+check_with /dev/hfi1_0 'psm2 12.0.1: device' '' 'test -r /dev/hfi1_0'
+check 'intel_mpi 2019.6.166: library' 'libc.so.6 => /' 'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'
+check 'intel_mpi 2019.6.166: launcher' 'Intel(R) MPI Library' 'mpiexec.hydra --version'
+check 'horovod 0.28.1: built for mpi' '' '/opt/python/bin/python -c '"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built()))'"'"''
+
+printf '%s passed, %s failed, %s left out\n' "$passed" "$failed" "$left_out"
+[ "$failed" -eq 0 ]
