@@ -60,7 +60,11 @@ class IntelMpi(Block):
         return Packages(build={"apt": ["cpio"], "dnf": ["cpio", "which"]})
 
     def environment(self, ctx: Context) -> Environment:
-        """Its root, programs and libraries; where libfabric finds its providers, if not beside itself."""
+        """Its root, programs and libraries.
+
+        Providers are found through LD_LIBRARY_PATH, where a host's come first if they are bound. A fixed
+        FI_PROVIDER_PATH would give the image's to the host's libfabric; 2019 may not do without it.
+        """
         top = self._top(ctx)
         variables = {"I_MPI_ROOT": ctx.prefix}
         providers = ctx.release.values.get("providers")

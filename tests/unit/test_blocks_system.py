@@ -326,13 +326,14 @@ def test_intel_mpi_wheels_are_hashed_and_complete(version: str) -> None:
     assert "--prefix /opt/intel_mpi" in build
 
 
-def test_old_wheels_are_told_where_their_providers_are() -> None:
-    # Without it they find no provider at all and every rank aborts; from 2021.15 on it would do harm.
-    block, ctx = context("intel_mpi", "2021.13.1")
-    assert block.environment(ctx).both["FI_PROVIDER_PATH"] == "/opt/intel_mpi/lib/libfabric/prov"
-    assert "/opt/intel_mpi/lib/libfabric" in block.environment(ctx).paths["LD_LIBRARY_PATH"]
-    block, ctx = context("intel_mpi", "2021.17.2")
-    assert block.environment(ctx).both == {"I_MPI_ROOT": "/opt/intel_mpi"}
+def test_a_bound_host_mpi_brings_its_own_providers() -> None:
+    # Old wheels keep the providers in a folder of their own, without which every rank aborts. It is named in
+    # LD_LIBRARY_PATH, which a host's folders precede, and not in FI_PROVIDER_PATH, which nothing precedes.
+    for version, folders in (("2021.13.1", ["", "/libfabric", "/libfabric/prov"]), ("2021.17.2", [""])):
+        block, ctx = context("intel_mpi", version)
+        environment = block.environment(ctx)
+        assert environment.both == {"I_MPI_ROOT": "/opt/intel_mpi"}
+        assert environment.paths["LD_LIBRARY_PATH"] == [f"/opt/intel_mpi/lib{folder}" for folder in folders]
 
 
 def test_intel_mpi_2019_comes_from_the_installer() -> None:
