@@ -11,6 +11,7 @@ import importlib.util
 import os
 import re
 import sys
+import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -114,6 +115,7 @@ class Catalog:
         self._tables: dict[str, dict[str, Release]] = {}
         self._wheels: dict[str, tuple[str, ...] | None] = {}
         self._files: dict[str, str] = {}
+        self._loading = threading.Lock()
 
     # names and places
 
@@ -256,7 +258,10 @@ class Catalog:
         """The class of a block; its file is loaded on first use."""
         if name not in self._classes:
             path = self.find("block", name)
-            self._classes[name] = self._block_class(name, path)
+            with self._loading:
+                # Loaded twice it would be two classes of one name.
+                if name not in self._classes:
+                    self._classes[name] = self._block_class(name, path)
         return self._classes[name]
 
     def _block_class(self, name: str, path: Path) -> type[Block]:
@@ -296,14 +301,17 @@ class Catalog:
     def wheels(self, name: str) -> tuple[str, ...] | None:
         """Lines of the hashed wheel list ``building_blocks/wheels/<name>.txt``; None if there is none."""
         if name not in self._wheels:
-            self._wheels[name] = None
-            for folder in self.folders:
-                path = folder / FOLDERS["block"] / "wheels" / f"{name}.txt"
-                if path.is_file():
-                    lines = (line.strip() for line in path.read_text("utf-8").splitlines())
-                    self._wheels[name] = tuple(line for line in lines if line and not line.startswith("#"))
-                    break
+            # Stored once it is whole: another thread may look at any moment.
+            self._wheels[name] = self._read_wheels(name)
         return self._wheels[name]
+
+    def _read_wheels(self, name: str) -> tuple[str, ...] | None:
+        for folder in self.folders:
+            path = folder / FOLDERS["block"] / "wheels" / f"{name}.txt"
+            if path.is_file():
+                lines = (line.strip() for line in path.read_text("utf-8").splitlines())
+                return tuple(line for line in lines if line and not line.startswith("#"))
+        return None
 
     def text_file(self, name: str) -> str:
         """The text of ``building_blocks/files/<name>`` of the first collection that has it."""

@@ -90,10 +90,12 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Refusal:
-    """A version that the site's own facts rule out, with the fact."""
+    """A version that a fact of the node rules out; ``path`` is the fact's place in the profile."""
 
     candidate: Candidate
-    reason: str
+    fact: str
+    versions: str
+    value: str
     path: str
 
 
@@ -106,5 +108,5 @@ def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tup
     for name, versions in sorted(release.host.items()):
         if name in facts and not in_range(facts[name][0], versions):
             value, path = facts[name]
-            return Refusal(candidate, f"{candidate} needs {name} {versions}, the node has {value}", path)
+            return Refusal(candidate, name, versions, value, path)
     return None

@@ -40,7 +40,9 @@ class Question:
     place: Any
     partition: str = ""
     preferred_base: str | None = None
-    _memo: dict[str, list[Candidate]] = field(default_factory=dict)
+    _candidates: dict[str, list[Candidate]] = field(default_factory=dict)
+    _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = field(default_factory=dict)
+    _site: dict[str, list[Requirement]] = field(default_factory=dict)
 
     def identifier(self, name: str) -> str:
         """The virtual that a block provides, or the block itself."""
@@ -78,13 +80,21 @@ class Question:
 
     def candidates(self, identifier: str) -> list[Candidate]:
         """Every version of every provider that the site's facts leave, best first."""
-        if identifier not in self._memo:
+        if identifier not in self._candidates:
             found: list[Candidate] = []
             for block in self.providers(identifier):
-                for text in sorted(self.catalog.releases(block), key=version, reverse=True):
-                    found.append(Candidate(identifier, block, text))
-            self._memo[identifier] = found
-        return self._memo[identifier]
+                releases = self.catalog.releases(block)
+                newest_first = sorted(releases, key=version, reverse=True)
+                # What only another distribution has comes after what the preferred one has.
+                newest_first.sort(key=lambda text: self._distance(releases[text]))
+                found.extend(Candidate(identifier, block, text) for text in newest_first)
+            self._candidates[identifier] = found
+        return self._candidates[identifier]
+
+    def _distance(self, release: Release) -> int:
+        """How far down the order of distributions the first one is that has a release."""
+        bases = self.providers("base") if release.on else []
+        return min((bases.index(name) for name in release.on if name in bases), default=0)
 
     def release(self, candidate: Candidate) -> Release:
         """The row of a candidate."""
@@ -96,8 +106,13 @@ class Question:
         found = (host_refusal(c, self.release(c), facts) for c in self.candidates(identifier))
         return [refusal for refusal in found if refusal is not None]
 
-    def site_requirements(self, identifier: str) -> Iterator[Requirement]:
+    def site_requirements(self, identifier: str) -> list[Requirement]:
         """What the site asks of an identifier: ranges that its blocks derive, and versions the node can run."""
+        if identifier not in self._site:
+            self._site[identifier] = list(self._find_site_requirements(identifier))
+        return self._site[identifier]
+
+    def _find_site_requirements(self, identifier: str) -> Iterator[Requirement]:
         for block in self.providers(identifier):
             for said in self.catalog.block(block).site_ranges(self.facts):
                 others = {p: "" for p in self.providers(identifier) if p != block}
@@ -109,11 +124,17 @@ class Question:
             for refusal in refused:
                 c = refusal.candidate
                 allowed[c.block] = ",".join(part for part in (allowed[c.block], f"!={c.version}") if part)
-            origin = Origin(refused[0].reason, partial(self.place, refused[0].path), "site")
+            facts = sorted({f"{refusal.fact} {refusal.value}" for refusal in refused})
+            origin = Origin(f"the node's {' and '.join(facts)}", partial(self.place, refused[-1].path), "site")
             yield Requirement(identifier, allowed, origin)
 
-    def needs(self, candidate: Candidate) -> Iterator[tuple[str, bool, Requirement]]:
+    def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
         """The active needs of a candidate: name, whether only for the build, the requirement."""
+        if candidate not in self._needs:
+            self._needs[candidate] = list(self._find_needs(candidate))
+        return self._needs[candidate]
+
+    def _find_needs(self, candidate: Candidate) -> Iterator[tuple[str, bool, Requirement]]:
         release = self.release(candidate)
         situation = Situation(self.facts, self.choices[candidate.block].options)
         for need in self.catalog.block(candidate.block).needs:
@@ -158,18 +179,17 @@ class _Provider(resolvelib.AbstractProvider[Requirement, Candidate, str]):
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        order = [root.identifier for root in question.roots]
+        order = [root.identifier for root in question.roots if root.identifier not in ALWAYS]
         self.order = {name: position for position, name in reversed(list(enumerate(order)))}
 
     def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
         return requirement_or_candidate.identifier
 
     def get_preference(self, identifier: str, *args: Any, **kwargs: Any) -> Any:
-        listed = self.order.get(identifier, len(self.order))
-        return (identifier in ALWAYS, listed) if identifier not in ALWAYS else (
-            False,
-            len(self.order) + 1,
-        ), identifier
+        # What the stack names is chosen first, so that it is the newest. Then the base, because it decides at once
+        # which compilers and Pythons there are: chosen last, it would be found wrong only after a long search.
+        first = identifier in self.order
+        return not first, self.order.get(identifier, 0), identifier not in ALWAYS, identifier
 
     def find_matches(
         self,
@@ -293,23 +313,28 @@ def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) ->
 
 def reasons(question: Question, candidate: Candidate, asked: Sequence[Requirement]) -> list[str]:
     """Why a candidate is there and why in this version, for people."""
-    lines = []
+    lines: dict[tuple[str, str], str] = {}
     for requirement in asked:
-        if requirement.origin.kind == "always":
-            lines.append("every image has it")
-        elif requirement.origin.kind == "site":
-            lines.append(f"site: {requirement.origin.text}")
-        else:
-            lines.append(f"{requirement.origin.text} asks for {requirement}")
-    better = question.candidates(candidate.identifier)
-    newer = [c for c in better[: better.index(candidate)] if c.block == candidate.block]
-    if not newer:
-        lines.append("newest known")
-    else:
-        nearest = newer[-1]
-        refusing = [r for r in asked if not r.accepts(nearest)]
-        if refusing:
-            lines.append(f"{nearest.version} refused by {refusing[0].origin.text}")
-        else:
-            lines.append(f"{nearest.version} does not fit together with the rest")
-    return list(dict.fromkeys(lines))
+        origin = requirement.origin
+        if origin.kind == "always":
+            lines[origin.text, ""] = "every image has it"
+        elif origin.kind == "site":
+            lines[origin.text, ""] = f"bounded by the site: {origin.text}"
+        elif requirement.allowed is not None or (origin.text, "asks") not in lines:
+            # A range says more than the bare need of the same block.
+            lines[origin.text, "asks"] = f"{origin.text} asks for {requirement}"
+    mine = version(candidate.version)
+    known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
+    newer = min((c for c in known if version(c.version) > mine), key=lambda c: version(c.version), default=None)
+    last = _why_not_newer(question, newer, asked) if newer is not None else "newest known"
+    return [*dict.fromkeys(lines.values()), last]
+
+
+def _why_not_newer(question: Question, newer: Candidate, asked: Sequence[Requirement]) -> str:
+    for refusal in question.refusals(newer.identifier):
+        if refusal.candidate == newer:
+            return f"not {newer.version}: it needs {refusal.fact} {refusal.versions}, the node has {refusal.value}"
+    for requirement in asked:
+        if not requirement.accepts(newer):
+            return f"not {newer.version}: refused by {requirement.origin.text}"
+    return f"not {newer.version}: it does not fit together with the rest"

@@ -236,8 +236,6 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' 'check '"'"'gnu 13.3.0: libstdc++'"'"' libstdc++.so.6 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' 'check '"'"'gnu 13.3.0: libgomp'"'"' libgomp.so.1 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'psm2 12.0.1: library'"'"' '"'"'libnuma.so.1 => /'"'"' '"'"'ldd /opt/psm2/lib/libpsm2.so.2'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check_with /dev/hfi1_0 '"'"'psm2 12.0.1: device'"'"' '"'"''"'"' '"'"'test -r /dev/hfi1_0'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: library'"'"' '"'"'libc.so.6 => /'"'"' '"'"'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'"'"'' >> /opt/hpcgen/selftest.sh && \

@@ -31,8 +31,6 @@ check_with() { # device, then as check
     fi
 }
 
-check 'gnu 13.3.0: libstdc++' libstdc++.so.6 'ldconfig -p'
-check 'gnu 13.3.0: libgomp' libgomp.so.1 'ldconfig -p'
 check 'psm2 12.0.1: library' 'libnuma.so.1 => /' 'ldd /opt/psm2/lib/libpsm2.so.2'
 check_with /dev/hfi1_0 'psm2 12.0.1: device' '' 'test -r /dev/hfi1_0'
 check 'intel_mpi 2019.6.166: library' 'libc.so.6 => /' 'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'

@@ -336,8 +336,6 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'python 3.10.12: version'"'"' '"'"'Python 3.10.'"'"' '"'"'/opt/python/bin/python --version'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'python 3.10.12: standard library'"'"' '"'"''"'"' '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' 'check '"'"'gnu 12.3.0: libstdc++'"'"' libstdc++.so.6 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' 'check '"'"'gnu 12.3.0: libgomp'"'"' libgomp.so.1 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'tensorflow 2.15.1: version'"'"' 2.15.1 '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import tensorflow; print(tensorflow.__version__)'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'tensorflow 2.15.1: matrix product'"'"' 128.0 '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'tensorflow 2.15.1: oneDNN'"'"' '"'"'oneDNN True'"'"' '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'from tensorflow.python.framework import test_util; print('"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'oneDNN'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"', test_util.IsMklEnabled())'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
