@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cold_start import compiled, program
-from timing import Command, Spread, alternating, in_process, spread
+from timing import CallTimes, Command, Spread, alternating, in_process, spread
 
 from hpcgen.catalog import Catalog
 
@@ -18,7 +18,7 @@ _PROFILE = "name: {name}\nextends: workstation\ntitle: Machine {number} of a mad
 class LookUp:
     """Seconds to find and read one site in a new catalog, and of the whole command, by size of the collection."""
 
-    first: dict[int, Spread]
+    first: dict[int, CallTimes]
     wall: dict[int, Spread]
     processor: dict[int, Spread]
 

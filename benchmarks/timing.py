@@ -90,13 +90,23 @@ def ratios(times: Times, baseline: Times) -> dict[str, Spread]:
     return {"wall": spread(wall), "processor": spread(processor)}
 
 
-def in_process(function: Callable[[], object], count: int) -> Spread:
-    """Seconds of a call of a function, after three calls to warm up."""
-    for _ in range(3):
+@dataclass(frozen=True)
+class CallTimes:
+    """Seconds of a function's calls: on the clock, and of the processor in this thread."""
+
+    wall: Spread
+    processor: Spread
+
+
+def in_process(function: Callable[[], object], count: int, budget: float = 2.0) -> CallTimes:
+    """Time a function after two calls to warm up; fewer than ``count`` calls when ``budget`` seconds are over."""
+    for _ in range(2):
         function()
-    values = []
-    for _ in range(count):
-        began = time.perf_counter()
+    wall, processor = list[float](), list[float]()
+    end = time.perf_counter() + budget
+    while len(wall) < count and (len(wall) < 5 or time.perf_counter() < end):
+        began, used = time.perf_counter(), time.thread_time()
         function()
-        values.append(time.perf_counter() - began)
-    return spread(values)
+        processor.append(time.thread_time() - used)
+        wall.append(time.perf_counter() - began)
+    return CallTimes(spread(wall), spread(processor))

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from timing import Spread, in_process
+from timing import CallTimes, in_process
 
 from hpcgen.catalog import Catalog, collections_from_environment
 from hpcgen.kit import make_kit, render_recipe
@@ -25,10 +25,10 @@ THREADS = (1, 16)
 class Warm:
     """Seconds for one site and stack: plan alone, recipe alone, both, and the whole kit of a plan."""
 
-    plan: Spread
-    render: Spread
-    both: Spread
-    kit: Spread
+    plan: CallTimes
+    render: CallTimes
+    both: CallTimes
+    kit: CallTimes
 
 
 def cases() -> list[tuple[str, str]]:
@@ -59,18 +59,24 @@ def _planner(catalog: Catalog, site: str, stack: str) -> Callable[[], Plan]:
     return lambda: make_plan(catalog, catalog.site(site), catalog.stack(stack))
 
 
-def throughput(renders: int) -> dict[int, float]:
-    """Plans and renders a second, over all golden cases, by number of threads."""
+def throughput(seconds: float = 3.0) -> dict[int, float]:
+    """Plans and renders a second, over all golden cases alike, by number of threads."""
     catalog = Catalog(collections_from_environment())
     planners = [_planner(catalog, site, stack) for site, stack in cases()]
-    work = [planners[number % len(planners)] for number in range(renders)]
-    for planner in planners:
-        render_recipe(planner(), catalog)
+
+    def one_of_each() -> None:
+        for planner in planners:
+            render_recipe(planner(), catalog)
+
+    one_of_each()
+    began = time.perf_counter()
+    one_of_each()
+    rounds = max(2 * max(THREADS), int(seconds / (time.perf_counter() - began)))
     result = {}
     for threads in THREADS:
         with ThreadPoolExecutor(threads) as pool:
             began = time.perf_counter()
-            for _ in pool.map(lambda plan: render_recipe(plan(), catalog), work):
-                pass
-            result[threads] = renders / (time.perf_counter() - began)
+            for waiting in [pool.submit(one_of_each) for _ in range(rounds)]:
+                waiting.result()
+            result[threads] = rounds * len(planners) / (time.perf_counter() - began)
     return result
