@@ -27,7 +27,7 @@ def run(
     env: Mapping[str, str] | None = None,
     cwd: Argument | None = None,
     check: bool = True,
-    timeout: float = 900,
+    timeout: float = 1800,
 ) -> Run:
     """Run a command; stdout and stderr come together, in order, in ``stdout``.
 
@@ -103,7 +103,7 @@ class Tool:
         env: Mapping[str, str] | None = None,
         cwd: Argument | None = None,
         check: bool = True,
-        timeout: float = 900,
+        timeout: float = 1800,
     ) -> Run:
         """Run any command (a kit's build.sh, say), with ``env`` added."""
         return run(command, env={**self.env, **(env or {})}, cwd=cwd, check=check, timeout=timeout)
@@ -120,7 +120,7 @@ class ChImage(Tool):
         context: Path | None = None,
         *options: str,
         check: bool = True,
-        timeout: float = 900,
+        timeout: float = 1800,
     ) -> Run:
         """Build an image; no build cache, which only costs time for one build."""
         return self.run(
@@ -167,7 +167,7 @@ class Buildah(Tool):
         context: Path | None = None,
         *options: str,
         check: bool = True,
-        timeout: float = 900,
+        timeout: float = 1800,
     ) -> Run:
         """Build an image from a Dockerfile."""
         return self.run(
@@ -243,7 +243,7 @@ class Sid:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         check: bool = True,
-        timeout: float = 900,
+        timeout: float = 1800,
     ) -> Run:
         """Run a command there as the ordinary user "builder" (uid 1001).
 
