@@ -63,7 +63,8 @@ class Libfabric(Block):
 
     def test(self, ctx: Context) -> list[Test]:
         """It is this version and has the site's provider."""
-        tests = [Test("version", "fi_info --version", expect=f"libfabric: {ctx.version}")]
+        release = ".".join(ctx.version.split(".")[:3])
+        tests = [Test("version", "fi_info --version", expect=f"libfabric: {release}")]
         wanted = "psm2" if ctx.has("psm2") else "verbs" if _verbs(ctx) else "tcp"
         tests.append(Test("provider", "fi_info -l", expect=f"{wanted}:"))
         if ctx.has("psm2"):
