@@ -5,7 +5,7 @@
 
 asks pip what it would install for that Python on Linux x86_64 and writes
 building_blocks/wheels/tensorflow-cpu-2.15.1-cp310.txt. pip reads metadata, not the wheels themselves, where the
-index has it; the index is pip's own configuration, and its address is never written. pip >= 22.3 is needed.
+index has it; the index is pip's own configuration, and its address is never written. Known to work with pip 26.3.
 Exit status 1 if pip finds no solution.
 """
 
@@ -29,6 +29,22 @@ WHEELS = Path(__file__).resolve().parent.parent / "building_blocks" / "wheels"
 GLIBC = {"3.6": 17}
 OTHER_GLIBC = 28
 
+# pip's --python-version chooses files for another Python, but reads markers such as python_version < "3.10" as
+# those of the Python that runs it, and so leaves out what only the other one needs. This runs pip with the
+# other's markers.
+PIP = """
+import sys
+from pip._internal.cli.main import main
+from pip._vendor.packaging import markers
+version = sys.argv.pop(1)
+own = markers.default_environment
+def other():
+    short = ".".join(version.split(".")[:2])
+    return {**own(), "python_full_version": version, "python_version": short, "platform_machine": "x86_64"}
+markers.default_environment = other
+sys.exit(main(sys.argv[1:]))
+"""
+
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
@@ -50,10 +66,10 @@ def platforms(python: str) -> list[str]:
     return [word for name in names for word in ("--platform", name)]
 
 
-def pip_report(folder: str, words: Sequence[str]) -> list[dict[str, Any]]:
+def pip_report(folder: str, python: str, words: Sequence[str]) -> list[dict[str, Any]]:
     """What pip would install; raises CalledProcessError if there is no solution."""
     target = Path(folder, "report.json")
-    command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+    command = [sys.executable, "-c", PIP, python, "install", "--dry-run", "--ignore-installed", "--quiet"]
     command += ["--report", str(target), "--target", str(Path(folder, "nowhere"))]
     subprocess.run([*command, *words], check=True)
     found: list[dict[str, Any]] = json.loads(target.read_text("utf-8"))["install"]
@@ -78,12 +94,12 @@ def resolve(python: str, sdists: Sequence[str], requirements: Sequence[str]) -> 
     with tempfile.TemporaryDirectory() as folder:
         sources: dict[str, dict[str, Any]] = {}
         for requirement in sdists:
-            for item in pip_report(folder, ["--no-deps", "--no-binary", ":all:", requirement]):
+            for item in pip_report(folder, python, ["--no-deps", "--no-binary", ":all:", requirement]):
                 sources[item["metadata"]["name"]] = item
                 stand_in(folder, item)
         words = ["--only-binary", ":all:", "--implementation", "cp", "--python-version", python]
         words += [*platforms(python), "--find-links", folder, *sdists, *requirements]
-        found = pip_report(folder, words)
+        found = pip_report(folder, python, words)
         return [sources.get(item["metadata"]["name"], item) for item in found]
 
 
