@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -23,21 +22,19 @@ SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/s
 STAGES = ("builder", "final")
 
 
-@dataclass
-class Stage:
+class Stage(msgspec.Struct):
     """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder."""
 
     name: str
     image: Image
-    arguments: dict[str, str] = field(default_factory=dict)
-    environment: dict[str, str] = field(default_factory=dict)
-    host_files: list[HostFile] = field(default_factory=list)
-    steps: list[tuple[str, Run]] = field(default_factory=list)
-    copies: list[str] = field(default_factory=list)
+    arguments: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    host_files: list[HostFile] = []
+    steps: list[tuple[str, Run]] = []
+    copies: list[str] = []
 
 
-@dataclass
-class Assembly:
+class Assembly(msgspec.Struct):
     """Both stages of an image, its labels, self-test and inputs, and what a person should know."""
 
     builder: Stage
@@ -49,8 +46,7 @@ class Assembly:
     notices: list[str]
 
 
-@dataclass(frozen=True)
-class _Part:
+class _Part(msgspec.Struct, frozen=True):
     """A block of the plan with all that its methods are given."""
 
     planned: PlannedBlock

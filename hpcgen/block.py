@@ -7,7 +7,6 @@ of the site and the blocks chosen beside it, never the site's name and never the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 import msgspec
@@ -30,8 +29,7 @@ from hpcgen.steps import (
 )
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """What of a site a block may know."""
 
     partition: Partition
@@ -48,8 +46,7 @@ class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 OptionsT = TypeVar("OptionsT", bound=BlockOptions)
 
 
-@dataclass(frozen=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True):
     """What is known before versions are chosen: the site's facts and the block's own options."""
 
     facts: Facts
@@ -59,8 +56,7 @@ class Situation:
 Condition = Callable[[Situation], bool]
 
 
-@dataclass(frozen=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """That a block wants another block, or a virtual such as ``mpi``, beside it.
 
     Parameters
@@ -82,8 +78,7 @@ def need(name: str, versions: str = "", *, build_only: bool = False, when: Condi
     return Need(name, versions, build_only, when)
 
 
-@dataclass(frozen=True)
-class SiteRange:
+class SiteRange(msgspec.Struct, frozen=True):
     """A range of a block's versions that the site imposes: ``path`` is the fact in the profile."""
 
     versions: str
@@ -91,8 +86,7 @@ class SiteRange:
     reason: str
 
 
-@dataclass(frozen=True)
-class Chosen:
+class Chosen(msgspec.Struct, frozen=True):
     """A block chosen beside this one."""
 
     name: str
@@ -112,8 +106,7 @@ class Chosen:
         return Version(self.version) >= Version(version)
 
 
-@dataclass(frozen=True)
-class Context:
+class Context(msgspec.Struct, frozen=True):
     """All that a block's methods are given.
 
     ``me`` is the block itself as chosen, ``others`` maps each need (also the virtual's name) to what was
@@ -126,8 +119,8 @@ class Context:
     others: Mapping[str, Chosen]
     base: Chosen
     flags: tuple[str, ...]
-    find_wheels: Callable[[str], tuple[str, ...] | None] = field(default=lambda name: None)
-    find_file: Callable[[str], str] = field(default=lambda name: f"(text of {name})")
+    find_wheels: Callable[[str], tuple[str, ...] | None] = lambda name: None
+    find_file: Callable[[str], str] = lambda name: f"(text of {name})"
 
     @property
     def options(self) -> Any:

@@ -8,13 +8,12 @@ command prints them and exits with the class's ``exit_code``.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True, order=True)
-class Position:
+class Position(msgspec.Struct, frozen=True, order=True):
     """A place in a file. Lines and columns count from 1."""
 
     file: str
@@ -25,8 +24,7 @@ class Position:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One mistake, for a person to read.
 
     Parameters
@@ -98,6 +96,8 @@ class OutputError(HpcgenError):
 
 def did_you_mean(word: str, known: Sequence[str]) -> str:
     """The remedy for an unknown word: the nearest known ones, or all of them if there are few."""
+    import difflib
+
     near = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
     if near:
         return f"did you mean {' or '.join(near)}?"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from hpcgen.errors import InputError, PolicyError, Problem, did_you_mean
 from hpcgen.model.job import Job, JobRequest
@@ -54,8 +55,7 @@ def walltime_text(seconds: int) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
-@dataclass
-class _Shape:
+class _Shape(msgspec.Struct):
     """Ranks per node and threads per rank, each with the reason."""
 
     ranks: int

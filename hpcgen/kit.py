@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from hpcgen.assemble import Assembly, assemble
 from hpcgen.catalog import Catalog
@@ -17,8 +17,7 @@ KIT_FILES = frozenset(
 """Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
 
 
-@dataclass(frozen=True)
-class Kit:
+class Kit(msgspec.Struct, frozen=True):
     """The recipe as text, every file of the kit by name, and what a person should know."""
 
     recipe: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -16,8 +15,7 @@ RESERVED = ("version", "provider")
 """Words that ``--set`` takes for every block besides its own options."""
 
 
-@dataclass(frozen=True)
-class BlockChoice:
+class BlockChoice(msgspec.Struct, frozen=True):
     """The options of one block as they will be used."""
 
     options: Any

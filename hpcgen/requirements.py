@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
@@ -42,8 +42,7 @@ def in_range(text: str, versions: str) -> bool:
     return not versions or version_range(versions).contains(version(text), prereleases=True)
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(msgspec.Struct, frozen=True):
     """Where a requirement comes from. ``place`` is asked only when somebody wants to know."""
 
     text: str
@@ -51,8 +50,7 @@ class Origin:
     kind: str = "block"
 
 
-@dataclass(frozen=True, eq=False)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True, eq=False):
     """One requirement on an identifier (a block, or a virtual with all its providers).
 
     ``allowed`` maps each acceptable provider to its range; None accepts every provider and version.
@@ -76,8 +74,7 @@ class Requirement:
         return " or ".join(parts) or f"no {self.identifier}"
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """One version of one block."""
 
     identifier: str
@@ -88,8 +85,7 @@ class Candidate:
         return f"{self.block} {self.version}"
 
 
-@dataclass(frozen=True)
-class Refusal:
+class Refusal(msgspec.Struct, frozen=True):
     """A version that a fact of the node rules out; ``path`` is the fact's place in the profile."""
 
     candidate: Candidate

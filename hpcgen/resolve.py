@@ -8,10 +8,10 @@ base, then by name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import msgspec
 import resolvelib
 
 from hpcgen.block import Facts, Situation
@@ -25,8 +25,7 @@ ALWAYS = ("base", "site_trust")
 """What every image has, whatever the stack says."""
 
 
-@dataclass
-class Question:
+class Question(msgspec.Struct):
     """What is to be resolved: the stack's choices, the site's facts, and where each was said.
 
     ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
@@ -40,9 +39,9 @@ class Question:
     place: Any
     partition: str = ""
     preferred_base: str | None = None
-    _candidates: dict[str, list[Candidate]] = field(default_factory=dict)
-    _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = field(default_factory=dict)
-    _site: dict[str, list[Requirement]] = field(default_factory=dict)
+    _candidates: dict[str, list[Candidate]] = {}
+    _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
+    _site: dict[str, list[Requirement]] = {}
 
     def identifier(self, name: str) -> str:
         """The virtual that a block provides, or the block itself."""

@@ -8,13 +8,13 @@ command fails the build in every format (see docs/architecture.md, "Every failin
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from hpcgen.text import plain, sh
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """Commands of one build step.
 
     Parameters
@@ -56,8 +56,7 @@ def write_lines(path: str, text: str) -> list[str]:
     return [f"printf '%s\\n' {sh(line)} {'>>' if number else '>'} {target}" for number, line in enumerate(lines)]
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(msgspec.Struct, frozen=True):
     """A file fetched over https whose sha256 is checked before use. ``name`` is the file's name."""
 
     url: str
@@ -68,16 +67,14 @@ class Archive:
         return self.url.rsplit("/", 1)[1]
 
 
-@dataclass(frozen=True)
-class Image:
+class Image(msgspec.Struct, frozen=True):
     """A base image: ``name`` with its tag, and the digest if it is known."""
 
     name: str
     digest: str = ""
 
 
-@dataclass(frozen=True)
-class Wheels:
+class Wheels(msgspec.Struct, frozen=True):
     """Python packages with exact versions.
 
     ``requirements`` are lines of pip's requirements format. ``hashed`` says that the list is complete
@@ -92,47 +89,42 @@ class Wheels:
 Input = Archive | Image | Wheels
 
 
-@dataclass(frozen=True)
-class Packages:
+class Packages(msgspec.Struct, frozen=True):
     """Packages of the distribution by package manager: those to build with and those to run with."""
 
-    build: dict[str, list[str]] = field(default_factory=dict)
-    run: dict[str, list[str]] = field(default_factory=dict)
+    build: dict[str, list[str]] = {}
+    run: dict[str, list[str]] = {}
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """Variables that a block contributes. ``paths`` are put in front of PATH-like variables.
 
     ``build`` holds for the builder stage alone, ``both`` for builder and image. ``arguments`` are known while
     building, in both stages, and never stay in the image (proxies).
     """
 
-    both: dict[str, str] = field(default_factory=dict)
-    build: dict[str, str] = field(default_factory=dict)
-    paths: dict[str, list[str]] = field(default_factory=dict)
-    build_paths: dict[str, list[str]] = field(default_factory=dict)
-    arguments: dict[str, str] = field(default_factory=dict)
+    both: dict[str, str] = {}
+    build: dict[str, str] = {}
+    paths: dict[str, list[str]] = {}
+    build_paths: dict[str, list[str]] = {}
+    arguments: dict[str, str] = {}
 
 
-@dataclass(frozen=True)
-class HostFile:
+class HostFile(msgspec.Struct, frozen=True):
     """A file of the building machine that is copied into both stages before anything else (certificates)."""
 
     source: str
     target: str
 
 
-@dataclass(frozen=True)
-class Runtime:
+class Runtime(msgspec.Struct, frozen=True):
     """What the slim final stage keeps of a block: paths copied from the builder, and folders made empty."""
 
     copies: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Test:
+class Test(msgspec.Struct, frozen=True):
     """One proof inside the image: a command that must succeed; ``device`` names what must be there first."""
 
     name: str

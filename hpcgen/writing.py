@@ -27,8 +27,9 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from hpcgen.errors import OutputError, Problem
 
@@ -49,8 +50,7 @@ _REASONS = {
 }
 
 
-@dataclass(frozen=True)
-class KitFile:
+class KitFile(msgspec.Struct, frozen=True):
     """What one file of a kit holds, and whether it can be started as a program."""
 
     text: str

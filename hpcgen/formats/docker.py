@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from hpcgen.assemble import Assembly, Stage
 from hpcgen.formats.header import commented, header
@@ -16,8 +16,7 @@ CERTIFICATE_FOLDER = "certificates"
 """Folder of the build context that the build script fills with the site's certificates."""
 
 
-@dataclass(frozen=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """What a reader of Dockerfiles can do.
 
     ``mounts``: ``RUN --mount``; ``digest``: ``FROM name:tag@sha256:…``.

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 _LOCK = threading.Lock()
 _GLOBALS = (
@@ -25,12 +26,11 @@ _GLOBALS = (
 )
 
 
-@dataclass(frozen=True)
-class Primitive:
+class Primitive(msgspec.Struct, frozen=True):
     """An hpccm primitive to be made: its class's name and keyword arguments."""
 
     name: str
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = {}
 
 
 def primitive(name: str, **arguments: Any) -> Primitive:

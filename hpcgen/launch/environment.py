@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from hpcgen.launch.engines import Engine
 from hpcgen.model.plan import Plan
@@ -21,8 +22,7 @@ BATCH = (
 BOOTSTRAP = {"intel": "I_MPI_HYDRA_BOOTSTRAP", "mpich": "HYDRA_BOOTSTRAP"}
 
 
-@dataclass(frozen=True)
-class Variables:
+class Variables(msgspec.Struct, frozen=True):
     """``exported`` outside (and by that inside, if the engine lets them in), ``inside`` alone, and ``unset`` ones."""
 
     exported: dict[str, str]

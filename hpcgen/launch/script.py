@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any
+
+from msgspec.structs import replace
 
 from hpcgen.formats.header import header as file_header
 from hpcgen.launch.schedulers import Header, Scheduler, scheduler_for

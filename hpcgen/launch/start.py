@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from hpcgen.errors import PolicyError, Problem
 from hpcgen.launch.engines import Call, Engine, engine_for
@@ -14,17 +15,16 @@ from hpcgen.model.site import Engine as SiteEngine
 from hpcgen.model.site import HostMpi
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(msgspec.Struct, frozen=True):
     """The parts of the command line: ``outer`` launcher, ``container``, ``inner`` launcher; then comes the command."""
 
     engine: Engine
     mpi: HostMpi | None
     variables: Variables
     call: Call
-    outer: list[str] = field(default_factory=list)
-    inner: list[str] = field(default_factory=list)
-    modules: list[str] = field(default_factory=list)
+    outer: list[str] = []
+    inner: list[str] = []
+    modules: list[str] = []
 
 
 def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar
+
+import msgspec
 
 from hpcgen.errors import InputError, PolicyError, Problem
 from hpcgen.launch.words import FOLDER, IMAGE
@@ -12,8 +13,7 @@ from hpcgen.model.fields import EngineName
 from hpcgen.model.site import Bind
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """One start of a container, without its command.
 
     Parameters
@@ -32,7 +32,7 @@ class Call:
     image: str = IMAGE
     folder: str = FOLDER
     binds: tuple[Bind, ...] = ()
-    inside: Mapping[str, str] = field(default_factory=dict)
+    inside: Mapping[str, str] = {}
     inherited: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
     gpu: str = ""

@@ -8,7 +8,7 @@ and squashfs images v0.26. ``--set-env`` strips quotes and, without ``--env-no-e
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from hpcgen.image_paths import SUBMIT_FOLDER
 from hpcgen.launch.engines.base import Call, Engine, bind_words, environment_words

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
+
+import msgspec
 
 from hpcgen.model.job import Job
 from hpcgen.model.site import Partition
@@ -11,8 +12,7 @@ from hpcgen.model.site import Scheduler as SiteScheduler
 from hpcgen.text import directive
 
 
-@dataclass(frozen=True)
-class Header:
+class Header(msgspec.Struct, frozen=True):
     """All that the directives of a job depend on."""
 
     name: str
