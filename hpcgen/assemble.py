@@ -16,7 +16,7 @@ from hpcgen.image_paths import SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.selftest import selftest_script
-from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, command, run, write_lines
+from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, Wheels, command, run, write_lines
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")
@@ -292,3 +292,12 @@ def _labels(plan: Plan) -> dict[str, str]:
         "io.hpcgen.blocks": " ".join(f"{name}@{version}" for name, version in blocks.items()),
         "io.hpcgen.plan": plan_hash(plan),
     }
+
+
+def notices(assembly: Assembly) -> list[str]:
+    """What the blocks want a person to know, and which downloads no hash protects."""
+    loose = [f"{label} ({i.name})" for label, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
+    if not loose:
+        return assembly.notices
+    message = f"no hashed wheel list for {', '.join(loose)}: versions are pinned, hashes are not checked"
+    return [*assembly.notices, message]

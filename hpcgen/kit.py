@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hpcgen.assemble import Assembly, assemble
+from hpcgen.assemble import assemble, notices
 from hpcgen.catalog import Catalog
 from hpcgen.formats import RECIPE_FILES, build_script, recipe
 from hpcgen.lock import lock_text
@@ -45,18 +45,3 @@ def make_kit(plan: Plan, catalog: Catalog) -> Kit:
         "hpcgen.lock": KitFile(lock_text(plan, assembly), False),
     }
     return Kit(text, files, notices(assembly))
-
-
-def notices(assembly: Assembly) -> list[str]:
-    """What the blocks want a person to know, and which downloads no hash protects."""
-    from hpcgen.steps import Wheels
-
-    loose = [
-        f"{label} ({item.name})" for label, item in assembly.inputs if isinstance(item, Wheels) and not item.hashed
-    ]
-    result = list(assembly.notices)
-    if loose:
-        result.append(
-            f"no hashed wheel list exists for {', '.join(loose)}: versions are pinned, hashes are not checked"
-        )
-    return result

@@ -44,9 +44,8 @@ def command(ctx: click.Context, output: Path | None, as_json: bool, **asked: Any
 
 
 def _recipe_only(plan: Any, catalog: Any) -> None:
-    from hpcgen.assemble import assemble
+    from hpcgen.assemble import assemble, notices
     from hpcgen.formats import recipe
-    from hpcgen.kit import notices
 
     assembly = assemble(plan, catalog)
     click.echo(recipe(plan, assembly), nl=False)
