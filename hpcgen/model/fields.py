@@ -1,7 +1,5 @@
 """Field types that several records share; their patterns are what the JSON Schema publishes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """A job: how many processes of what size are started where, and for how long."""
 
-from __future__ import annotations
-
 from hpcgen.model.fields import Count, Gigabytes, Record, Text
 
 

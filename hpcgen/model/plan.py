@@ -1,7 +1,5 @@
 """The plan: the resolved answer for one site and one stack. Pure data, serialisable, no I/O."""
 
-from __future__ import annotations
-
 from hpcgen.model.fields import EngineName, FormatName, Record
 from hpcgen.model.job import Job
 from hpcgen.model.site import Site

@@ -1,7 +1,5 @@
 """Release tables: the YAML beside a block, one row per version."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from hpcgen.model.fields import Name, Record, Sha256, Source, Text, Url, VersionRange

@@ -1,7 +1,5 @@
 """A site profile: what is known of one system. Data only; a profile is never executed."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """A stack: one set of software and how it is started."""
 
-from __future__ import annotations
-
 from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, Record, Text, VersionRange
 
 OptionValue = str | int | bool | list[str] | None
