@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.block import Block, BlockOptions, Context, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, command, run
 
 TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
@@ -64,7 +65,7 @@ class Cuda(Block):
         if _by_image(ctx):
             return
         installer = _installer(ctx)
-        scratch = "/tmp/hpcgen/cuda"
+        scratch = f"{SCRATCH}/cuda"
         where = "--installpath" if ctx.me.at_least("10.1") else "--toolkitpath"
         # It does not care that the compiler is not the one it expects: "accepts" has seen to that.
         words = ["sh", ctx.local(installer), "--silent", "--override", "--toolkit", f"--tmpdir={scratch}"]

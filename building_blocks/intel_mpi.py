@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.block import Block, Context, Facts, SiteRange, Situation, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Value
 from hpcgen.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
 
-SCRATCH = "/tmp/hpcgen/intel-mpi"
-INSTALLED = "/tmp/hpcgen/intel-mpi-installed"
+UNPACKED = f"{SCRATCH}/intel-mpi"
+INSTALLED = f"{SCRATCH}/intel-mpi-installed"
 
 
 def _on_omni_path(situation: Situation) -> bool:
@@ -100,11 +101,11 @@ class IntelMpi(Block):
         return [f"The build accepts the {licence} for Intel MPI {ctx.version}."]
 
     def _install_wheels(self, ctx: Context) -> Iterable[Run]:
-        environment = f"{SCRATCH}-venv"
+        environment = f"{UNPACKED}-venv"
         wheels = self._wheels(ctx)
         yield run(
             "install intel_mpi",
-            "mkdir -p /tmp/hpcgen",
+            f"mkdir -p {SCRATCH}",
             command("python3", "-m", "venv", environment),
             # A venv's pip puts bin, include and lib straight under the prefix; Debian's own adds "local".
             ctx.pip(wheels, into=environment, extra=["--no-deps", "--prefix", ctx.prefix]),
@@ -122,12 +123,12 @@ class IntelMpi(Block):
             "PSET_MODE=install",
             "COMPONENTS=ALL",
         ]
-        yield run("fetch intel_mpi", ctx.unpack(ctx.archive("installer"), SCRATCH))
+        yield run("fetch intel_mpi", ctx.unpack(ctx.archive("installer"), UNPACKED))
         yield run(
             "install intel_mpi",
-            write_lines(f"{SCRATCH}/hpcgen.cfg", "\n".join(settings)),
-            command("cd", SCRATCH),
-            command("./install.sh", "-s", f"{SCRATCH}/hpcgen.cfg"),
+            write_lines(f"{UNPACKED}/hpcgen.cfg", "\n".join(settings)),
+            command("cd", UNPACKED),
+            command("./install.sh", "-s", f"{UNPACKED}/hpcgen.cfg"),
         )
         wrappers = " ".join(f"{self._top(ctx)}/bin/{name}" for name in ("mpif77", "mpif90", "mpigcc", "mpigxx"))
         yield run(
@@ -136,7 +137,7 @@ class IntelMpi(Block):
             # "/." follows the link to the suite's folder that the installer makes.
             command("cp", "-a", f"{INSTALLED}/impi/{ctx.version}/.", ctx.prefix),
             f"sed -i 's|^prefix=.*|prefix={ctx.prefix}|' {wrappers}",
-            command("rm", "-rf", SCRATCH, INSTALLED),
+            command("rm", "-rf", UNPACKED, INSTALLED),
         )
 
     @staticmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.block import Block, Context, Situation, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
 
 
@@ -40,7 +41,7 @@ class Libfabric(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Compile and install."""
-        source = "/tmp/hpcgen/libfabric"
+        source = f"{SCRATCH}/libfabric"
         providers = [f"--enable-{name}=yes" for name in ("rxm", "shm", "sockets", "tcp", "udp")]
         if ctx.has("psm2"):
             # The distribution's package is found without a path.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.block import Block, BlockOptions, Context, Facts, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Environment, Run, Runtime, Test, command, run
 
 
@@ -46,7 +47,7 @@ class Mpich(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Compile and install."""
-        source = "/tmp/hpcgen/mpich"
+        source = f"{SCRATCH}/mpich"
         settings = [
             f"--prefix={ctx.prefix}",
             "--with-device=ch4:ofi",

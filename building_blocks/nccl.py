@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.block import Block, Context, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Environment, Run, Runtime, Test, command, run
 
 
@@ -27,7 +28,7 @@ class Nccl(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Compile and install."""
-        source = "/tmp/hpcgen/nccl"
+        source = f"{SCRATCH}/nccl"
         make = command("make", "src.build", f"CUDA_HOME={ctx.use('cuda').prefix}", *_gencode(ctx))
         yield run("fetch nccl", ctx.unpack(ctx.archive(), source))
         yield run("compile nccl", command("cd", source), f'{make} -j "$(nproc)"')

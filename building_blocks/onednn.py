@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.block import Block, Context, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
 
 
@@ -30,7 +31,7 @@ class Onednn(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Configure, compile, install."""
-        source, folder = "/tmp/hpcgen/onednn", "/tmp/hpcgen/onednn-build"
+        source, folder = f"{SCRATCH}/onednn", f"{SCRATCH}/onednn-build"
         settings = {
             "CMAKE_BUILD_TYPE": "Release",
             "CMAKE_INSTALL_PREFIX": ctx.prefix,

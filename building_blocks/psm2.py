@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Environment, Input, Packages, Run, Runtime, Test, command, run
 
 
@@ -60,7 +61,7 @@ class Psm2(Block):
         """Compile, install beside, and keep the library and its headers under the prefix."""
         if ctx.options.install == "package":
             return
-        source, beside = "/tmp/hpcgen/psm2", "/tmp/hpcgen/psm2-installed"
+        source, beside = f"{SCRATCH}/psm2", f"{SCRATCH}/psm2-installed"
         yield run("fetch psm2", ctx.unpack(ctx.archive(), source))
         # -Werror stops at an array-bounds warning of GCC 12. Headers go to DESTDIR/usr in any case.
         make = command("make", "install", "LIBDIR=/lib", f"DESTDIR={beside}", "WERROR=")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.block import Block, Context, need
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Environment, Input, Run, Runtime, Test, command, run, write_lines
 
 
@@ -28,8 +29,8 @@ class RankTest(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Write the program down and compile it."""
-        source = "/tmp/hpcgen/rank_test.c"
-        yield run("write rank_test", "mkdir -p /tmp/hpcgen", write_lines(source, ctx.text_file("rank_test.c")))
+        source = f"{SCRATCH}/rank_test.c"
+        yield run("write rank_test", f"mkdir -p {SCRATCH}", write_lines(source, ctx.text_file("rank_test.c")))
         yield run(
             "compile rank_test",
             command("mkdir", "-p", f"{ctx.prefix}/bin"),

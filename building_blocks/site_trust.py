@@ -8,7 +8,7 @@ from posixpath import basename, splitext
 from hpcgen.block import Block, Context
 from hpcgen.steps import Environment, HostFile, Packages, Run, command, run, write_lines
 
-SOURCES = "/tmp/hpcgen-sources.list"
+SOURCES = "/etc/apt/hpcgen-sources.list"
 APT_CONFIGURATION = "/etc/apt/apt.conf.d/00hpcgen"
 PIP_CONFIGURATION = "/etc/pip.conf"
 

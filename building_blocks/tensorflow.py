@@ -9,10 +9,11 @@ import msgspec
 
 from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.errors import ConflictError, Problem
+from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import Environment, Image, Input, Packages, Run, Test, Wheels, command, run
 
-SOURCE = "/tmp/hpcgen/tensorflow"
-BAZEL_ROOT = "/tmp/hpcgen/bazel"
+SOURCE = f"{SCRATCH}/tensorflow"
+BAZEL_ROOT = f"{SCRATCH}/bazel"
 OLD_TOOL = "tensorflow/tools/pip_package/build_pip_package"
 JAVA_TRUST = {"apt": "/etc/ssl/certs/java/cacerts", "dnf": "/etc/pki/java/cacerts"}
 
@@ -251,7 +252,7 @@ def configuration(ctx: Context) -> dict[str, str]:
     python = ctx.use("python")
     minor = ".".join(python.version.split(".")[:2])
     values = {
-        "HOME": "/tmp/hpcgen",
+        "HOME": SCRATCH,
         "PYTHON_BIN_PATH": f"{python.prefix}/bin/python3",
         "PYTHON_LIB_PATH": f"{python.prefix}/lib/python{minor}/site-packages",
         "USE_DEFAULT_PYTHON_LIB_PATH": "1",
@@ -317,7 +318,7 @@ def bazel(ctx: Context, verb: str, *words: str) -> list[str]:
         # Bazel's own Java does not know the site's certificates, the system's trust store does.
         trust = JAVA_TRUST[str(ctx.base.release.values["package_manager"])]
         startup.append(f"--host_jvm_args=-Djavax.net.ssl.trustStore={trust}")
-    return ["env", "HOME=/tmp/hpcgen", "bazel", *startup, verb, *words]
+    return ["env", f"HOME={SCRATCH}", "bazel", *startup, verb, *words]
 
 
 def build_words(ctx: Context) -> list[str]:
@@ -355,7 +356,7 @@ def _wheel_steps(ctx: Context) -> list[str]:
     install = command(f"{_python(ctx)}/bin/python", "-m", "pip", "install", "--no-deps", "--no-index")
     if ctx.me.at_least("2.17"):
         return [f"{install} bazel-bin/tensorflow/tools/pip_package/wheel_house/*.whl"]
-    folder = "/tmp/hpcgen/tensorflow-wheel"
+    folder = f"{SCRATCH}/tensorflow-wheel"
     return [command(f"./bazel-bin/{OLD_TOOL}", folder), f"{install} {folder}/*.whl"]
 
 

@@ -12,7 +12,7 @@ import msgspec
 from hpcgen.block import Block, Chosen, Context, Facts
 from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError, Problem
-from hpcgen.image_paths import SELFTEST, SUBMIT_FOLDER
+from hpcgen.image_paths import SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.selftest import selftest_script
@@ -199,7 +199,7 @@ def _fill_builder(stage: Stage, parts: list[_Part]) -> None:
     stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
     # The final stage copies these, whether or not a block really filled them.
-    stage.steps.append(("hpcgen", run("remove downloads", "rm -rf /tmp/hpcgen")))
+    stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
 
 
 def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
+from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Release
 from hpcgen.model.site import Fabric, HostMpi, Mirrors, Network, Partition
 from hpcgen.steps import (
@@ -165,7 +166,7 @@ class Context(msgspec.Struct, frozen=True):
         if self.mirrors.files is not None:
             url = f"{self.mirrors.files.rstrip('/')}/{archive.name}"
         return [
-            "mkdir -p /tmp/hpcgen",
+            f"mkdir -p {SCRATCH}",
             command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", target, url),
             f"printf '%s  %s\\n' {archive.sha256} {command(target)} > {command(target + '.sha256')}",
             command("sha256sum", "-c", "--quiet", target + ".sha256"),
@@ -173,7 +174,7 @@ class Context(msgspec.Struct, frozen=True):
 
     def local(self, archive: Archive) -> str:
         """Where a fetched archive lies in the builder."""
-        return f"/tmp/hpcgen/{archive.name}"
+        return f"{SCRATCH}/{archive.name}"
 
     def unpack(self, archive: Archive, into: str) -> list[str]:
         """Commands that fetch an archive and unpack its content, without its top folder, into a new folder."""
@@ -196,10 +197,10 @@ class Context(msgspec.Struct, frozen=True):
 
     def pip(self, wheels: Wheels, *, into: str = "/opt/python", extra: Iterable[str] = ()) -> list[str]:
         """Commands that install a wheel list into a Python environment with that environment's own pip."""
-        listing = f"/tmp/hpcgen/{wheels.name}.txt"
+        listing = f"{SCRATCH}/{wheels.name}.txt"
         checks = ["--no-deps", "--require-hashes"] if wheels.hashed else []
         return [
-            "mkdir -p /tmp/hpcgen",
+            f"mkdir -p {SCRATCH}",
             *write_lines(listing, "\n".join(wheels.requirements)),
             command(f"{into}/bin/python", "-m", "pip", "install", *checks, *extra, "-r", listing),
         ]

@@ -9,3 +9,10 @@ SUBMIT_FOLDER = "/mnt/0"
 Charliecloud makes /mnt/0 to /mnt/9 in every image that it converts (ch-convert, hpc/charliecloud v0.26 and later);
 other builders do not, and an image is read-only while it runs, so every image gets the folder when it is built.
 """
+
+SCRATCH = "/opt/hpcgen/build"
+"""Where downloads and builds lie in the builder stage; removed at its end.
+
+Not below /tmp: ch-image and Apptainer show the building machine's own /tmp to the steps, so files of two builds
+would meet there, and stay behind.
+"""

@@ -58,128 +58,128 @@ RUN ln -sf /usr/bin/gcc-13 /usr/local/bin/gcc && \
     ln -sf g++ /usr/local/bin/c++
 
 # psm2 12.0.1: fetch psm2
-RUN mkdir -p /tmp/hpcgen && \
-    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/PSM2_12.0.1.tar.gz https://github.com/cornelisnetworks/opa-psm2/archive/PSM2_12.0.1.tar.gz && \
-    printf '%s  %s\n' e41af2d7d36a6ab67639ecbd5c1012aa20b2b464bf5cfbdac60e7eb37bfe58de /tmp/hpcgen/PSM2_12.0.1.tar.gz > /tmp/hpcgen/PSM2_12.0.1.tar.gz.sha256 && \
-    sha256sum -c --quiet /tmp/hpcgen/PSM2_12.0.1.tar.gz.sha256 && \
-    mkdir -p /tmp/hpcgen/psm2 && \
-    tar -xf /tmp/hpcgen/PSM2_12.0.1.tar.gz -C /tmp/hpcgen/psm2 --strip-components=1 --no-same-owner
+RUN mkdir -p /opt/hpcgen/build && \
+    curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/PSM2_12.0.1.tar.gz https://github.com/cornelisnetworks/opa-psm2/archive/PSM2_12.0.1.tar.gz && \
+    printf '%s  %s\n' e41af2d7d36a6ab67639ecbd5c1012aa20b2b464bf5cfbdac60e7eb37bfe58de /opt/hpcgen/build/PSM2_12.0.1.tar.gz > /opt/hpcgen/build/PSM2_12.0.1.tar.gz.sha256 && \
+    sha256sum -c --quiet /opt/hpcgen/build/PSM2_12.0.1.tar.gz.sha256 && \
+    mkdir -p /opt/hpcgen/build/psm2 && \
+    tar -xf /opt/hpcgen/build/PSM2_12.0.1.tar.gz -C /opt/hpcgen/build/psm2 --strip-components=1 --no-same-owner
 
 # psm2 12.0.1: compile psm2
-RUN cd /tmp/hpcgen/psm2 && \
-    make install LIBDIR=/lib DESTDIR=/tmp/hpcgen/psm2-installed WERROR=
+RUN cd /opt/hpcgen/build/psm2 && \
+    make install LIBDIR=/lib DESTDIR=/opt/hpcgen/build/psm2-installed WERROR=
 
 # psm2 12.0.1: install psm2
 RUN mkdir -p /opt/psm2/lib && \
-    cp -a /tmp/hpcgen/psm2-installed/lib/libpsm2.so* /opt/psm2/lib/ && \
-    cp -a /tmp/hpcgen/psm2-installed/usr/include /opt/psm2/include && \
-    rm -rf /tmp/hpcgen/psm2 /tmp/hpcgen/psm2-installed
+    cp -a /opt/hpcgen/build/psm2-installed/lib/libpsm2.so* /opt/psm2/lib/ && \
+    cp -a /opt/hpcgen/build/psm2-installed/usr/include /opt/psm2/include && \
+    rm -rf /opt/hpcgen/build/psm2 /opt/hpcgen/build/psm2-installed
 
 # intel_mpi 2019.6.166: fetch intel_mpi
-RUN mkdir -p /tmp/hpcgen && \
-    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/l_mpi_2019.6.166.tgz https://registrationcenter-download.intel.com/akdlm/irc_nas/tec/16120/l_mpi_2019.6.166.tgz && \
-    printf '%s  %s\n' 119be69f1117c93a9e5e9b8b4643918e55d2a55a78ad9567f77d16cdaf18cd6e /tmp/hpcgen/l_mpi_2019.6.166.tgz > /tmp/hpcgen/l_mpi_2019.6.166.tgz.sha256 && \
-    sha256sum -c --quiet /tmp/hpcgen/l_mpi_2019.6.166.tgz.sha256 && \
-    mkdir -p /tmp/hpcgen/intel-mpi && \
-    tar -xf /tmp/hpcgen/l_mpi_2019.6.166.tgz -C /tmp/hpcgen/intel-mpi --strip-components=1 --no-same-owner
+RUN mkdir -p /opt/hpcgen/build && \
+    curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/l_mpi_2019.6.166.tgz https://registrationcenter-download.intel.com/akdlm/irc_nas/tec/16120/l_mpi_2019.6.166.tgz && \
+    printf '%s  %s\n' 119be69f1117c93a9e5e9b8b4643918e55d2a55a78ad9567f77d16cdaf18cd6e /opt/hpcgen/build/l_mpi_2019.6.166.tgz > /opt/hpcgen/build/l_mpi_2019.6.166.tgz.sha256 && \
+    sha256sum -c --quiet /opt/hpcgen/build/l_mpi_2019.6.166.tgz.sha256 && \
+    mkdir -p /opt/hpcgen/build/intel-mpi && \
+    tar -xf /opt/hpcgen/build/l_mpi_2019.6.166.tgz -C /opt/hpcgen/build/intel-mpi --strip-components=1 --no-same-owner
 
 # intel_mpi 2019.6.166: install intel_mpi
-RUN printf '%s\n' ACCEPT_EULA=accept > /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' CONTINUE_WITH_OPTIONAL_ERROR=yes >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' CONTINUE_WITH_INSTALLDIR_OVERWRITE=yes >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' PSET_INSTALL_DIR=/tmp/hpcgen/intel-mpi-installed >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' PSET_MODE=install >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' COMPONENTS=ALL >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    cd /tmp/hpcgen/intel-mpi && \
-    ./install.sh -s /tmp/hpcgen/intel-mpi/hpcgen.cfg
+RUN printf '%s\n' ACCEPT_EULA=accept > /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' CONTINUE_WITH_OPTIONAL_ERROR=yes >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' CONTINUE_WITH_INSTALLDIR_OVERWRITE=yes >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' PSET_INSTALL_DIR=/opt/hpcgen/build/intel-mpi-installed >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' PSET_MODE=install >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' COMPONENTS=ALL >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    cd /opt/hpcgen/build/intel-mpi && \
+    ./install.sh -s /opt/hpcgen/build/intel-mpi/hpcgen.cfg
 
 # intel_mpi 2019.6.166: move intel_mpi
 RUN mkdir -p /opt/intel_mpi && \
-    cp -a /tmp/hpcgen/intel-mpi-installed/impi/2019.6.166/. /opt/intel_mpi && \
+    cp -a /opt/hpcgen/build/intel-mpi-installed/impi/2019.6.166/. /opt/intel_mpi && \
     sed -i 's|^prefix=.*|prefix=/opt/intel_mpi|' /opt/intel_mpi/intel64/bin/mpif77 /opt/intel_mpi/intel64/bin/mpif90 /opt/intel_mpi/intel64/bin/mpigcc /opt/intel_mpi/intel64/bin/mpigxx && \
-    rm -rf /tmp/hpcgen/intel-mpi /tmp/hpcgen/intel-mpi-installed
+    rm -rf /opt/hpcgen/build/intel-mpi /opt/hpcgen/build/intel-mpi-installed
 
 # rank_test 1: write rank_test
-RUN mkdir -p /tmp/hpcgen && \
-    printf '%s\n' '/* rank_test: is this one MPI job, and which libraries does it really use?' > /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '   Prints "rank R of N on HOST" and the MPI and fabric libraries mapped in each rank, which need not be those' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '   that were linked. Status 2: the ranks do not reach each other. Status 3: HPCGEN_RANKS is set to another' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '   number; with a wrong PMI some launchers start N jobs of one rank each, and every one of them succeeds. */' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '#include <mpi.h>' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '#include <stdio.h>' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '#include <stdlib.h>' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '#include <string.h>' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' 'static const char *const wanted[] = {' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    "/libmpi.so", "/libmpi_", "/libmpich.", "/libfabric.", "-fi.so", "/libpsm2.", "/libucp.", NULL};' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' 'static int is_wanted(const char *path)' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '{' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    int i;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    for (i = 0; wanted[i] != NULL; i++)' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        if (strstr(path, wanted[i]) != NULL)' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '            return 1;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    return 0;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '}' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '/* The mappings of one file are neighbours, so only the last path printed is remembered. */' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' 'static void print_libraries(int rank)' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '{' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    char line[4400], last[4400] = "", *path;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    FILE *maps = fopen("/proc/self/maps", "r");' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    if (maps == NULL)' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        return;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    while (fgets(line, sizeof line, maps) != NULL) {' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        line[strcspn(line, "\n")] = 0;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        path = strstr(line, " /");' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        if (path != NULL && is_wanted(path) && strcmp(path, last) != 0) {' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '            printf("rank %d maps%s\n", rank, path);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '            strcpy(last, path);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        }' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    fclose(maps);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '}' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' 'int main(int argc, char **argv)' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '{' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    int rank, size, length, status = 0;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    long mine, sum = -1;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    char host[MPI_MAX_PROCESSOR_NAME], version[MPI_MAX_LIBRARY_VERSION_STRING];' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    const char *ranks = getenv("HPCGEN_RANKS");' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    MPI_Init(&argc, &argv);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    MPI_Comm_rank(MPI_COMM_WORLD, &rank);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    MPI_Comm_size(MPI_COMM_WORLD, &size);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    MPI_Get_processor_name(host, &length);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    mine = rank;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    printf("rank %d of %d on %s\n", rank, size, host);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    print_libraries(rank);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    if (rank == 0) {' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        MPI_Get_library_version(version, &length);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        version[strcspn(version, "\n")] = 0;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        printf("library %s\n", version);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    if (sum != (long)size * (size - 1) / 2) {' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        fprintf(stderr, "rank %d: the sum of the ranks is %ld\n", rank, sum);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        status = 2;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    if (ranks != NULL && *ranks != 0 && strtol(ranks, NULL, 10) != size) {' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        fprintf(stderr, "rank %d: %s ranks were wanted, this job has %d\n", rank, ranks, size);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '        status = 3;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    }' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    fflush(stdout);' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    MPI_Finalize();' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '    return status;' >> /tmp/hpcgen/rank_test.c && \
-    printf '%s\n' '}' >> /tmp/hpcgen/rank_test.c
+RUN mkdir -p /opt/hpcgen/build && \
+    printf '%s\n' '/* rank_test: is this one MPI job, and which libraries does it really use?' > /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '   Prints "rank R of N on HOST" and the MPI and fabric libraries mapped in each rank, which need not be those' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '   that were linked. Status 2: the ranks do not reach each other. Status 3: HPCGEN_RANKS is set to another' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '   number; with a wrong PMI some launchers start N jobs of one rank each, and every one of them succeeds. */' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <mpi.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <stdio.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <stdlib.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <string.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'static const char *const wanted[] = {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    "/libmpi.so", "/libmpi_", "/libmpich.", "/libfabric.", "-fi.so", "/libpsm2.", "/libucp.", NULL};' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'static int is_wanted(const char *path)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '{' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    int i;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    for (i = 0; wanted[i] != NULL; i++)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        if (strstr(path, wanted[i]) != NULL)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '            return 1;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    return 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '}' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '/* The mappings of one file are neighbours, so only the last path printed is remembered. */' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'static void print_libraries(int rank)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '{' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    char line[4400], last[4400] = "", *path;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    FILE *maps = fopen("/proc/self/maps", "r");' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (maps == NULL)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        return;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    while (fgets(line, sizeof line, maps) != NULL) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        line[strcspn(line, "\n")] = 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        path = strstr(line, " /");' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        if (path != NULL && is_wanted(path) && strcmp(path, last) != 0) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '            printf("rank %d maps%s\n", rank, path);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '            strcpy(last, path);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    fclose(maps);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '}' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'int main(int argc, char **argv)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '{' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    int rank, size, length, status = 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    long mine, sum = -1;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    char host[MPI_MAX_PROCESSOR_NAME], version[MPI_MAX_LIBRARY_VERSION_STRING];' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    const char *ranks = getenv("HPCGEN_RANKS");' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Init(&argc, &argv);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Comm_rank(MPI_COMM_WORLD, &rank);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Comm_size(MPI_COMM_WORLD, &size);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Get_processor_name(host, &length);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    mine = rank;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    printf("rank %d of %d on %s\n", rank, size, host);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    print_libraries(rank);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (rank == 0) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        MPI_Get_library_version(version, &length);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        version[strcspn(version, "\n")] = 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        printf("library %s\n", version);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (sum != (long)size * (size - 1) / 2) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        fprintf(stderr, "rank %d: the sum of the ranks is %ld\n", rank, sum);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        status = 2;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (ranks != NULL && *ranks != 0 && strtol(ranks, NULL, 10) != size) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        fprintf(stderr, "rank %d: %s ranks were wanted, this job has %d\n", rank, ranks, size);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        status = 3;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    fflush(stdout);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Finalize();' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    return status;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '}' >> /opt/hpcgen/build/rank_test.c
 
 # rank_test 1: compile rank_test
 RUN mkdir -p /opt/rank_test/bin && \
-    mpicc -O2 -o /opt/rank_test/bin/rank_test /tmp/hpcgen/rank_test.c
+    mpicc -O2 -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c
 
 # hpcgen: remove downloads
-RUN rm -rf /tmp/hpcgen
+RUN rm -rf /opt/hpcgen/build
 
 FROM docker.io/library/ubuntu:24.04
 

@@ -56,12 +56,12 @@ RUN apt-get update && \
 RUN /usr/bin/python3 -m venv /opt/python
 
 # python 3.10.12: pip
-RUN mkdir -p /tmp/hpcgen && \
-    printf '%s\n' 'packaging==26.3 --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c' > /tmp/hpcgen/pip-26.3.txt && \
-    printf '%s\n' 'pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13' >> /tmp/hpcgen/pip-26.3.txt && \
-    printf '%s\n' 'setuptools==80.10.2 --hash=sha256:95b30ddfb717250edb492926c92b5221f7ef3fbcc2b07579bcd4a27da21d0173' >> /tmp/hpcgen/pip-26.3.txt && \
-    printf '%s\n' 'wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab' >> /tmp/hpcgen/pip-26.3.txt && \
-    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /tmp/hpcgen/pip-26.3.txt
+RUN mkdir -p /opt/hpcgen/build && \
+    printf '%s\n' 'packaging==26.3 --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c' > /opt/hpcgen/build/pip-26.3.txt && \
+    printf '%s\n' 'pip==26.3 --hash=sha256:f3b60b20ffaadd4415ed7957212a38ac63fa4c5fa375bd0f4a797777940fad13' >> /opt/hpcgen/build/pip-26.3.txt && \
+    printf '%s\n' 'setuptools==80.10.2 --hash=sha256:95b30ddfb717250edb492926c92b5221f7ef3fbcc2b07579bcd4a27da21d0173' >> /opt/hpcgen/build/pip-26.3.txt && \
+    printf '%s\n' 'wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab' >> /opt/hpcgen/build/pip-26.3.txt && \
+    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/pip-26.3.txt
 
 # gnu 12.3.0: choose the compiler
 RUN ln -sf /usr/bin/gcc-12 /usr/local/bin/gcc && \
@@ -70,145 +70,145 @@ RUN ln -sf /usr/bin/gcc-12 /usr/local/bin/gcc && \
     ln -sf g++ /usr/local/bin/c++
 
 # bazel 6.1.0: Bazel
-RUN mkdir -p /tmp/hpcgen && \
-    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/bazel-6.1.0-linux-x86_64 https://github.com/bazelbuild/bazel/releases/download/6.1.0/bazel-6.1.0-linux-x86_64 && \
-    printf '%s  %s\n' 6c25a6d716545d6b672ec46f770521cd9ebb63d73617b8f4e6747825d1db1839 /tmp/hpcgen/bazel-6.1.0-linux-x86_64 > /tmp/hpcgen/bazel-6.1.0-linux-x86_64.sha256 && \
-    sha256sum -c --quiet /tmp/hpcgen/bazel-6.1.0-linux-x86_64.sha256 && \
-    install -D -m 755 /tmp/hpcgen/bazel-6.1.0-linux-x86_64 /opt/bazel/bin/bazel
+RUN mkdir -p /opt/hpcgen/build && \
+    curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/bazel-6.1.0-linux-x86_64 https://github.com/bazelbuild/bazel/releases/download/6.1.0/bazel-6.1.0-linux-x86_64 && \
+    printf '%s  %s\n' 6c25a6d716545d6b672ec46f770521cd9ebb63d73617b8f4e6747825d1db1839 /opt/hpcgen/build/bazel-6.1.0-linux-x86_64 > /opt/hpcgen/build/bazel-6.1.0-linux-x86_64.sha256 && \
+    sha256sum -c --quiet /opt/hpcgen/build/bazel-6.1.0-linux-x86_64.sha256 && \
+    install -D -m 755 /opt/hpcgen/build/bazel-6.1.0-linux-x86_64 /opt/bazel/bin/bazel
 
 # tensorflow 2.15.1: what TensorFlow needs
-RUN mkdir -p /tmp/hpcgen && \
-    printf '%s\n' 'absl-py==2.5.1 --hash=sha256:721200f2f0e9960f2ca9dc3a2a706b201f5f75d812c158f059cbbe29eeafbdb8' > /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'astunparse==1.6.3 --hash=sha256:c2652417f2c8b5bb325c885ae329bdf3f86424075c4fd1a128674bc6fba4b8e8' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'certifi==2026.10.18 --hash=sha256:73191c47aaa79da394e8fee2dbc2ec827432cab56311122c9e47abf79e390f62' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'cffi==2.1.1 --hash=sha256:194cffa889098ced9976c3fc6340305e43f6303657d298da55366907c05c22d6' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'charset-normalizer==3.5.2 --hash=sha256:8a893cc101149f80a653f82062ebc95b34525a2614382e1da5458fe7c6997249' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'cryptography==50.0.2 --hash=sha256:f21e8a22c8605750c7af886bab299a363721264061b4ac0a30efb73cfd58efc5' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'flatbuffers==25.12.19 --hash=sha256:7634f50c427838bb021c2d66a3d1168e9d199b0607e6329399f04846d42e20b4' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'gast==0.7.0 --hash=sha256:99cbf1365633a74099f69c59bd650476b96baa5ef196fec88032b00b31ba36f7' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'google-auth==2.62.2 --hash=sha256:e9bcdb0679b6a4369ac327c5c59f06d92f7b4cd2624e7100294c14632f55a36b' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'google-auth-oauthlib==1.5.0 --hash=sha256:71625fdea21c6c03217eb9ff13741c3096e6d257ebca0ad084dbd6e9f4aa4ef4' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'google-pasta==0.2.0 --hash=sha256:b32482794a366b5366a32c92a9a9201b107821889935a02b3e51f6b432ea84ed' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'grpcio==1.85.1 --hash=sha256:1f04e51dc65c82af420f6cd177ea76132a78c14dc7adc3044f549b419bc70487' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'h5py==3.16.0 --hash=sha256:8975273c2c5921c25700193b408e28d6bdd0111c37468b2d4e25dcec4cd1d84d' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'idna==3.20 --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db81c14582c' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'keras==2.15.0 --hash=sha256:2dcc6d2e30cf9c951064b63c1f4c404b966c59caf09e01f3549138ec8ee0dd1f' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'libclang==18.1.1 --hash=sha256:c533091d8a3bbf7460a00cb6c1a71da93bffe148f172c7d03b1c31fbf8aa2a0b' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'markdown==3.10.3 --hash=sha256:fa6c92a00a4a3c98b22728c64a935ae1928250ae65058a6ded814d2cc29a4cea' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'markupsafe==3.0.4 --hash=sha256:d1aca03ede943eb80ab3d63bb082c84b7aab85ea83bd0fd0c200260945fb49d9' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'ml-dtypes==0.3.2 --hash=sha256:961134ea44c7b8ca63eda902a44b58cd8bd670e21d62e255c81fba0a8e70d9b7' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'numpy==1.26.4 --hash=sha256:ffa75af20b44f8dba823498024771d5ac50620e6915abac414251bd971b4529f' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'oauthlib==4.0.1 --hash=sha256:498a298876e996301950a5b053d12c31628bb7b895db03666430c69ce182eb61' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'opt-einsum==3.4.0 --hash=sha256:69bb92469f86a1565195ece4ac0323943e83477171b91d24c35afe028a90d7cd' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'packaging==26.3 --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'protobuf==4.25.9 --hash=sha256:438c636de8fb706a0de94a12a268ef1ae8f5ba5ae655a7671fcda5968ba3c9be' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'pyasn1==0.6.5 --hash=sha256:4017b0fce125096b8573b39c989fdb1a4b19cf761e683398184550fea0e66587' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'pyasn1-modules==0.4.2 --hash=sha256:29253a9207ce32b64c3ac6600edc75368f98473906e8fd1043bd6b5b1de2c14a' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'pycparser==3.11 --hash=sha256:51d5a8ba2be0bbe440b99d2112604c95bbbc3c2748a64260186c541e1729cd80' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'requests==2.34.2 --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'requests-oauthlib==2.0.0 --hash=sha256:7dd8a5c40426b779b0868c404bdef9768deccf22749cde15852df527e6269b36' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'setuptools==80.10.2 --hash=sha256:95b30ddfb717250edb492926c92b5221f7ef3fbcc2b07579bcd4a27da21d0173' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'tensorboard==2.15.2 --hash=sha256:a6f6443728064d962caea6d34653e220e34ef8df764cb06a8212c17e1a8f0622' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'tensorboard-data-server==0.7.2 --hash=sha256:7e0610d205889588983836ec05dc098e80f97b7e7bbff7e994ebb78f578d0ddb' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'tensorflow-estimator==2.15.0 --hash=sha256:aedf21eec7fb2dc91150fc91a1ce12bc44dbb72278a08b58e79ff87c9e28f153' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'tensorflow-io-gcs-filesystem==0.37.1 --hash=sha256:9679b36e3a80921876f31685ab6f7270f3411a4cc51bc2847e80d0e4b5291e27' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'termcolor==3.3.0 --hash=sha256:cf642efadaf0a8ebbbf4bc7a31cec2f9b5f21a9f726f4ccbb08192c9c26f43a5' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'urllib3==2.8.0 --hash=sha256:0cf3cae568d36aa9576b28dfb35f11328f1cb974ca7647d9475ebb86c75ac6e3' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'werkzeug==3.1.9 --hash=sha256:6392e50c78460ba618e5b21f08a71f59c99ce99cdc6cf6e3dd7e6ccca8754fab' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    printf '%s\n' 'wrapt==1.14.2 --hash=sha256:851ded3662733bab093297a0adb844c71e7754b8c144f76bb569ac6544a7c27a' >> /tmp/hpcgen/tensorflow-2.15.1-needs.txt && \
-    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /tmp/hpcgen/tensorflow-2.15.1-needs.txt
+RUN mkdir -p /opt/hpcgen/build && \
+    printf '%s\n' 'absl-py==2.5.1 --hash=sha256:721200f2f0e9960f2ca9dc3a2a706b201f5f75d812c158f059cbbe29eeafbdb8' > /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'astunparse==1.6.3 --hash=sha256:c2652417f2c8b5bb325c885ae329bdf3f86424075c4fd1a128674bc6fba4b8e8' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'certifi==2026.10.18 --hash=sha256:73191c47aaa79da394e8fee2dbc2ec827432cab56311122c9e47abf79e390f62' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'cffi==2.1.1 --hash=sha256:194cffa889098ced9976c3fc6340305e43f6303657d298da55366907c05c22d6' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'charset-normalizer==3.5.2 --hash=sha256:8a893cc101149f80a653f82062ebc95b34525a2614382e1da5458fe7c6997249' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'cryptography==50.0.2 --hash=sha256:f21e8a22c8605750c7af886bab299a363721264061b4ac0a30efb73cfd58efc5' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'flatbuffers==25.12.19 --hash=sha256:7634f50c427838bb021c2d66a3d1168e9d199b0607e6329399f04846d42e20b4' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'gast==0.7.0 --hash=sha256:99cbf1365633a74099f69c59bd650476b96baa5ef196fec88032b00b31ba36f7' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'google-auth==2.62.2 --hash=sha256:e9bcdb0679b6a4369ac327c5c59f06d92f7b4cd2624e7100294c14632f55a36b' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'google-auth-oauthlib==1.5.0 --hash=sha256:71625fdea21c6c03217eb9ff13741c3096e6d257ebca0ad084dbd6e9f4aa4ef4' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'google-pasta==0.2.0 --hash=sha256:b32482794a366b5366a32c92a9a9201b107821889935a02b3e51f6b432ea84ed' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'grpcio==1.85.1 --hash=sha256:1f04e51dc65c82af420f6cd177ea76132a78c14dc7adc3044f549b419bc70487' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'h5py==3.16.0 --hash=sha256:8975273c2c5921c25700193b408e28d6bdd0111c37468b2d4e25dcec4cd1d84d' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'idna==3.20 --hash=sha256:ab7ae7122974553370f0bdb919e1a960b2cd1bc1ef0276416d896db81c14582c' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'keras==2.15.0 --hash=sha256:2dcc6d2e30cf9c951064b63c1f4c404b966c59caf09e01f3549138ec8ee0dd1f' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'libclang==18.1.1 --hash=sha256:c533091d8a3bbf7460a00cb6c1a71da93bffe148f172c7d03b1c31fbf8aa2a0b' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'markdown==3.10.3 --hash=sha256:fa6c92a00a4a3c98b22728c64a935ae1928250ae65058a6ded814d2cc29a4cea' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'markupsafe==3.0.4 --hash=sha256:d1aca03ede943eb80ab3d63bb082c84b7aab85ea83bd0fd0c200260945fb49d9' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'ml-dtypes==0.3.2 --hash=sha256:961134ea44c7b8ca63eda902a44b58cd8bd670e21d62e255c81fba0a8e70d9b7' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'numpy==1.26.4 --hash=sha256:ffa75af20b44f8dba823498024771d5ac50620e6915abac414251bd971b4529f' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'oauthlib==4.0.1 --hash=sha256:498a298876e996301950a5b053d12c31628bb7b895db03666430c69ce182eb61' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'opt-einsum==3.4.0 --hash=sha256:69bb92469f86a1565195ece4ac0323943e83477171b91d24c35afe028a90d7cd' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'packaging==26.3 --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'protobuf==4.25.9 --hash=sha256:438c636de8fb706a0de94a12a268ef1ae8f5ba5ae655a7671fcda5968ba3c9be' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'pyasn1==0.6.5 --hash=sha256:4017b0fce125096b8573b39c989fdb1a4b19cf761e683398184550fea0e66587' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'pyasn1-modules==0.4.2 --hash=sha256:29253a9207ce32b64c3ac6600edc75368f98473906e8fd1043bd6b5b1de2c14a' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'pycparser==3.11 --hash=sha256:51d5a8ba2be0bbe440b99d2112604c95bbbc3c2748a64260186c541e1729cd80' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'requests==2.34.2 --hash=sha256:2a0d60c172f83ac6ab31e4554906c0f3b3588d37b5cb939b1c061f4907e278e0' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'requests-oauthlib==2.0.0 --hash=sha256:7dd8a5c40426b779b0868c404bdef9768deccf22749cde15852df527e6269b36' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'setuptools==80.10.2 --hash=sha256:95b30ddfb717250edb492926c92b5221f7ef3fbcc2b07579bcd4a27da21d0173' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'tensorboard==2.15.2 --hash=sha256:a6f6443728064d962caea6d34653e220e34ef8df764cb06a8212c17e1a8f0622' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'tensorboard-data-server==0.7.2 --hash=sha256:7e0610d205889588983836ec05dc098e80f97b7e7bbff7e994ebb78f578d0ddb' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'tensorflow-estimator==2.15.0 --hash=sha256:aedf21eec7fb2dc91150fc91a1ce12bc44dbb72278a08b58e79ff87c9e28f153' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'tensorflow-io-gcs-filesystem==0.37.1 --hash=sha256:9679b36e3a80921876f31685ab6f7270f3411a4cc51bc2847e80d0e4b5291e27' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'termcolor==3.3.0 --hash=sha256:cf642efadaf0a8ebbbf4bc7a31cec2f9b5f21a9f726f4ccbb08192c9c26f43a5' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'typing-extensions==4.16.0 --hash=sha256:481caa481374e813c1b176ada14e97f1f67a4539ce9cfeb3f350d78d6370c2e8' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'urllib3==2.8.0 --hash=sha256:0cf3cae568d36aa9576b28dfb35f11328f1cb974ca7647d9475ebb86c75ac6e3' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'werkzeug==3.1.9 --hash=sha256:6392e50c78460ba618e5b21f08a71f59c99ce99cdc6cf6e3dd7e6ccca8754fab' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    printf '%s\n' 'wrapt==1.14.2 --hash=sha256:851ded3662733bab093297a0adb844c71e7754b8c144f76bb569ac6544a7c27a' >> /opt/hpcgen/build/tensorflow-2.15.1-needs.txt && \
+    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/tensorflow-2.15.1-needs.txt
 
 # tensorflow 2.15.1: TensorFlow source
-RUN mkdir -p /tmp/hpcgen && \
-    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/tensorflow-2.15.1.tar.gz https://github.com/tensorflow/tensorflow/archive/v2.15.1/tensorflow-2.15.1.tar.gz && \
-    printf '%s  %s\n' f36416d831f06fe866e149c7cd752da410a11178b01ff5620e9f265511ed57cf /tmp/hpcgen/tensorflow-2.15.1.tar.gz > /tmp/hpcgen/tensorflow-2.15.1.tar.gz.sha256 && \
-    sha256sum -c --quiet /tmp/hpcgen/tensorflow-2.15.1.tar.gz.sha256 && \
-    mkdir -p /tmp/hpcgen/tensorflow && \
-    tar -xf /tmp/hpcgen/tensorflow-2.15.1.tar.gz -C /tmp/hpcgen/tensorflow --strip-components=1 --no-same-owner
+RUN mkdir -p /opt/hpcgen/build && \
+    curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/tensorflow-2.15.1.tar.gz https://github.com/tensorflow/tensorflow/archive/v2.15.1/tensorflow-2.15.1.tar.gz && \
+    printf '%s  %s\n' f36416d831f06fe866e149c7cd752da410a11178b01ff5620e9f265511ed57cf /opt/hpcgen/build/tensorflow-2.15.1.tar.gz > /opt/hpcgen/build/tensorflow-2.15.1.tar.gz.sha256 && \
+    sha256sum -c --quiet /opt/hpcgen/build/tensorflow-2.15.1.tar.gz.sha256 && \
+    mkdir -p /opt/hpcgen/build/tensorflow && \
+    tar -xf /opt/hpcgen/build/tensorflow-2.15.1.tar.gz -C /opt/hpcgen/build/tensorflow --strip-components=1 --no-same-owner
 
 # tensorflow 2.15.1: configure TensorFlow
-RUN cd /tmp/hpcgen/tensorflow && \
-    env 'CC_OPT_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' HOME=/tmp/hpcgen PYTHON_BIN_PATH=/opt/python/bin/python3 PYTHON_LIB_PATH=/opt/python/lib/python3.10/site-packages TF_CUDA_CLANG=0 TF_DOWNLOAD_CLANG=0 TF_ENABLE_XLA=1 TF_NEED_CLANG=0 TF_NEED_CUDA=0 TF_NEED_MPI=0 TF_NEED_OPENCL=0 TF_NEED_ROCM=0 TF_SET_ANDROID_WORKSPACE=0 TF_SYSTEM_LIBS= USE_DEFAULT_PYTHON_LIB_PATH=1 ./configure < /dev/null && \
+RUN cd /opt/hpcgen/build/tensorflow && \
+    env 'CC_OPT_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' HOME=/opt/hpcgen/build PYTHON_BIN_PATH=/opt/python/bin/python3 PYTHON_LIB_PATH=/opt/python/lib/python3.10/site-packages TF_CUDA_CLANG=0 TF_DOWNLOAD_CLANG=0 TF_ENABLE_XLA=1 TF_NEED_CLANG=0 TF_NEED_CUDA=0 TF_NEED_MPI=0 TF_NEED_OPENCL=0 TF_NEED_ROCM=0 TF_SET_ANDROID_WORKSPACE=0 TF_SYSTEM_LIBS= USE_DEFAULT_PYTHON_LIB_PATH=1 ./configure < /dev/null && \
     sed -i /march=native/d .tf_configure.bazelrc
 
 # tensorflow 2.15.1: compile TensorFlow
-RUN cd /tmp/hpcgen/tensorflow && \
-    env HOME=/tmp/hpcgen bazel --output_user_root=/tmp/hpcgen/bazel --host_jvm_args=-Xmx4096m --local_startup_timeout_secs=300 build --config=opt --copt=-march=skylake-avx512 --copt=-mtune=skylake-avx512 --config=noaws --config=nohdfs --config=nogcp --repo_env=TF_PYTHON_VERSION=3.10 --curses=no --show_progress_rate_limit=60 --verbose_failures //tensorflow/tools/pip_package:build_pip_package
+RUN cd /opt/hpcgen/build/tensorflow && \
+    env HOME=/opt/hpcgen/build bazel --output_user_root=/opt/hpcgen/build/bazel --host_jvm_args=-Xmx4096m --local_startup_timeout_secs=300 build --config=opt --copt=-march=skylake-avx512 --copt=-mtune=skylake-avx512 --config=noaws --config=nohdfs --config=nogcp --repo_env=TF_PYTHON_VERSION=3.10 --curses=no --show_progress_rate_limit=60 --verbose_failures //tensorflow/tools/pip_package:build_pip_package
 
 # tensorflow 2.15.1: install TensorFlow
-RUN cd /tmp/hpcgen/tensorflow && \
-    ./bazel-bin/tensorflow/tools/pip_package/build_pip_package /tmp/hpcgen/tensorflow-wheel && \
-    /opt/python/bin/python -m pip install --no-deps --no-index /tmp/hpcgen/tensorflow-wheel/*.whl && \
-    env HOME=/tmp/hpcgen bazel --output_user_root=/tmp/hpcgen/bazel --host_jvm_args=-Xmx4096m --local_startup_timeout_secs=300 shutdown && \
+RUN cd /opt/hpcgen/build/tensorflow && \
+    ./bazel-bin/tensorflow/tools/pip_package/build_pip_package /opt/hpcgen/build/tensorflow-wheel && \
+    /opt/python/bin/python -m pip install --no-deps --no-index /opt/hpcgen/build/tensorflow-wheel/*.whl && \
+    env HOME=/opt/hpcgen/build bazel --output_user_root=/opt/hpcgen/build/bazel --host_jvm_args=-Xmx4096m --local_startup_timeout_secs=300 shutdown && \
     cd / && \
-    rm -rf /tmp/hpcgen/tensorflow /tmp/hpcgen/bazel
+    rm -rf /opt/hpcgen/build/tensorflow /opt/hpcgen/build/bazel
 
 # cmake 3.31.10: CMake
-RUN mkdir -p /tmp/hpcgen && \
-    printf '%s\n' 'cmake==3.31.10 --hash=sha256:2f766bb46367e5e0559fa33184653754bce044583a06014dcaebf8e6dff8a1f1' > /tmp/hpcgen/cmake-3.31.10.txt && \
-    /opt/python/bin/python -m pip install --no-deps --require-hashes --target /opt/cmake -r /tmp/hpcgen/cmake-3.31.10.txt
+RUN mkdir -p /opt/hpcgen/build && \
+    printf '%s\n' 'cmake==3.31.10 --hash=sha256:2f766bb46367e5e0559fa33184653754bce044583a06014dcaebf8e6dff8a1f1' > /opt/hpcgen/build/cmake-3.31.10.txt && \
+    /opt/python/bin/python -m pip install --no-deps --require-hashes --target /opt/cmake -r /opt/hpcgen/build/cmake-3.31.10.txt
 
 # psm2 12.0.1: fetch psm2
-RUN mkdir -p /tmp/hpcgen && \
-    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/PSM2_12.0.1.tar.gz https://github.com/cornelisnetworks/opa-psm2/archive/PSM2_12.0.1.tar.gz && \
-    printf '%s  %s\n' e41af2d7d36a6ab67639ecbd5c1012aa20b2b464bf5cfbdac60e7eb37bfe58de /tmp/hpcgen/PSM2_12.0.1.tar.gz > /tmp/hpcgen/PSM2_12.0.1.tar.gz.sha256 && \
-    sha256sum -c --quiet /tmp/hpcgen/PSM2_12.0.1.tar.gz.sha256 && \
-    mkdir -p /tmp/hpcgen/psm2 && \
-    tar -xf /tmp/hpcgen/PSM2_12.0.1.tar.gz -C /tmp/hpcgen/psm2 --strip-components=1 --no-same-owner
+RUN mkdir -p /opt/hpcgen/build && \
+    curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/PSM2_12.0.1.tar.gz https://github.com/cornelisnetworks/opa-psm2/archive/PSM2_12.0.1.tar.gz && \
+    printf '%s  %s\n' e41af2d7d36a6ab67639ecbd5c1012aa20b2b464bf5cfbdac60e7eb37bfe58de /opt/hpcgen/build/PSM2_12.0.1.tar.gz > /opt/hpcgen/build/PSM2_12.0.1.tar.gz.sha256 && \
+    sha256sum -c --quiet /opt/hpcgen/build/PSM2_12.0.1.tar.gz.sha256 && \
+    mkdir -p /opt/hpcgen/build/psm2 && \
+    tar -xf /opt/hpcgen/build/PSM2_12.0.1.tar.gz -C /opt/hpcgen/build/psm2 --strip-components=1 --no-same-owner
 
 # psm2 12.0.1: compile psm2
-RUN cd /tmp/hpcgen/psm2 && \
-    make install LIBDIR=/lib DESTDIR=/tmp/hpcgen/psm2-installed WERROR=
+RUN cd /opt/hpcgen/build/psm2 && \
+    make install LIBDIR=/lib DESTDIR=/opt/hpcgen/build/psm2-installed WERROR=
 
 # psm2 12.0.1: install psm2
 RUN mkdir -p /opt/psm2/lib && \
-    cp -a /tmp/hpcgen/psm2-installed/lib/libpsm2.so* /opt/psm2/lib/ && \
-    cp -a /tmp/hpcgen/psm2-installed/usr/include /opt/psm2/include && \
-    rm -rf /tmp/hpcgen/psm2 /tmp/hpcgen/psm2-installed
+    cp -a /opt/hpcgen/build/psm2-installed/lib/libpsm2.so* /opt/psm2/lib/ && \
+    cp -a /opt/hpcgen/build/psm2-installed/usr/include /opt/psm2/include && \
+    rm -rf /opt/hpcgen/build/psm2 /opt/hpcgen/build/psm2-installed
 
 # intel_mpi 2019.6.166: fetch intel_mpi
-RUN mkdir -p /tmp/hpcgen && \
-    curl -fsSL --proto =https --retry 3 -o /tmp/hpcgen/l_mpi_2019.6.166.tgz https://registrationcenter-download.intel.com/akdlm/irc_nas/tec/16120/l_mpi_2019.6.166.tgz && \
-    printf '%s  %s\n' 119be69f1117c93a9e5e9b8b4643918e55d2a55a78ad9567f77d16cdaf18cd6e /tmp/hpcgen/l_mpi_2019.6.166.tgz > /tmp/hpcgen/l_mpi_2019.6.166.tgz.sha256 && \
-    sha256sum -c --quiet /tmp/hpcgen/l_mpi_2019.6.166.tgz.sha256 && \
-    mkdir -p /tmp/hpcgen/intel-mpi && \
-    tar -xf /tmp/hpcgen/l_mpi_2019.6.166.tgz -C /tmp/hpcgen/intel-mpi --strip-components=1 --no-same-owner
+RUN mkdir -p /opt/hpcgen/build && \
+    curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/l_mpi_2019.6.166.tgz https://registrationcenter-download.intel.com/akdlm/irc_nas/tec/16120/l_mpi_2019.6.166.tgz && \
+    printf '%s  %s\n' 119be69f1117c93a9e5e9b8b4643918e55d2a55a78ad9567f77d16cdaf18cd6e /opt/hpcgen/build/l_mpi_2019.6.166.tgz > /opt/hpcgen/build/l_mpi_2019.6.166.tgz.sha256 && \
+    sha256sum -c --quiet /opt/hpcgen/build/l_mpi_2019.6.166.tgz.sha256 && \
+    mkdir -p /opt/hpcgen/build/intel-mpi && \
+    tar -xf /opt/hpcgen/build/l_mpi_2019.6.166.tgz -C /opt/hpcgen/build/intel-mpi --strip-components=1 --no-same-owner
 
 # intel_mpi 2019.6.166: install intel_mpi
-RUN printf '%s\n' ACCEPT_EULA=accept > /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' CONTINUE_WITH_OPTIONAL_ERROR=yes >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' CONTINUE_WITH_INSTALLDIR_OVERWRITE=yes >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' PSET_INSTALL_DIR=/tmp/hpcgen/intel-mpi-installed >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' PSET_MODE=install >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    printf '%s\n' COMPONENTS=ALL >> /tmp/hpcgen/intel-mpi/hpcgen.cfg && \
-    cd /tmp/hpcgen/intel-mpi && \
-    ./install.sh -s /tmp/hpcgen/intel-mpi/hpcgen.cfg
+RUN printf '%s\n' ACCEPT_EULA=accept > /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' CONTINUE_WITH_OPTIONAL_ERROR=yes >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' CONTINUE_WITH_INSTALLDIR_OVERWRITE=yes >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' PSET_INSTALL_DIR=/opt/hpcgen/build/intel-mpi-installed >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' PSET_MODE=install >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    printf '%s\n' COMPONENTS=ALL >> /opt/hpcgen/build/intel-mpi/hpcgen.cfg && \
+    cd /opt/hpcgen/build/intel-mpi && \
+    ./install.sh -s /opt/hpcgen/build/intel-mpi/hpcgen.cfg
 
 # intel_mpi 2019.6.166: move intel_mpi
 RUN mkdir -p /opt/intel_mpi && \
-    cp -a /tmp/hpcgen/intel-mpi-installed/impi/2019.6.166/. /opt/intel_mpi && \
+    cp -a /opt/hpcgen/build/intel-mpi-installed/impi/2019.6.166/. /opt/intel_mpi && \
     sed -i 's|^prefix=.*|prefix=/opt/intel_mpi|' /opt/intel_mpi/intel64/bin/mpif77 /opt/intel_mpi/intel64/bin/mpif90 /opt/intel_mpi/intel64/bin/mpigcc /opt/intel_mpi/intel64/bin/mpigxx && \
-    rm -rf /tmp/hpcgen/intel-mpi /tmp/hpcgen/intel-mpi-installed
+    rm -rf /opt/hpcgen/build/intel-mpi /opt/hpcgen/build/intel-mpi-installed
 
 # horovod 0.28.1: what Horovod needs
-RUN mkdir -p /tmp/hpcgen && \
-    printf '%s\n' 'cffi==2.1.1 --hash=sha256:194cffa889098ced9976c3fc6340305e43f6303657d298da55366907c05c22d6' > /tmp/hpcgen/horovod-0.28.1.txt && \
-    printf '%s\n' 'cloudpickle==3.1.2 --hash=sha256:9acb47f6afd73f60dc1df93bb801b472f05ff42fa6c84167d25cb206be1fbf4a' >> /tmp/hpcgen/horovod-0.28.1.txt && \
-    printf '%s\n' 'packaging==26.3 --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c' >> /tmp/hpcgen/horovod-0.28.1.txt && \
-    printf '%s\n' 'psutil==7.2.2 --hash=sha256:076a2d2f923fd4821644f5ba89f059523da90dc9014e85f8e45a5774ca5bc6f9' >> /tmp/hpcgen/horovod-0.28.1.txt && \
-    printf '%s\n' 'pycparser==3.11 --hash=sha256:51d5a8ba2be0bbe440b99d2112604c95bbbc3c2748a64260186c541e1729cd80' >> /tmp/hpcgen/horovod-0.28.1.txt && \
-    printf '%s\n' 'pyyaml==6.0.3 --hash=sha256:9c7708761fccb9397fe64bbc0395abcae8c4bf7b0eac081e12b809bf47700d0b' >> /tmp/hpcgen/horovod-0.28.1.txt && \
-    printf '%s\n' 'setuptools==80.10.2 --hash=sha256:95b30ddfb717250edb492926c92b5221f7ef3fbcc2b07579bcd4a27da21d0173' >> /tmp/hpcgen/horovod-0.28.1.txt && \
-    printf '%s\n' 'wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab' >> /tmp/hpcgen/horovod-0.28.1.txt && \
-    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /tmp/hpcgen/horovod-0.28.1.txt
+RUN mkdir -p /opt/hpcgen/build && \
+    printf '%s\n' 'cffi==2.1.1 --hash=sha256:194cffa889098ced9976c3fc6340305e43f6303657d298da55366907c05c22d6' > /opt/hpcgen/build/horovod-0.28.1.txt && \
+    printf '%s\n' 'cloudpickle==3.1.2 --hash=sha256:9acb47f6afd73f60dc1df93bb801b472f05ff42fa6c84167d25cb206be1fbf4a' >> /opt/hpcgen/build/horovod-0.28.1.txt && \
+    printf '%s\n' 'packaging==26.3 --hash=sha256:d7193f7c8e4e93f444fde0262bf90af30e16fa0ad0ad44cb553c87339b23cd1c' >> /opt/hpcgen/build/horovod-0.28.1.txt && \
+    printf '%s\n' 'psutil==7.2.2 --hash=sha256:076a2d2f923fd4821644f5ba89f059523da90dc9014e85f8e45a5774ca5bc6f9' >> /opt/hpcgen/build/horovod-0.28.1.txt && \
+    printf '%s\n' 'pycparser==3.11 --hash=sha256:51d5a8ba2be0bbe440b99d2112604c95bbbc3c2748a64260186c541e1729cd80' >> /opt/hpcgen/build/horovod-0.28.1.txt && \
+    printf '%s\n' 'pyyaml==6.0.3 --hash=sha256:9c7708761fccb9397fe64bbc0395abcae8c4bf7b0eac081e12b809bf47700d0b' >> /opt/hpcgen/build/horovod-0.28.1.txt && \
+    printf '%s\n' 'setuptools==80.10.2 --hash=sha256:95b30ddfb717250edb492926c92b5221f7ef3fbcc2b07579bcd4a27da21d0173' >> /opt/hpcgen/build/horovod-0.28.1.txt && \
+    printf '%s\n' 'wheel==0.48.0 --hash=sha256:3217dcc807155e45db462d7ef2431f5ddda0d7273b700d05a67b271ceb1287ab' >> /opt/hpcgen/build/horovod-0.28.1.txt && \
+    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/horovod-0.28.1.txt
 
 # horovod 0.28.1: compile Horovod
-RUN mkdir -p /tmp/hpcgen && \
-    printf '%s\n' 'horovod==0.28.1 --hash=sha256:92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0' > /tmp/hpcgen/horovod-0.28.1-source.txt && \
-    env 'HOROVOD_BUILD_ARCH_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' HOROVOD_CPU_OPERATIONS=MPI HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITH_MPI=1 HOROVOD_WITH_TENSORFLOW=1 /opt/python/bin/python -m pip install --no-deps --require-hashes --no-binary horovod --no-build-isolation -r /tmp/hpcgen/horovod-0.28.1-source.txt
+RUN mkdir -p /opt/hpcgen/build && \
+    printf '%s\n' 'horovod==0.28.1 --hash=sha256:92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0' > /opt/hpcgen/build/horovod-0.28.1-source.txt && \
+    env 'HOROVOD_BUILD_ARCH_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' HOROVOD_CPU_OPERATIONS=MPI HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITH_MPI=1 HOROVOD_WITH_TENSORFLOW=1 /opt/python/bin/python -m pip install --no-deps --require-hashes --no-binary horovod --no-build-isolation -r /opt/hpcgen/build/horovod-0.28.1-source.txt
 
 # horovod 0.28.1: training step
 RUN mkdir -p /opt/horovod/share && \
@@ -275,7 +275,7 @@ RUN mkdir -p /opt/horovod/share && \
     printf '%s\n' '    sys.exit(main())' >> /opt/horovod/share/step.py
 
 # hpcgen: remove downloads
-RUN rm -rf /tmp/hpcgen
+RUN rm -rf /opt/hpcgen/build
 
 FROM docker.io/library/ubuntu:22.04
 
