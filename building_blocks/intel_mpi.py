@@ -47,7 +47,7 @@ class IntelMpi(Block):
         if host is None or host.flavour != "intel":
             return []
         generation = host.version.split(".")[0]
-        reason = "the host's Intel MPI takes its place at run time, so it is of the same generation and not newer"
+        reason = f"the host's Intel MPI {host.version}, which takes its place: same generation, not newer"
         return [SiteRange(f">={generation},<={host.version}", "mpi.version", reason)]
 
     def inputs(self, ctx: Context) -> list[Input]:

@@ -54,6 +54,8 @@ class Mpich(Block):
             f"--with-libfabric={ctx.use('libfabric').prefix}",
             "--with-pm=hydra",
             "--enable-fortran" if ctx.options.fortran else "--disable-fortran",
+            # Its own copy, whatever the builder has: the final stage may not have it.
+            f"--with-hwloc{'' if ctx.me.at_least('4.0') else '-prefix'}=embedded",
             "--disable-static",
             "--disable-dependency-tracking",
         ]

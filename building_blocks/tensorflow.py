@@ -193,10 +193,6 @@ class Tensorflow(Block):
                 f"tensorflow {ctx.version} is compiled from source: hours, tens of GB of disk, and about 2 GB of "
                 "memory for each compile step; Bazel itself fetches what TensorFlow's workspace names, by sha256"
             )
-        if ctx.options.install != "hub" and not _wheels(ctx).hashed:
-            notes.append(
-                f"tensorflow {ctx.version}: no list of hashed wheels for this Python, versions alone are pinned"
-            )
         return notes
 
 

@@ -51,7 +51,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class HpcgenError(Exception):
-    """Base of all errors that a person can mend. ``exit_code`` is documented in docs/exit-codes.md."""
+    """Base of all errors that a person can mend. ``exit_code`` is documented in docs/command.md."""
 
     exit_code = 1
 

@@ -55,6 +55,11 @@ def walltime_text(seconds: int) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
+def counted(number: int, what: str) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 class _Shape(msgspec.Struct):
     """Ranks per node and threads per rank, each with the reason."""
 
@@ -244,9 +249,9 @@ def _queue(site: Site, partition_name: str, nodes: int, asked: str | None) -> tu
             return "", "", []
         for queue in queues:
             if _takes(queue, nodes):
-                return queue.name, f"the first that takes {nodes} nodes ({_sizes(queue)})", []
+                return queue.name, f"the first that takes {counted(nodes, 'node')} ({_sizes(queue)})", []
         problem = Problem(
-            f"no queue of {partition_name} takes {nodes} nodes",
+            f"no queue of {partition_name} takes {counted(nodes, 'node')}",
             expected=", ".join(f"{q.name}: {_sizes(q)}" for q in queues),
         )
         return "", "", [problem]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -25,9 +26,15 @@ class BlockChoice(msgspec.Struct, frozen=True):
         return dict(sorted(msgspec.to_builtins(self.options).items()))
 
 
+@lru_cache(maxsize=512)
+def option_fields(options: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a block's options; msgspec works them out anew each time it is asked."""
+    return msgspec.structs.fields(options)
+
+
 def option_names(block: type[Block]) -> list[str]:
     """The options that a block has."""
-    return [field.encode_name for field in msgspec.structs.fields(block.Options)]
+    return [field.encode_name for field in option_fields(block.Options)]
 
 
 def block_options(
@@ -52,7 +59,7 @@ def block_options(
     problems = []
     known = option_names(block)
     values: dict[str, Any] = {}
-    lists = {f.encode_name for f in msgspec.structs.fields(block.Options) if _is_list(f.type)}
+    lists = {f.encode_name for f in option_fields(block.Options) if _is_list(f.type)}
     for source in (block.defaults(facts), stack, settings):
         for name, value in source.items():
             if name not in known:
@@ -80,7 +87,7 @@ def _is_list(kind: Any) -> bool:
 def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> list[Problem]:
     """Each value tried alone, so that all wrong ones are told at once."""
     problems = []
-    for field in msgspec.structs.fields(block.Options):
+    for field in option_fields(block.Options):
         if field.encode_name not in values:
             continue
         value = values[field.encode_name]

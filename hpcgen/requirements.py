@@ -86,13 +86,16 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A version that a fact of the node rules out; ``path`` is the fact's place in the profile."""
+    """A version that is ruled out before anything is searched.
+
+    ``because`` names the fact or option for a group of refusals, ``reason`` tells the whole story of this one;
+    ``path`` is the fact's place in the profile, empty for an option.
+    """
 
     candidate: Candidate
-    fact: str
-    versions: str
-    value: str
-    path: str
+    because: str
+    reason: str
+    path: str = ""
 
 
 def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tuple[str, str]]) -> Refusal | None:
@@ -104,5 +107,16 @@ def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tup
     for name, versions in sorted(release.host.items()):
         if name in facts and not in_range(facts[name][0], versions):
             value, path = facts[name]
-            return Refusal(candidate, name, versions, value, path)
+            reason = f"it needs {name} {versions}, the node has {value}"
+            return Refusal(candidate, f"the node's {name} {value}", reason, path)
+    return None
+
+
+def option_refusal(candidate: Candidate, release: Release, options: Mapping[str, object]) -> Refusal | None:
+    """Whether the block's options rule a release out, by the row's ``only``."""
+    for name, values in sorted(release.only.items()):
+        if str(options.get(name)) not in values:
+            setting = f"{candidate.block}.{name}"
+            reason = f"it is had only with {setting}={' or '.join(values)}"
+            return Refusal(candidate, f"{setting}={options.get(name)}", reason)
     return None

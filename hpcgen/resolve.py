@@ -19,7 +19,7 @@ from hpcgen.catalog import Catalog
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.release import Release
 from hpcgen.options import BlockChoice
-from hpcgen.requirements import Candidate, Origin, Refusal, Requirement, host_refusal, version
+from hpcgen.requirements import Candidate, Origin, Refusal, Requirement, host_refusal, option_refusal, version
 
 ALWAYS = ("base", "site_trust")
 """What every image has, whatever the stack says."""
@@ -42,6 +42,7 @@ class Question(msgspec.Struct):
     _candidates: dict[str, list[Candidate]] = {}
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
     _site: dict[str, list[Requirement]] = {}
+    _bound: dict[str, bool] = {}
 
     def identifier(self, name: str) -> str:
         """The virtual that a block provides, or the block itself."""
@@ -90,6 +91,12 @@ class Question(msgspec.Struct):
             self._candidates[identifier] = found
         return self._candidates[identifier]
 
+    def bound_to_base(self, identifier: str) -> bool:
+        """Whether releases of it belong to certain distributions."""
+        if identifier not in self._bound:
+            self._bound[identifier] = any(self.release(c).on for c in self.candidates(identifier))
+        return self._bound[identifier]
+
     def _distance(self, release: Release) -> int:
         """How far down the order of distributions the first one is that has a release."""
         bases = self.providers("base") if release.on else []
@@ -100,10 +107,17 @@ class Question(msgspec.Struct):
         return self.catalog.releases(candidate.block)[candidate.version]
 
     def refusals(self, identifier: str) -> list[Refusal]:
-        """Candidates that the node's facts rule out."""
+        """Candidates that the node's facts or the blocks' own options rule out."""
         facts = self.node_facts()
-        found = (host_refusal(c, self.release(c), facts) for c in self.candidates(identifier))
-        return [refusal for refusal in found if refusal is not None]
+        found = []
+        for candidate in self.candidates(identifier):
+            release = self.release(candidate)
+            refusal = host_refusal(candidate, release, facts)
+            if refusal is None and release.only:
+                refusal = option_refusal(candidate, release, self.choices[candidate.block].as_data())
+            if refusal is not None:
+                found.append(refusal)
+        return found
 
     def site_requirements(self, identifier: str) -> list[Requirement]:
         """What the site asks of an identifier: ranges that its blocks derive, and versions the node can run."""
@@ -123,8 +137,9 @@ class Question(msgspec.Struct):
             for refusal in refused:
                 c = refusal.candidate
                 allowed[c.block] = ",".join(part for part in (allowed[c.block], f"!={c.version}") if part)
-            facts = sorted({f"{refusal.fact} {refusal.value}" for refusal in refused})
-            origin = Origin(f"the node's {' and '.join(facts)}", partial(self.place, refused[-1].path), "site")
+            because = sorted({refusal.because for refusal in refused})
+            place = next((partial(self.place, refusal.path) for refusal in refused if refusal.path), lambda: None)
+            origin = Origin(" and ".join(because), place, "site")
             yield Requirement(identifier, allowed, origin)
 
     def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
@@ -186,9 +201,11 @@ class _Provider(resolvelib.AbstractProvider[Requirement, Candidate, str]):
 
     def get_preference(self, identifier: str, *args: Any, **kwargs: Any) -> Any:
         # What the stack names is chosen first, so that it is the newest. Then the base, because it decides at once
-        # which compilers and Pythons there are: chosen last, it would be found wrong only after a long search.
+        # which compilers and Pythons there are, and these: chosen last, a base would be found wrong only after a
+        # long search.
         first = identifier in self.order
-        return not first, self.order.get(identifier, 0), identifier not in ALWAYS, identifier
+        rank = 0 if identifier in ALWAYS else 1 if self.question.bound_to_base(identifier) else 2
+        return not first, self.order.get(identifier, 0), rank, identifier
 
     def find_matches(
         self,
@@ -318,7 +335,7 @@ def reasons(question: Question, candidate: Candidate, asked: Sequence[Requiremen
         if origin.kind == "always":
             lines[origin.text, ""] = "every image has it"
         elif origin.kind == "site":
-            lines[origin.text, ""] = f"bounded by the site: {origin.text}"
+            lines[origin.text, ""] = f"bounded by {origin.text}"
         elif requirement.allowed is not None or (origin.text, "asks") not in lines:
             # A range says more than the bare need of the same block.
             lines[origin.text, "asks"] = f"{origin.text} asks for {requirement}"
@@ -332,7 +349,7 @@ def reasons(question: Question, candidate: Candidate, asked: Sequence[Requiremen
 def _why_not_newer(question: Question, newer: Candidate, asked: Sequence[Requirement]) -> str:
     for refusal in question.refusals(newer.identifier):
         if refusal.candidate == newer:
-            return f"not {newer.version}: it needs {refusal.fact} {refusal.versions}, the node has {refusal.value}"
+            return f"not {newer.version}: {refusal.reason}"
     for requirement in asked:
         if not requirement.accepts(newer):
             return f"not {newer.version}: refused by {requirement.origin.text}"

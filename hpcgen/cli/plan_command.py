@@ -22,16 +22,16 @@ def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode())
         return
     from hpcgen.cli.tables import table
+    from hpcgen.jobs import counted
 
     rows = [[b.name, b.version, "build" if b.build_only else "image", "; ".join(b.reasons)] for b in plan.blocks]
     where = f"{plan.site.name}, partition {plan.partition}"
     click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
     click.echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
     job = plan.job
-    click.echo(
-        f"\njob: {job.nodes} nodes × {job.ranks_per_node} ranks × {job.threads_per_rank} threads"
-        + (f", queue {job.queue}" if job.queue else "")
-    )
+    ranks = f"{counted(job.ranks_per_node, 'rank')} × {counted(job.threads_per_rank, 'thread')}"
+    queue = f", queue {job.queue}" if job.queue else ""
+    click.echo(f"\njob: {counted(job.nodes, 'node')} × {ranks}{queue}")
     for reason in job.reasons:
         click.echo(f"  {reason}")
     say_findings(plan)

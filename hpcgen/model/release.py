@@ -19,14 +19,16 @@ class Release(Record, frozen=True):
 
     ``accepts`` ranges of other blocks where they are needed; ``on`` the distributions (block name →
     versions) that have it, any if empty; ``host`` ranges of facts of the node (``driver``: NVIDIA driver,
-    ``capability``: CUDA compute capability), checked where the fact is known; ``values`` what the block's
-    own steps need to know; ``images`` base images by use.
+    ``capability``: CUDA compute capability), checked where the fact is known; ``only`` the values of the block's
+    options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
+    block's own steps need to know; ``images`` base images by use.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
     accepts: dict[Name, VersionRange] = {}
     on: dict[Name, VersionRange] = {}
-    host: dict[Literal["driver", "capability", "glibc"], VersionRange] = {}
+    host: dict[Literal["driver", "capability"], VersionRange] = {}
+    only: dict[Name, list[Text]] = {}
     images: dict[Name, Text] = {}
     values: dict[str, Value] = {}
     source: Source | None = None

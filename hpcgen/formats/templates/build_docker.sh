@@ -5,7 +5,7 @@
 # Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.
 # HPCGEN_ENGINE chooses the engine; HPCGEN_BUILD_OPTIONS are further words for its build command.
 set -euo pipefail
-cd "$(dirname "$0")"
+kit=$(cd "$(dirname "$0")" && pwd)
 
 tag=${1:-@{image}}
 engine=${HPCGEN_ENGINE:-@{engine}}
@@ -33,5 +33,5 @@ case $(basename "$engine") in
     docker) export DOCKER_BUILDKIT=1 ;;
     *) options+=(--format docker) ;;
 esac
-"$engine" build "${options[@]}" -f Dockerfile -t "$tag" "$context"
+"$engine" build "${options[@]}" -f "$kit/Dockerfile" -t "$tag" "$context"
 echo "built $tag" >&2

@@ -5,7 +5,7 @@
 # Builds Singularity.def beside this script. HPCGEN_ENGINE chooses the command (apptainer or singularity),
 # HPCGEN_BUILD_OPTIONS are further words for its build command, --sandbox for example.
 set -euo pipefail
-cd "$(dirname "$0")"
+kit=$(cd "$(dirname "$0")" && pwd)
 
 output=${1:-@{output}}
 engine=${HPCGEN_ENGINE:-@{engine}}
@@ -26,7 +26,7 @@ fi
 # Written aside, so that a failed build leaves no half image under the final name.
 partial=$output.partial
 trap 'rm -rf "$partial"' EXIT
-"$engine" build@{fakeroot} --force "${options[@]}" "$partial" Singularity.def
+"$engine" build@{fakeroot} --force "${options[@]}" "$partial" "$kit/Singularity.def"
 rm -rf "$output"
 mv "$partial" "$output"
 if [ -f "$output" ]; then
