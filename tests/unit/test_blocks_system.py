@@ -407,6 +407,8 @@ def test_mpich_is_built_over_the_chosen_libfabric() -> None:
     assert "--with-device=ch4:ofi" in steps
     assert "--with-libfabric=/opt/libfabric" in steps
     assert "--disable-fortran" in steps
+    # A libhwloc that only the builder has would be missing in the image.
+    assert "--with-hwloc=embedded" in steps
     block, ctx = context("mpich", "4.2.3", others=others, fortran=True)
     assert "FFLAGS=-fallow-argument-mismatch" in text(block.build(ctx))
 
