@@ -291,15 +291,21 @@ class Clusters:
     env: Mapping[str, str]
     running: dict[tuple[str, ...], Slurm] = field(default_factory=dict)
 
-    def get(self, *partitions: str) -> Slurm:
-        """The Slurm with these partitions, started where there is none."""
-        if partitions not in self.running:
+    def get(self, *partitions: str, cpus: int | None = None, plugin: Path | None = None) -> Slurm:
+        """The Slurm with these partitions, started where there is none.
+
+        ``cpus`` is what its node claims to have, ``plugin`` a SPANK plugin that sbatch gets options from.
+        """
+        key = (*partitions, str(cpus), str(plugin))
+        if key not in self.running:
             # a short path, because it becomes part of a socket's name
             folder = Path(tempfile.mkdtemp(prefix="slurm-", dir=self.env["HPCGEN_TESTBED"]))
             options = [x for name in partitions for x in ("--partition", name)]
+            options += ["--cpus", str(cpus)] if cpus else []
+            options += ["--plugin", str(plugin)] if plugin else []
             started = variables(script("slurm-start", folder, *options, env=self.env))
-            self.running[partitions] = Slurm({**self.env, **started}, folder, partitions)
-        return self.running[partitions]
+            self.running[key] = Slurm({**self.env, **started}, folder, partitions)
+        return self.running[key]
 
     def stop(self) -> None:
         """Stop all of them."""

@@ -1,0 +1,131 @@
+"""The reason for all of this: the host's MPI takes the place of the image's own, and the job is one job."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_tools import BaseImage, ChImage, HostMpi, Sid, Slurm
+from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
+
+HOST_ROOT = "/opt/host-mpi"
+
+
+def profile(facts: dict[str, Any], base: BaseImage, host: HostMpi, **more: Any) -> dict[str, Any]:
+    """This machine with an Intel MPI of its own, bound into the image at another path than the image's."""
+    result = site_profile(facts, base)
+    result["mpi"] = {
+        "flavour": "intel",
+        "version": "2021.17.2",
+        "abi": "mpich",
+        "root": HOST_ROOT,
+        "libraries": [f"{HOST_ROOT}/lib"],
+        "binds": [{"source": str(host.root), "target": HOST_ROOT}],
+        "launcher": "mpiexec",
+    }
+    return {**result, **more}
+
+
+def render(site: dict[str, Any], folder: Path, *words: str) -> Path:
+    collection = folder / "collection"
+    (collection / "site_profiles").mkdir(parents=True)
+    (collection / "site_profiles" / "here.yaml").write_text(json.dumps(site))
+    command = [sys.executable, "-m", "hpcgen", "--collection", collection, "render", "--site", "here"]
+    job = ["--stack", "mpi-hello", "--ranks-per-node", "2", "--threads", "1", "--time", "5m"]
+    subprocess.run([*command, *job, *words, "-o", folder / "kit"], check=True)
+    return folder / "kit"
+
+
+def check(output: str) -> None:
+    assert output.count(" of 2 on ") == 2, output
+    mapped = [line for line in output.splitlines() if " maps " in line and "/libmpi.so" in line]
+    assert len(mapped) >= 2, output
+    assert all(f"{HOST_ROOT}/lib/" in line for line in mapped), output
+
+
+@pytest.fixture(scope="module")
+def image(
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    ch_image: ChImage,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """mpi-hello, built by the rendered Charliecloud script."""
+    folder = tmp_path_factory.mktemp("mpi-hello")
+    kit = render(profile(machine_facts, plain_base_image, host_mpi), folder)
+    ch_image.run(["bash", kit / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
+    return folder / "image"
+
+
+def test_slurm_job_in_charliecloud_maps_the_hosts_library(
+    image: Path,
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    slurm_cluster: Callable[..., Slurm],
+    tmp_path: Path,
+) -> None:
+    slurm = slurm_cluster("general")
+    scheduler = {"kind": "slurm", "directives": ["--export=NONE", "--get-user-env"], "output": "./%x.out"}
+    site = profile(machine_facts, plain_base_image, host_mpi, scheduler=scheduler)
+    site["mpi"].update(launcher="srun", pmi=["pmi2"])
+    site["partitions"]["cpu"]["queues"] = [{"name": "general"}]
+    kit = render(site, tmp_path)
+    job = kit / "job.slurm"
+    # --export=NONE leaves the job without the caller's HPCGEN_IMAGE, so the image lies where the job looks for it.
+    (kit / "mpi-hello").symlink_to(image)
+    slurm.submit(job)
+    check((kit / "mpi-hello.out").read_text())
+
+
+def test_wrong_pmi_is_noticed(
+    image: Path,
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    slurm_cluster: Callable[..., Slurm],
+    tmp_path: Path,
+) -> None:
+    """srun without PMI starts two jobs of one rank, each of which would end well: the rank test must fail."""
+    slurm = slurm_cluster("general")
+    scheduler = {"kind": "slurm", "directives": ["--export=NONE", "--get-user-env"], "output": "./%x.out"}
+    site = profile(machine_facts, plain_base_image, host_mpi, scheduler=scheduler)
+    site["mpi"].update(launcher="srun", pmi=["pmi2"])
+    site["partitions"]["cpu"]["queues"] = [{"name": "general"}]
+    kit = render(site, tmp_path)
+    job = kit / "job.slurm"
+    text = job.read_text()
+    assert "--mpi=pmi2" in text
+    job.write_text(text.replace("--mpi=pmi2", "--mpi=none"))
+    (kit / "mpi-hello").symlink_to(image)
+    done = slurm.run(["sbatch", "-W", job], cwd=kit, check=False)
+    assert done.returncode != 0
+    assert "0 of 1" in (kit / "mpi-hello.out").read_text()
+
+
+def test_apptainer_builds_for_the_hlrs_testbed_and_runs(
+    machine_facts: dict[str, Any], plain_base_image: BaseImage, sid: Sid, tmp_path: Path
+) -> None:
+    """The HLRS profile itself, but for this machine's network and Intel MPI's wheels instead of GitHub's archives."""
+    here = site_profile(machine_facts, plain_base_image)
+    site = {"name": "here", "extends": "hlrs-testbed", "network": here["network"], "image": here["image"]}
+    settings = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
+    collection = tmp_path / "collection"
+    (collection / "site_profiles").mkdir(parents=True)
+    (collection / "site_profiles" / "here.yaml").write_text(json.dumps(site))
+    command = [sys.executable, "-m", "hpcgen", "--collection", collection, "render", "--site", "here"]
+    subprocess.run([*command, "--stack", "mpi-hello", *settings, "--time", "36h", "-o", tmp_path / "kit"], check=True)
+    kit = sid.folder(tmp_path / "kit")
+    assert "#PBS -l nodes=1:ppn=40:gpus=1,walltime=36:00:00" in (kit / "job.pbs").read_text().splitlines()
+    binds = [(kit, "/kit"), (plain_base_image.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
+    options = {"HPCGEN_ENGINE": "apptainer", "HPCGEN_BUILD_OPTIONS": "--sandbox"}
+    sid.run(["bash", "build.sh", "mpi-hello.sif"], binds=binds, cwd="/kit", env=options)
+    run = ["apptainer", "exec", "mpi-hello.sif", "mpiexec", "-n", "2", "/opt/rank_test/bin/rank_test"]
+    done = sid.run(run, binds=binds, cwd="/kit", env={"HPCGEN_RANKS": "2"})
+    assert done.stdout.count(" of 2 on ") == 2
