@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.block import Block, BlockOptions, Context
-from hpcgen.steps import Environment, Packages, Run, command, run
+from hpcgen.steps import Environment, Packages, Run, Test, command, run
 
 
 class Gnu(Block):
@@ -13,7 +13,7 @@ class Gnu(Block):
 
     The compilers stay in the builder; the final stage has their run-time libraries. Where the chosen version
     is not the distribution's default, plain ``gcc`` in the builder means the chosen one, because MPI wrappers
-    and build scripts call it by that name. It has no self-test: what needs it in the image tests that.
+    and build scripts call it by that name.
     """
 
     name = "gnu"
@@ -56,6 +56,13 @@ class Gnu(Block):
                 command("ln", "-sf", "g++", "/usr/local/bin/c++"),
             ]
             yield run("choose the compiler", links, aliases)
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The C++ and OpenMP run-time libraries are in the image."""
+        return [
+            Test("libstdc++", "ldconfig -p", expect="libstdc++.so.6"),
+            Test("libgomp", "ldconfig -p", expect="libgomp.so.1"),
+        ]
 
     def _compilers(self, ctx: Context) -> dict[str, str]:
         suffix = ctx.release.values["suffix"]

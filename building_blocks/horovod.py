@@ -45,7 +45,7 @@ class Horovod(Block):
     name = "horovod"
     needs = (
         need("python"),
-        need("gnu", ">=8,<13", build_only=True),
+        need("gnu", ">=8,<13"),
         need("cmake", ">=3.13,<4", build_only=True),
         need("mpi", when=_uses_mpi),
         need("oneccl", when=_uses_ccl),

@@ -17,7 +17,7 @@ class Onednn(Block):
     """
 
     name = "onednn"
-    needs = (need("gnu", build_only=True), need("cmake", ">=3.13,<4", build_only=True))
+    needs = (need("gnu"), need("cmake", ">=3.13,<4", build_only=True))
 
     def packages(self, ctx: Context) -> Packages:
         """The OpenMP run-time library."""

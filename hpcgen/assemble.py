@@ -78,7 +78,8 @@ def assemble(plan: Plan, catalog: Catalog) -> Assembly:
     InputError: two blocks give one variable different values, or claim the base image both.
     """
     parts = list(_parts(plan, catalog))
-    script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in parts])
+    kept = _in_stage("final", parts)
+    script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in kept])
     builder, final = (_stage(name, plan, parts) for name in STAGES)
     _fill_builder(builder, parts)
     _fill_final(final, plan, parts, script)

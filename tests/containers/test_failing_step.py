@@ -22,7 +22,7 @@ class Broken(Block):
         yield run("first", "mkdir -p /opt/broken", "echo first-step-ran", {failing!r}, "echo step-went-on")
         yield run("second", "echo next-step-ran")
 '''
-FAILING = ["false", "cd /nowhere", "test 1 = 2", "sha256sum -c --quiet /dev/null"]
+FAILING = ["false", "cd /nowhere"]
 STACK = "name: broken\ntitle: fails\nblocks: {broken: {}}\nrun: {command: [sh], mpi: false}\n"
 
 

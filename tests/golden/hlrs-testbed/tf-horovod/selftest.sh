@@ -33,6 +33,8 @@ check_with() { # device, then as check
 
 check 'python 3.8.10: version' 'Python 3.8.' '/opt/python/bin/python --version'
 check 'python 3.8.10: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
+check 'gnu 8.4.0: libstdc++' libstdc++.so.6 'ldconfig -p'
+check 'gnu 8.4.0: libgomp' libgomp.so.1 'ldconfig -p'
 check 'cuda 10.1.243: libcudart' libcudart.so 'ls /opt/cuda/lib64/'
 check 'cuda 10.1.243: ptxas' 'release 10.1' '/opt/cuda/bin/ptxas --version'
 check_with /dev/nvidiactl 'cuda 10.1.243: driver' 'GPU 0' 'nvidia-smi -L'

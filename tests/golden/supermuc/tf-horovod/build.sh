@@ -336,6 +336,8 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'python 3.10.12: version'"'"' '"'"'Python 3.10.'"'"' '"'"'/opt/python/bin/python --version'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'python 3.10.12: standard library'"'"' '"'"''"'"' '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'gnu 12.3.0: libstdc++'"'"' libstdc++.so.6 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'gnu 12.3.0: libgomp'"'"' libgomp.so.1 '"'"'ldconfig -p'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'tensorflow 2.15.1: version'"'"' 2.15.1 '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import tensorflow; print(tensorflow.__version__)'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'tensorflow 2.15.1: matrix product'"'"' 128.0 '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'tensorflow 2.15.1: oneDNN'"'"' '"'"'oneDNN True'"'"' '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'from tensorflow.python.framework import test_util; print('"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'oneDNN'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"'"', test_util.IsMklEnabled())'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
@@ -357,7 +359,7 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="tf-horovod"
 LABEL io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1"
-LABEL io.hpcgen.plan="9e3f20155bc8e78184cdfd33348e1162d4221d2b5f5083b9fe2069112f451597"
+LABEL io.hpcgen.plan="757b5c743d7e3aaadf4211458dc3db5b5c532a45647d70d842cb06a5713c89cb"
 HPCGEN_DOCKERFILE
 
 # ch-image refers to the user by name, which batch and cron environments leave out.

@@ -31,6 +31,8 @@ check_with() { # device, then as check
     fi
 }
 
+check 'gnu 13.3.0: libstdc++' libstdc++.so.6 'ldconfig -p'
+check 'gnu 13.3.0: libgomp' libgomp.so.1 'ldconfig -p'
 check 'libfabric 2.3.1: version' 'libfabric: 2.3.1' 'fi_info --version'
 check 'libfabric 2.3.1: provider' tcp: 'fi_info -l'
 check 'mpich 4.3.2: library' libmpi.so.12 'ls /opt/mpich/lib'

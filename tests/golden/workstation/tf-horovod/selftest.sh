@@ -35,6 +35,8 @@ check 'python 3.10.12: version' 'Python 3.10.' '/opt/python/bin/python --version
 check 'python 3.10.12: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
 check 'tensorflow 2.15.1: version' 2.15.1 '/opt/python/bin/python -c '"'"'import tensorflow; print(tensorflow.__version__)'"'"''
 check 'tensorflow 2.15.1: matrix product' 128.0 '/opt/python/bin/python -c '"'"'import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))'"'"''
+check 'gnu 12.3.0: libstdc++' libstdc++.so.6 'ldconfig -p'
+check 'gnu 12.3.0: libgomp' libgomp.so.1 'ldconfig -p'
 check 'libfabric 2.3.1: version' 'libfabric: 2.3.1' 'fi_info --version'
 check 'libfabric 2.3.1: provider' tcp: 'fi_info -l'
 check 'mpich 4.3.2: library' libmpi.so.12 'ls /opt/mpich/lib'

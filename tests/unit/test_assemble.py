@@ -1,0 +1,120 @@
+"""What every image of every case has in common, whatever its blocks are."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from hpcgen.assemble import Assembly, assemble, bind_targets
+from hpcgen.catalog import Catalog
+from hpcgen.errors import InputError
+from hpcgen.model.plan import Plan
+from hpcgen.planning import make_plan
+from hpcgen.steps import Archive, Wheels
+
+CATALOG = Catalog()
+CASES = [
+    ("supermuc", "tf-horovod", ()),
+    ("supermuc", "tf-horovod", ("tensorflow.install=pip",)),
+    ("supermuc", "mpi-hello", ("mpi.provider=mpich", "gnu.fortran=true", "mpich.fortran=true")),
+    ("hlrs-testbed", "tf-horovod", ()),
+    ("hlrs-testbed", "mpi-hello", ()),
+    ("workstation", "tf-horovod", ()),
+    ("workstation", "tf-horovod", ("tensorflow.install=source",)),
+    ("workstation", "tf-horovod", ("tensorflow.install=hub",)),
+    ("workstation", "mpi-hello", ("base.provider=rockylinux",)),
+    ("workstation", "mpi-hello", ("mpi.provider=intel_mpi",)),
+]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: " ".join([*case[:2], *case[2]]))
+def case(request: pytest.FixtureRequest) -> tuple[Plan, Assembly]:
+    site, stack, settings = request.param
+    plan = make_plan(CATALOG, CATALOG.site(site), CATALOG.stack(stack), settings=settings)
+    return plan, assemble(plan, CATALOG)
+
+
+def commands(assembly: Assembly) -> list[str]:
+    steps = [*assembly.builder.steps, *assembly.final.steps]
+    return [command for _, step in steps for command in step.commands]
+
+
+def test_every_command_is_one_simple_command(case: tuple[Plan, Assembly]) -> None:
+    """`a && b` on one line would hide a's failure from `sh -e`, a pipe that of all but its last part."""
+    for command in commands(case[1]):
+        lexer = shlex.shlex(command, posix=True, punctuation_chars="&|;()")
+        lexer.whitespace_split = True
+        lexer.commenters = ""
+        operators = [word for word in lexer if word and set(word) <= set("&|;()")]
+        assert operators == [], command
+        assert "`" not in re.sub(r"'[^']*'", "", command), command
+
+
+def test_every_download_is_https_and_checked_before_use(case: tuple[Plan, Assembly]) -> None:
+    _plan, assembly = case
+    for _, item in assembly.inputs:
+        if isinstance(item, Archive):
+            assert item.url.startswith("https://")
+            lines = [c for c in commands(assembly) if item.name in c]
+            fetch = next(i for i, c in enumerate(lines) if c.startswith("curl "))
+            assert "--proto =https" in lines[fetch]
+            assert item.sha256 in lines[fetch + 1]
+            assert lines[fetch + 2].startswith("sha256sum -c ")
+    for command in commands(assembly):
+        assert not command.startswith("wget")
+        if command.startswith("curl "):
+            assert "--proto =https" in command
+        if " pip install " in command:
+            local = "--no-index" in command
+            hashed = "--require-hashes" in command
+            assert local or hashed or any(isinstance(i, Wheels) and not i.hashed for _, i in assembly.inputs), command
+
+
+def test_golden_cases_install_nothing_without_a_hash() -> None:
+    for site, stack, settings in CASES[:7]:
+        plan = make_plan(CATALOG, CATALOG.site(site), CATALOG.stack(stack), settings=settings)
+        loose = [i.name for _, i in assemble(plan, CATALOG).inputs if isinstance(i, Wheels) and not i.hashed]
+        assert loose == [], (site, stack, settings)
+
+
+def test_final_stage_keeps_no_compiler_and_no_download(case: tuple[Plan, Assembly]) -> None:
+    _, assembly = case
+    names = set(assembly.packages["final"])
+    assert not {n for n in names if re.match(r"(gcc|g\+\+|make|cmake|gfortran)(-\d+)?$", n)}
+    assert all(path.startswith("/opt/") for path in assembly.final.copies)
+    assert not any(path.startswith("/opt/hpcgen") for path in assembly.final.copies)
+
+
+def test_proxy_is_never_left_in_the_environment(case: tuple[Plan, Assembly]) -> None:
+    for stage in (case[1].builder, case[1].final):
+        assert not any("proxy" in name.lower() for name in stage.environment)
+
+
+def test_image_has_the_folders_that_are_bound_onto(case: tuple[Plan, Assembly]) -> None:
+    plan, assembly = case
+    made = " ".join(c for _, step in assembly.final.steps for c in step.commands if c.startswith("mkdir -p"))
+    for target in bind_targets(plan):
+        assert target in made.split()
+
+
+def test_supermuc_image_can_take_the_hosts_mpi_over_omni_path() -> None:
+    plan = make_plan(CATALOG, CATALOG.site("supermuc"), CATALOG.stack("tf-horovod"))
+    assembly = assemble(plan, CATALOG)
+    assert {"/lrz/sys", "/dss/dsshome1/lrz/sys"} <= set(bind_targets(plan))
+    assert "/opt/psm2" in assembly.final.copies
+    assert "/opt/psm2/lib" in assembly.final.environment["LD_LIBRARY_PATH"].split(":")
+    mpi = plan.block("mpi")
+    assert mpi is not None
+    assert (mpi.name, mpi.version) == ("intel_mpi", "2019.6.166")
+    build = next(c for c in commands(assembly) if " bazel " in c and " build " in c)
+    assert "--copt=-march=skylake-avx512" in build.split()
+
+
+def test_two_values_for_one_variable_are_an_error_that_names_both_blocks() -> None:
+    from hpcgen.assemble import _merged
+
+    with pytest.raises(InputError) as failure:
+        _merged("variable", [("a 1", {"X": "1"}), ("b 2", {"X": "2"})])
+    assert "variable X is '1' for a 1 and '2' for b 2" in str(failure.value)
