@@ -16,17 +16,15 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
     """The error for a resolution that failed with resolvelib's ``causes``."""
     requirements = list(dict.fromkeys(cause.requirement for cause in causes))
     clash = _clash(question, requirements)
-    said = [f"{_who(r)} {'needs' if r.origin.kind != 'site' else 'allows'} {_what(question, r)}" for r in clash]
+    said = [f"{_who(r)} {'allows' if r.origin.kind == 'site' else 'needs'} {_what(question, r)}" for r in clash]
     if len(clash) == 1:
         message = f"nothing known fits: {said[0]}"
         expected = _known(question, clash[0].identifier)
     else:
         message = f"these cannot be had together: {'; '.join(said)}"
         expected = ""
-    remedy = nearest_change(question, roots) or "widen one of the two ranges, or add a release row that fits both"
-    places = [r.origin.place() for r in clash]
-    where = next((p for p in places if p is not None), None)
-    return ConflictError(Problem(message, where=where, expected=expected, remedy=remedy))
+    remedy = nearest_change(question, roots) or "widen one of the ranges, or add a release row that fits all"
+    return ConflictError(Problem(message, expected=expected, remedy=remedy))
 
 
 def _who(requirement: Requirement) -> str:

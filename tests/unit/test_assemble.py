@@ -7,7 +7,7 @@ import shlex
 
 import pytest
 
-from hpcgen.assemble import Assembly, assemble, bind_targets
+from hpcgen.assemble import Assembly, assemble, bind_targets, notices
 from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError
 from hpcgen.model.plan import Plan
@@ -118,3 +118,10 @@ def test_two_values_for_one_variable_are_an_error_that_names_both_blocks() -> No
     with pytest.raises(InputError) as failure:
         _merged("variable", [("a 1", {"X": "1"}), ("b 2", {"X": "2"})])
     assert "variable X is '1' for a 1 and '2' for b 2" in str(failure.value)
+
+
+def test_a_download_that_no_hash_protects_is_told() -> None:
+    settings = ("tensorflow.version=2.11.1", "tensorflow.install=pip")
+    plan = make_plan(CATALOG, CATALOG.site("workstation"), CATALOG.stack("tf-horovod"), settings=settings)
+    said = notices(assemble(plan, CATALOG))
+    assert any("no hashed wheel list for tensorflow 2.11.1" in notice for notice in said)
