@@ -86,7 +86,7 @@ def assemble(plan: Plan, catalog: Catalog) -> Assembly:
     return Assembly(
         builder=builder,
         final=final,
-        labels=_labels(plan),
+        labels=_labels(plan, content_hash([builder, final])),
         selftest=script,
         inputs=[(part.label, item) for part in parts for item in part.block.inputs(part.ctx)],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
@@ -269,19 +269,12 @@ def _package_names(stage: str, parts: list[_Part]) -> list[str]:
     return sorted(names)
 
 
-def plan_hash(plan: Plan) -> str:
-    """A hash of all that decides what is in the image (not of how it is started)."""
-    data = msgspec.to_builtins(plan)
-    for left_out in ("command", "findings", "job", "settings"):
-        data.pop(left_out, None)
-    data.pop("hpcgen", None)
-    for block in data["blocks"]:
-        block.pop("reasons", None)
-        block.pop("origin", None)
-    return hashlib.sha256(msgspec.json.encode(data, order="sorted")).hexdigest()
+def content_hash(stages: Iterable[Stage]) -> str:
+    """A hash of all that decides what is in the image: bases, variables, steps, copies. How it is started is not."""
+    return hashlib.sha256(msgspec.json.encode(list(stages), order="sorted")).hexdigest()
 
 
-def _labels(plan: Plan) -> dict[str, str]:
+def _labels(plan: Plan, content: str) -> dict[str, str]:
     blocks: Mapping[str, str] = {b.name: b.version for b in plan.blocks}
     return {
         "org.opencontainers.image.title": f"{plan.stack.name} for {plan.site.name}",
@@ -291,7 +284,7 @@ def _labels(plan: Plan) -> dict[str, str]:
         "io.hpcgen.partition": plan.partition,
         "io.hpcgen.stack": plan.stack.name,
         "io.hpcgen.blocks": " ".join(f"{name}@{version}" for name, version in blocks.items()),
-        "io.hpcgen.plan": plan_hash(plan),
+        "io.hpcgen.content": content,
     }
 
 

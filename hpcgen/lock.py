@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpcgen.assemble import Assembly, plan_hash
+from hpcgen.assemble import Assembly
 from hpcgen.model.plan import Plan
 from hpcgen.steps import Archive, Image, Input, Wheels
 
@@ -22,7 +22,7 @@ def lock_text(plan: Plan, assembly: Assembly) -> str:
         "stack": plan.stack.name,
         "format": plan.format,
         "engine": plan.engine,
-        "plan": plan_hash(plan),
+        "content": assembly.labels["io.hpcgen.content"],
         "images": {"builder": _image(assembly.builder.image), "final": _image(assembly.final.image)},
         "blocks": {b.name: _without_empty({"version": b.version, "options": b.options}) for b in plan.blocks},
         "packages": assembly.packages,

@@ -9,7 +9,7 @@ from hpcgen.text import sh
 
 _HEAD = """\
 #!/bin/sh
-# Self-test of {title}, by hpcgen {version}.
+# Self-test of {title}, by hpcgen.
 # Run it inside the container: {path}
 # Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
 set -u
@@ -59,7 +59,7 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
     tests: pairs of a block's label and its tests.
     """
     head = _HEAD.replace("{title}", f"{plan.stack.name} for {plan.site.name}, partition {plan.partition}")
-    lines = [head.replace("{version}", plan.hpcgen).replace("{path}", SELFTEST)]
+    lines = [head.replace("{path}", SELFTEST)]
     for label, block_tests in tests:
         for test in block_tests:
             words = f"{sh(f'{label}: {test.name}')} {sh(test.expect)} {sh(test.command)}\n"

@@ -10,6 +10,7 @@ import pytest
 from hpcgen.assemble import Assembly, assemble, bind_targets, notices
 from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError
+from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.planning import make_plan
 from hpcgen.steps import Archive, Wheels
@@ -125,3 +126,14 @@ def test_a_download_that_no_hash_protects_is_told() -> None:
     plan = make_plan(CATALOG, CATALOG.site("workstation"), CATALOG.stack("tf-horovod"), settings=settings)
     said = notices(assemble(plan, CATALOG))
     assert any("no hashed wheel list for tensorflow 2.11.1" in notice for notice in said)
+
+
+def test_content_hash_follows_the_image_and_not_the_job() -> None:
+    site, stack = CATALOG.site("supermuc"), CATALOG.stack("mpi-hello")
+
+    def content(*settings: str, nodes: int | None = None) -> str:
+        plan = make_plan(CATALOG, site, stack, settings=settings, job=JobRequest(nodes=nodes))
+        return assemble(plan, CATALOG).labels["io.hpcgen.content"]
+
+    assert content() == content(nodes=512)
+    assert content() != content("gnu.fortran=true")

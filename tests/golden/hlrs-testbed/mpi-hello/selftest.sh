@@ -1,5 +1,5 @@
 #!/bin/sh
-# Self-test of mpi-hello for hlrs-testbed, partition gpu, by hpcgen 0.1.0.
+# Self-test of mpi-hello for hlrs-testbed, partition gpu, by hpcgen.
 # Run it inside the container: /opt/hpcgen/selftest.sh
 # Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
 set -u

@@ -204,7 +204,7 @@ RUN mkdir -p /dss/dsshome1/lrz/sys /lrz/sys /mnt/0
 # hpcgen: self-test
 RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '#!/bin/sh' > /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '# Self-test of mpi-hello for supermuc, partition thin, by hpcgen 0.1.0.' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '# Self-test of mpi-hello for supermuc, partition thin, by hpcgen.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Run it inside the container: /opt/hpcgen/selftest.sh' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'set -u' >> /opt/hpcgen/selftest.sh && \
@@ -253,7 +253,7 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="mpi-hello"
 LABEL io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1"
-LABEL io.hpcgen.plan="6fa61ab14ea18f81aa1b7c5d5653ef667cf050f66a889289420536dcc6476b0b"
+LABEL io.hpcgen.content="58f72f4f2fb840a225e149a503b4cea0350bd6a8baebe57db77f734e08c16e49"
 HPCGEN_DOCKERFILE
 
 # ch-image refers to the user by name, which batch and cron environments leave out.

@@ -302,7 +302,7 @@ RUN mkdir -p /dss/dsshome1/lrz/sys /lrz/sys /mnt/0
 # hpcgen: self-test
 RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '#!/bin/sh' > /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '# Self-test of tf-horovod for supermuc, partition thin, by hpcgen 0.1.0.' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '# Self-test of tf-horovod for supermuc, partition thin, by hpcgen.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Run it inside the container: /opt/hpcgen/selftest.sh' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'set -u' >> /opt/hpcgen/selftest.sh && \
@@ -359,7 +359,7 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="tf-horovod"
 LABEL io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1"
-LABEL io.hpcgen.plan="757b5c743d7e3aaadf4211458dc3db5b5c532a45647d70d842cb06a5713c89cb"
+LABEL io.hpcgen.content="079eed01b2b9bbca2d8af8498d31f421b1442587d1f9e5b327968414b2514d16"
 HPCGEN_DOCKERFILE
 
 # ch-image refers to the user by name, which batch and cron environments leave out.
