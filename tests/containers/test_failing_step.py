@@ -10,7 +10,7 @@ from test_rendered_kits import BASE_IN_SID, site_profile
 
 BLOCK = '''\
 from hpcgen.block import Block
-from hpcgen.steps import run
+from hpcgen.steps import Runtime, run
 
 
 class Broken(Block):
@@ -21,6 +21,10 @@ class Broken(Block):
     def build(self, ctx):
         yield run("first", "mkdir -p /opt/broken", "echo first-step-ran", {failing!r}, "echo step-went-on")
         yield run("second", "echo next-step-ran")
+
+    def runtime(self, ctx):
+        # Builders leave out a stage that nothing is copied from.
+        return Runtime(copies=("/opt/broken",))
 '''
 FAILING = ["false", "cd /nowhere"]
 STACK = "name: broken\ntitle: fails\nblocks: {broken: {}}\nrun: {command: [sh], mpi: false}\n"
