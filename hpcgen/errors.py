@@ -94,13 +94,18 @@ class OutputError(HpcgenError):
     exit_code = 7
 
 
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """The remedy for an unknown word: the nearest known ones, or all of them if there are few."""
+def nearest(word: str, known: Sequence[str]) -> str:
+    """``did you mean X?`` for the nearest known words; empty if none is near."""
     import difflib
 
     near = difflib.get_close_matches(word, known, n=3, cutoff=0.6)
-    if near:
-        return f"did you mean {' or '.join(near)}?"
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """The remedy for an unknown word: the nearest known ones, or all of them if there are few."""
+    if near := nearest(word, known):
+        return near
     if not known:
         return "none is known here"
     if len(known) <= 20:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.block import Block, Facts
-from hpcgen.errors import Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import Problem, UnknownNameError, did_you_mean, nearest
 from hpcgen.model.stack import OptionValue
 
 RESERVED = ("version", "provider")
@@ -100,7 +100,7 @@ def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> 
                     f"{block.name}.{field.encode_name} cannot be {value!r}",
                     where=where(field.encode_name),
                     expected=f"one of {', '.join(map(str, choices))}" if choices else str(error),
-                    remedy=did_you_mean(str(value), [str(c) for c in choices]) if choices else "correct the value",
+                    remedy=nearest(str(value), [str(c) for c in choices]),
                 )
             )
     return problems

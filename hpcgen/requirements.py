@@ -69,7 +69,7 @@ class Requirement(msgspec.Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         if self.allowed is None:
-            return f"{self.identifier} (any)"
+            return f"any {self.identifier}"
         parts = [f"{name} {versions}".strip() or name for name, versions in self.allowed.items()]
         return " or ".join(parts) or f"no {self.identifier}"
 

@@ -277,7 +277,7 @@ def _planned(question: Question, result: Any) -> list[PlannedBlock]:
                 options=question.choices[candidate.block].as_data(),
                 provides=list(cls.provides),
                 needs=needs,
-                reasons=reasons(question, candidate, asked),
+                reasons=reasons(question, candidate, asked, chosen),
                 build_only=identifier not in kept or cls.build_only,
                 origin=question.catalog.shown(question.catalog.find("block", candidate.block)),
             )
@@ -327,7 +327,9 @@ def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) ->
     return kept
 
 
-def reasons(question: Question, candidate: Candidate, asked: Sequence[Requirement]) -> list[str]:
+def reasons(
+    question: Question, candidate: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
+) -> list[str]:
     """Why a candidate is there and why in this version, for people."""
     lines: dict[tuple[str, str], str] = {}
     for requirement in asked:
@@ -342,15 +344,22 @@ def reasons(question: Question, candidate: Candidate, asked: Sequence[Requiremen
     mine = version(candidate.version)
     known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
     newer = min((c for c in known if version(c.version) > mine), key=lambda c: version(c.version), default=None)
-    last = _why_not_newer(question, newer, asked) if newer is not None else "newest known"
+    last = f"not {newer.version}: {_why_not(question, newer, asked, chosen)}" if newer is not None else "newest known"
     return [*dict.fromkeys(lines.values()), last]
 
 
-def _why_not_newer(question: Question, newer: Candidate, asked: Sequence[Requirement]) -> str:
+def _why_not(
+    question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
+) -> str:
+    """Why the next newer version was not taken: a fact, who refuses it, or what it needs itself."""
     for refusal in question.refusals(newer.identifier):
         if refusal.candidate == newer:
-            return f"not {newer.version}: {refusal.reason}"
+            return refusal.reason
     for requirement in asked:
         if not requirement.accepts(newer):
-            return f"not {newer.version}: refused by {requirement.origin.text}"
-    return f"not {newer.version}: it does not fit together with the rest"
+            return f"refused by {requirement.origin.text}"
+    for _, _, requirement in question.needs(newer):
+        here = chosen.get(requirement.identifier)
+        if here is not None and not requirement.accepts(here):
+            return f"it needs {requirement}, and {here} is here"
+    return "it does not fit together with the rest"

@@ -78,7 +78,7 @@ def main() -> NoReturn:
     gc.disable()
     debug = "--debug" in sys.argv[1:]
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="hpcgen", standalone_mode=False)
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except HpcgenError as error:

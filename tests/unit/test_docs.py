@@ -1,0 +1,62 @@
+"""The console examples in README and docs are what the command really prints; `…` stands for what is left out.
+
+Those that need a collection of the reader's own are fenced as `console example` and not run.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT, Command
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def examples(page: Path) -> list[tuple[str, list[str]]]:
+    """Each `$ command` of a page with the lines below it."""
+    found: list[tuple[str, list[str]]] = []
+    for block in FENCE.findall(page.read_text("utf-8")):
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                found.append((line[2:], []))
+            else:
+                found[-1][1].append(line)
+    return found
+
+
+CASES = [pytest.param(page, id=page.name) for page in PAGES if examples(page)]
+
+
+def pattern(lines: list[str]) -> str:
+    parts = []
+    for line in lines:
+        parts.append(r"(?:.*\n)*" if line == "…" else re.escape(line).replace("…", ".*") + r" *\n")
+    return "".join(parts)
+
+
+@pytest.mark.parametrize("page", CASES)
+def test_console_examples_are_true(page: Path, hpcgen: Command, tmp_path: Path) -> None:
+    for command, lines in examples(page):
+        words = shlex.split(command)
+        if words[0] == "hpcgen":
+            done = hpcgen(*words[1:])
+        else:
+            done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
+        if command == "echo $?":
+            continue  # the status of a command in another shell; test_bad_input has them
+        # Most examples leave the notes on stderr out.
+        printed = done.stdout + done.stderr
+        known = re.compile(pattern(lines))
+        assert known.fullmatch(printed) or known.fullmatch(done.stdout), f"{page.name}: $ {command}\n{printed}"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
