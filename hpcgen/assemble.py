@@ -58,18 +58,6 @@ class _Part(msgspec.Struct, frozen=True):
         return f"{self.planned.name} {self.planned.version}"
 
 
-def facts_of(plan: Plan) -> Facts:
-    """What of the plan's site its blocks may know."""
-    site = plan.site
-    return Facts(
-        partition=site.partitions[plan.partition],
-        fabric=site.fabric,
-        mpi=site.mpi,
-        network=site.network,
-        architecture=site.system.architecture,
-    )
-
-
 def assemble(plan: Plan, catalog: Catalog) -> Assembly:
     """Ask every block of the plan for its part and put the stages together.
 
@@ -95,7 +83,7 @@ def assemble(plan: Plan, catalog: Catalog) -> Assembly:
 
 
 def _parts(plan: Plan, catalog: Catalog) -> Iterator[_Part]:
-    facts = facts_of(plan)
+    facts = Facts.of(plan.site, plan.partition)
     chosen = {b.name: _chosen(b, catalog) for b in plan.blocks}
     base = chosen[plan.blocks[0].name]
     compiler = chosen.get("gnu")

@@ -13,7 +13,7 @@ import msgspec
 
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Release
-from hpcgen.model.site import Fabric, HostMpi, Mirrors, Network, Partition
+from hpcgen.model.site import Fabric, HostMpi, Mirrors, Network, Partition, Site
 from hpcgen.steps import (
     Archive,
     Environment,
@@ -38,6 +38,17 @@ class Facts(msgspec.Struct, frozen=True):
     mpi: HostMpi | None
     network: Network
     architecture: str
+
+    @staticmethod
+    def of(site: Site, partition: str) -> Facts:
+        """The facts of one partition of a site."""
+        return Facts(
+            partition=site.partitions[partition],
+            fabric=site.fabric,
+            mpi=site.mpi,
+            network=site.network,
+            architecture=site.system.architecture,
+        )
 
 
 class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

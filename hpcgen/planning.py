@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hpcgen import __version__
 from hpcgen.block import Facts
 from hpcgen.catalog import Catalog
+from hpcgen.choices import Choices
 from hpcgen.errors import (
-    HpcgenError,
     InputError,
     PolicyError,
     Position,
@@ -17,14 +17,14 @@ from hpcgen.errors import (
     UnknownNameError,
     did_you_mean,
 )
+from hpcgen.findings import unverified_facts, unverified_releases
 from hpcgen.formats import ENGINE_FORMATS
 from hpcgen.jobs import job_findings, resolve_job
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack, StackBlock
-from hpcgen.options import RESERVED, BlockChoice, block_options
+from hpcgen.model.stack import Stack
 from hpcgen.requirements import Origin, Requirement, version_range
 from hpcgen.resolve import Question, resolve
 from hpcgen.settings import parse_settings
@@ -70,13 +70,7 @@ def make_plan(
     chosen_partition = _partition(site, partition)
     engine, findings = _engine(site, site_document, format, allow_unsupported)
     said = parse_settings(settings, catalog)
-    facts = Facts(
-        partition=site.partitions[chosen_partition],
-        fabric=site.fabric,
-        mpi=site.mpi,
-        network=site.network,
-        architecture=site.system.architecture,
-    )
+    facts = Facts.of(site, chosen_partition)
     choices = Choices(catalog, facts, stack, stack_document, said)
     question = Question(
         catalog=catalog,
@@ -92,8 +86,8 @@ def make_plan(
     laid_out = resolve_job(site, chosen_partition, stack, request)
     findings += [
         *job_findings(site, laid_out, request),
-        *_unverified(site, chosen_partition),
-        *_unverified_releases(catalog, blocks),
+        *unverified_facts(site, chosen_partition),
+        *unverified_releases(catalog, blocks),
     ]
     again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
     return Plan(
@@ -109,91 +103,6 @@ def make_plan(
         command=command() if command is not None else again,
         findings=findings,
     )
-
-
-class Choices(Mapping[str, BlockChoice]):
-    """Options of every block that may come up, worked out when a block does come up."""
-
-    def __init__(
-        self,
-        catalog: Catalog,
-        facts: Facts,
-        stack: Stack,
-        document: Document | None,
-        settings: Mapping[str, Mapping[str, str]],
-    ) -> None:
-        self._catalog = catalog
-        self._facts = facts
-        self._stack = stack
-        self._document = document
-        self._settings = settings
-        self._made: dict[str, BlockChoice] = {}
-        # Mistakes in what was said outright are told before anything is resolved, all at once.
-        problems: list[Problem] = []
-        for name in dict.fromkeys([*stack.blocks, *settings]):
-            if name not in catalog.virtuals:
-                try:
-                    self[name]
-                except UnknownNameError as error:
-                    problems.extend(error.problems)
-            else:
-                problems.extend(_wrong_virtual_settings(catalog, name, settings.get(name, {})))
-        if problems:
-            raise UnknownNameError(problems)
-
-    def __getitem__(self, name: str) -> BlockChoice:
-        if name not in self._made:
-            asked = self._stack.blocks.get(name, StackBlock())
-            said = {k: v for k, v in self._settings.get(name, {}).items() if k not in RESERVED}
-            self._made[name] = block_options(
-                self._catalog.block(name),
-                self._facts,
-                asked.options,
-                said,
-                lambda option: self._where(name, option),
-            )
-        return self._made[name]
-
-    def _where(self, name: str, option: str) -> Position | str | None:
-        if option in self._settings.get(name, {}):
-            return "--set"
-        asked = self._stack.blocks.get(name)
-        if asked is not None and option in asked.options and self._document is not None:
-            return self._document.position(["blocks", name, "options", option])
-        return None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._catalog.names("block"))
-
-    def __len__(self) -> int:
-        return len(self._catalog.names("block"))
-
-    def __contains__(self, name: object) -> bool:
-        try:
-            self._catalog.find("block", str(name))
-        except HpcgenError:
-            return False
-        return True
-
-
-def _wrong_virtual_settings(catalog: Catalog, name: str, said: Mapping[str, str]) -> list[Problem]:
-    providers = catalog.virtuals[name]
-    problems = []
-    for option, value in said.items():
-        if option == "provider" and value not in providers:
-            message = f"{value!r} does not provide {name}"
-            problems.append(Problem(message, "--set", remedy=did_you_mean(value, providers)))
-        elif option not in RESERVED:
-            message = f"{name} is a virtual and has no option {option!r}"
-            problems.append(
-                Problem(
-                    message,
-                    "--set",
-                    f"{name}.provider or {name}.version",
-                    f"set it on {' or '.join(providers)}",
-                )
-            )
-    return problems
 
 
 def _roots(
@@ -300,50 +209,6 @@ def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[Pla
                 for name in unused
             ]
         )
-
-
-def _unverified(site: Site, partition: str) -> list[Finding]:
-    """One finding that names the facts of the profile that nobody has verified."""
-    others = [p for p in site.partitions if p != partition]
-    paths = [
-        path
-        for path, source in site.sources.items()
-        if source.verified == "no" and not any(path.startswith(f"partitions.{other}") for other in others)
-    ]
-    if not paths:
-        return []
-    return [
-        Finding(
-            name="unverified-facts",
-            severity="note",
-            message=f"not verified in the profile of {site.name}: {_some(sorted(paths))}",
-            remedy=f"see hpcgen show site {site.name}",
-        )
-    ]
-
-
-def _some(names: list[str], most: int = 4) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
-
-
-def _unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
-    rows = []
-    for block in blocks:
-        source = catalog.releases(block.name)[block.version].source
-        if source is not None and source.verified == "no":
-            rows.append(f"{block.name} {block.version}")
-    if not rows:
-        return []
-    return [
-        Finding(
-            name="unverified-releases",
-            severity="note",
-            message=f"not verified in the release tables: {_some(rows)}",
-            remedy="see hpcgen show block NAME",
-        )
-    ]
 
 
 def reproduce(
