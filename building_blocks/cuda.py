@@ -7,7 +7,7 @@ from typing import Literal
 
 from hpcgen.block import Block, BlockOptions, Context, need
 from hpcgen.image_paths import SCRATCH
-from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, command, run
+from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, command, image, run
 
 TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
 
@@ -38,7 +38,7 @@ class Cuda(Block):
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """NVIDIA's ``devel`` image for the builder and its ``runtime`` image for the final stage."""
-        return Image(ctx.release.images[_image_key(ctx, stage)]) if _by_image(ctx) else None
+        return image(ctx.release.images[_image_key(ctx, stage)]) if _by_image(ctx) else None
 
     def prepare(self, ctx: Context, stage: str) -> Iterable[Run]:
         """In NVIDIA's images, make the prefix that other blocks use."""

@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.errors import ConflictError, Problem
 from hpcgen.image_paths import SCRATCH
-from hpcgen.steps import Environment, Image, Input, Packages, Run, Test, Wheels, command, run
+from hpcgen.steps import Environment, Image, Input, Packages, Run, Test, Wheels, command, image, run
 
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
@@ -113,7 +113,7 @@ class Tensorflow(Block):
                     remedy="choose a version whose row in tensorflow.yaml has images, or tensorflow.install=pip",
                 )
             )
-        return Image(ctx.release.images[use])
+        return image(ctx.release.images[use])
 
     def packages(self, ctx: Context) -> Packages:
         """Tools that the build calls, and the C++ library that the result is linked with."""

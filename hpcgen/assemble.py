@@ -16,7 +16,7 @@ from hpcgen.image_paths import SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.selftest import selftest_script
-from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, Wheels, command, run, write_lines
+from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, Wheels, command, image, run, write_lines
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")
@@ -138,14 +138,14 @@ def _in_stage(name: str, parts: list[_Part]) -> list[_Part]:
 
 
 def _base_image(stage: str, parts: list[_Part]) -> Image:
-    claims = [(part.label, image) for part in parts if (image := part.block.base_image(part.ctx, stage)) is not None]
+    claims = [(part.label, claim) for part in parts if (claim := part.block.base_image(part.ctx, stage)) is not None]
     if len(claims) > 1:
-        names = ", ".join(f"{label} ({image.name})" for label, image in claims)
+        names = ", ".join(f"{label} ({claim.name})" for label, claim in claims)
         remedy = "let only one of them do so, through its options"
         raise InputError(Problem(f"more than one block wants to choose the base image: {names}", remedy=remedy))
     if claims:
         return claims[0][1]
-    return Image(parts[0].ctx.base.release.images["default"])
+    return image(parts[0].ctx.base.release.images["default"])
 
 
 def _environment(stage: str, contributions: list[tuple[str, Environment]]) -> dict[str, str]:

@@ -74,6 +74,12 @@ class Image(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
+def image(reference: str) -> Image:
+    """An :class:`Image` from ``name:tag`` or ``name:tag@sha256:…``, as release rows write it."""
+    name, _, digest = reference.partition("@")
+    return Image(name, digest)
+
+
 class Wheels(msgspec.Struct, frozen=True):
     """Python packages with exact versions.
 

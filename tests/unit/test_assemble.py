@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
 from hpcgen.assemble import Assembly, assemble, bind_targets, notices
 from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError
+from hpcgen.kit import render_recipe
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.planning import make_plan
@@ -137,3 +139,21 @@ def test_content_hash_follows_the_image_and_not_the_job() -> None:
 
     assert content() == content(nodes=512)
     assert content() != content("gnu.fortran=true")
+
+
+def test_a_known_digest_is_pinned_where_the_reader_takes_one(collection: Path) -> None:
+    digest = "sha256:" + "0123456789abcdef" * 4
+    (collection / "building_blocks" / "ubuntu.yaml").write_text(
+        f'block: ubuntu\nreleases:\n  "24.04":\n    images: {{default: "ubuntu:24.04@{digest}"}}\n'
+        "    values: {package_manager: apt, codename: noble}\n"
+    )
+    catalog = Catalog([collection])
+
+    def recipe(format: str) -> str:
+        site, stack = catalog.site("workstation"), catalog.stack("mpi-hello")
+        plan = make_plan(catalog, site, stack, format=format, allow_unsupported=True)  # type: ignore[arg-type]
+        return render_recipe(plan, catalog)
+
+    assert f"FROM docker.io/library/ubuntu:24.04@{digest} AS builder" in recipe("docker")
+    assert f"From: ubuntu@{digest}" in recipe("singularity")
+    assert "FROM docker.io/library/ubuntu:24.04 AS builder" in recipe("charliecloud")
