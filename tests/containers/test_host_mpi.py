@@ -129,3 +129,21 @@ def test_apptainer_builds_for_the_hlrs_testbed_and_runs(
     run = ["apptainer", "exec", "mpi-hello.sif", "mpiexec", "-n", "2", "/opt/rank_test/bin/rank_test"]
     done = sid.run(run, binds=binds, cwd="/kit", env={"HPCGEN_RANKS": "2"})
     assert done.stdout.count(" of 2 on ") == 2
+
+
+def test_new_charliecloud_builds_the_same_script_and_runs(
+    machine_facts: dict[str, Any], plain_base_image: BaseImage, sid: Sid, tmp_path: Path
+) -> None:
+    """The script that ch-image 0.31 builds above, built and run by Charliecloud 0.45, with the image's own MPI."""
+    site = site_profile(machine_facts, plain_base_image)
+    kit = sid.folder(render(site, tmp_path, "--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"))
+    binds = [(kit, "/kit"), (plain_base_image.root_tar.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
+    storage = {"CH_IMAGE_STORAGE": "/kit/storage"}
+    base = f"{BASE_IN_SID}/{plain_base_image.root_tar.name}"
+    words = ["ch-image", "--no-cache", "import", base, plain_base_image.ch_image]
+    sid.run(words, binds=binds, cwd="/kit", env=storage)
+    options = {**storage, "HPCGEN_BUILD_OPTIONS": "--no-cache"}
+    sid.run(["bash", "build.sh", "mpi-hello"], binds=binds, cwd="/kit", env=options)
+    done = sid.run(["bash", "run.sh"], binds=binds, cwd="/kit")
+    assert done.stdout.count(" of 2 on ") == 2
+    assert "/opt/intel_mpi/lib/libmpi.so" in done.stdout
