@@ -15,6 +15,9 @@ from hpcgen.resolve import Question, search
 def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[Any]) -> ConflictError:
     """The error for a resolution that failed with resolvelib's ``causes``."""
     requirements = list(dict.fromkeys(cause.requirement for cause in causes))
+    # The site's are not part of the search: what they rule out is left out of it from the start.
+    for identifier in dict.fromkeys(r.identifier for r in list(requirements)):
+        requirements += question.site_requirements(identifier)
     clash = _clash(question, requirements)
     said = [f"{_who(r)} {'allows' if r.origin.kind == 'site' else 'needs'} {_what(question, r)}" for r in clash]
     if len(clash) == 1:
@@ -64,19 +67,11 @@ def _known(question: Question, identifier: str) -> str:
 
 
 def nearest_change(question: Question, roots: Sequence[Requirement]) -> str:
-    """The first single requirement of the stack or the command line without which everything fits.
-
-    Ranges of the stack are tried first, then what the site asks.
-    """
-    ordered = sorted(roots, key=lambda r: r.origin.kind == "site")
-    for dropped in ordered:
-        if dropped.allowed is None or dropped.origin.kind == "always":
+    """The first single requirement of the stack or the command line without which everything fits."""
+    for dropped in roots:
+        if dropped.allowed is None:
             continue
-        rest = [
-            Requirement(r.identifier, None, r.origin) if r is dropped and r.origin.kind != "site" else r
-            for r in roots
-            if r is not dropped or r.origin.kind != "site"
-        ]
+        rest = [Requirement(r.identifier, None, r.origin) if r is dropped else r for r in roots]
         try:
             result = search(question, rest)
         except (resolvelib.ResolutionImpossible, resolvelib.ResolutionTooDeep):

@@ -43,6 +43,7 @@ class Question(msgspec.Struct):
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
     _site: dict[str, list[Requirement]] = {}
     _bound: dict[str, bool] = {}
+    _fitting: dict[str, list[Candidate]] = {}
 
     def identifier(self, name: str) -> str:
         """The virtual that a block provides, or the block itself."""
@@ -118,6 +119,13 @@ class Question(msgspec.Struct):
             if refusal is not None:
                 found.append(refusal)
         return found
+
+    def fitting(self, identifier: str) -> list[Candidate]:
+        """Candidates that the site and the blocks' own options leave: the search need not look at the others."""
+        if identifier not in self._fitting:
+            asked = self.site_requirements(identifier)
+            self._fitting[identifier] = [c for c in self.candidates(identifier) if all(r.accepts(c) for r in asked)]
+        return self._fitting[identifier]
 
     def site_requirements(self, identifier: str) -> list[Requirement]:
         """What the site asks of an identifier: ranges that its blocks derive, and versions the node can run."""
@@ -215,31 +223,19 @@ class _Provider(resolvelib.AbstractProvider[Requirement, Candidate, str]):
     ) -> Iterable[Candidate]:
         asked = list(requirements[identifier])
         bad = set(incompatibilities[identifier])
-        return [c for c in self.question.candidates(identifier) if c not in bad and all(r.accepts(c) for r in asked)]
+        return [c for c in self.question.fitting(identifier) if c not in bad and all(r.accepts(c) for r in asked)]
 
     def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
         return requirement.accepts(candidate)
 
     def get_dependencies(self, candidate: Candidate) -> Iterable[Requirement]:
-        result = []
-        seen: set[str] = set()
-        for _, _, requirement in self.question.needs(candidate):
-            result.append(requirement)
-            if requirement.identifier not in seen:
-                seen.add(requirement.identifier)
-                result.extend(self.question.site_requirements(requirement.identifier))
-        return result
+        return [requirement for _, _, requirement in self.question.needs(candidate)]
 
 
 def roots_of(question: Question) -> list[Requirement]:
-    """The stack's requirements, what the site asks of the same blocks, and what every image has."""
-    result = list(question.roots)
-    for name in ALWAYS:
-        if name in question.catalog.virtuals or name in question.choices:
-            result.append(Requirement(name, None, Origin("every image", kind="always")))
-    for identifier in dict.fromkeys(r.identifier for r in list(result)):
-        result.extend(question.site_requirements(identifier))
-    return result
+    """The stack's requirements, and what every image has."""
+    always = [Requirement(name, None, Origin("every image", kind="always")) for name in ALWAYS]
+    return [*question.roots, *always]
 
 
 def search(question: Question, roots: Sequence[Requirement]) -> Any:
@@ -268,7 +264,7 @@ def _planned(question: Question, result: Any) -> list[PlannedBlock]:
     for identifier in order:
         candidate = chosen[identifier]
         cls = question.catalog.block(candidate.block)
-        asked = list(result.criteria[identifier].iter_requirement())
+        asked = [*result.criteria[identifier].iter_requirement(), *question.site_requirements(identifier)]
         needs = {name: chosen[r.identifier].block for name, _, r in question.needs(candidate)}
         planned.append(
             PlannedBlock(
