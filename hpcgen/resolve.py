@@ -162,12 +162,11 @@ class Question(msgspec.Struct):
         for need in self.catalog.block(candidate.block).needs:
             if need.when is not None and not need.when(situation):
                 continue
-            yield (
-                need.name,
-                need.build_only,
-                self.requirement(need.name, need.versions, self._origin(candidate, None)),
-            )
-            for accepted in self._accepted(need.name, release):
+            narrowed = list(self._accepted(need.name, release))
+            if need.versions or not narrowed:
+                asked = self.requirement(need.name, need.versions, self._origin(candidate, None))
+                yield need.name, need.build_only, asked
+            for accepted in narrowed:
                 versions = release.accepts[accepted]
                 if accepted != need.name:
                     others = {p: "" for p in self.catalog.virtuals[need.name] if p != accepted}
@@ -327,21 +326,20 @@ def reasons(
     question: Question, candidate: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
 ) -> list[str]:
     """Why a candidate is there and why in this version, for people."""
-    lines: dict[tuple[str, str], str] = {}
+    lines = []
     for requirement in asked:
         origin = requirement.origin
         if origin.kind == "always":
-            lines[origin.text, ""] = "every image has it"
+            lines.append("every image has it")
         elif origin.kind == "site":
-            lines[origin.text, ""] = f"bounded by {origin.text}"
-        elif requirement.allowed is not None or (origin.text, "asks") not in lines:
-            # A range says more than the bare need of the same block.
-            lines[origin.text, "asks"] = f"{origin.text} asks for {requirement}"
+            lines.append(f"bounded by {origin.text}")
+        else:
+            lines.append(f"{origin.text} asks for {requirement}")
     mine = version(candidate.version)
     known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
     newer = min((c for c in known if version(c.version) > mine), key=lambda c: version(c.version), default=None)
     last = f"not {newer.version}: {_why_not(question, newer, asked, chosen)}" if newer is not None else "newest known"
-    return [*dict.fromkeys(lines.values()), last]
+    return [*dict.fromkeys(lines), last]
 
 
 def _why_not(
