@@ -114,6 +114,12 @@ def lines(found: Sequence[dict[str, Any]]) -> list[str]:
     return [result[name] for name in sorted(result)]
 
 
+def bound_to_one_python(found: Sequence[dict[str, Any]]) -> list[str]:
+    """Wheels of a report that other Pythons cannot install: those with compiled parts and no stable interface."""
+    names = [item["download_info"]["url"].rsplit("/", 1)[-1] for item in found]
+    return [name for name in names if name.endswith(".whl") and not re.search(r"-(py3|py2\.py3|cp\d+-abi3)-", name)]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Write one list; returns the exit status."""
     args = arguments(argv)
@@ -121,6 +127,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         found = resolve(args.python, args.sdist, args.requirements)
     except subprocess.CalledProcessError as error:
         print(f"pip found no solution (status {error.returncode})", file=sys.stderr)
+        return 1
+    bound = bound_to_one_python(found) if args.every_python else []
+    if bound:
+        print(f"not for every Python: {', '.join(bound)}; leave --every-python out", file=sys.stderr)
         return 1
     major, minor = args.python.split(".")[:2]
     words = ["--python", args.python, *(["--every-python"] if args.every_python else [])]
