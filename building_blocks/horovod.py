@@ -21,10 +21,6 @@ def _uses_mpi(situation: Situation) -> bool:
     return options.cpu_operations == "mpi" or (_nvidia(situation.facts) and options.gpu_operations == "mpi")
 
 
-def _uses_ccl(situation: Situation) -> bool:
-    return bool(situation.options.cpu_operations == "ccl")
-
-
 def _uses_cuda(situation: Situation) -> bool:
     return _nvidia(situation.facts) and situation.options.gpu_operations != "none"
 
@@ -48,7 +44,6 @@ class Horovod(Block):
         need("gnu", ">=8,<13"),
         need("cmake", ">=3.13,<4", build_only=True),
         need("mpi", when=_uses_mpi),
-        need("oneccl", when=_uses_ccl),
         need("tensorflow", ">=1.15,<2.16"),
         need("cuda", when=_uses_cuda),
         need("nccl", ">=2.7", when=_uses_nccl),
@@ -62,7 +57,7 @@ class Horovod(Block):
         """
 
         frameworks: list[Literal["tensorflow"]] = msgspec.field(default_factory=lambda: ["tensorflow"])
-        cpu_operations: Literal["mpi", "gloo", "ccl"] = "mpi"
+        cpu_operations: Literal["mpi", "gloo"] = "mpi"
         gpu_operations: Literal["nccl", "mpi", "none"] = "nccl"
 
     def inputs(self, ctx: Context) -> list[Input]:
@@ -90,7 +85,7 @@ class Horovod(Block):
     def test(self, ctx: Context) -> list[Test]:
         """It loads with TensorFlow and has what it was built for."""
         python = f"{ctx.use('python').prefix}/bin/python"
-        built = {"mpi": "mpi_built", "gloo": "gloo_built", "ccl": "ccl_built"}[ctx.options.cpu_operations]
+        built = f"{ctx.options.cpu_operations}_built"
         names = [built]
         if _nvidia(ctx.facts) and ctx.options.gpu_operations == "nccl":
             names.append("nccl_built")
@@ -132,8 +127,6 @@ def _variables(ctx: Context) -> dict[str, str]:
     if ctx.flags:
         # Its own default is for x86 with AVX.
         values["HOROVOD_BUILD_ARCH_FLAGS"] = " ".join(ctx.flags)
-    if ctx.has("oneccl"):
-        values["CCL_ROOT"] = ctx.use("oneccl").prefix
     if ctx.has("cuda"):
         values |= _cuda(ctx)
     return values

@@ -177,7 +177,8 @@ def _engine(
         if site.containers.engines[engine].allowed:
             return engine, []
     if known:
-        reason = f"{site.name} does not allow {' or '.join(known)}: {site.containers.engines[known[0]].reason}"
+        why = "; ".join(f"{name}: {site.containers.engines[name].reason}" for name in known)
+        reason = f"{site.name} does not allow {' or '.join(known)} ({why})"
         place = _place(document, f"containers.engines.{known[0]}")
     else:
         reason = f"the profile of {site.name} lists no engine for the format {format}"
