@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from container_tools import (
     HERE,
+    REPORTS,
     TESTBED,
     BaseImage,
     Buildah,
@@ -41,6 +42,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
             item.add_marker("containers")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how long the builds took and how large the images are."""
+    for line in REPORTS:
+        terminalreporter.write_line(line)
 
 
 @pytest.fixture(scope="session")

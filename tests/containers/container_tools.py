@@ -314,6 +314,10 @@ class Clusters:
             shutil.rmtree(cluster.folder, ignore_errors=True)
 
 
+REPORTS: list[str] = []
+"""Times and sizes of the builds, printed at the end of a session; nothing depends on them."""
+
+
 def need(*tools: str, path: str) -> None:
     """Fail, with what to do, where one of the tools is missing."""
     missing = [tool for tool in tools if shutil.which(tool, path=path) is None]

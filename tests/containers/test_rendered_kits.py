@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, Buildah, ChImage, Sid
+from container_tools import REPORTS, BaseImage, Buildah, ChImage, Sid
 
 SETTINGS = ["tensorflow.install=pip", "mpi.provider=intel_mpi", "intel_mpi.version=2021.17.2"]
 CERTIFICATES = Path("/usr/local/share/ca-certificates")
@@ -100,8 +100,8 @@ def settings() -> list[str]:
 
 
 def report(what: str, started: float, size: str) -> None:
-    """Times and sizes for the log; nothing depends on them."""
-    print(f"\n{what}: {time.monotonic() - started:.0f} s, {size}")
+    """Note a build's time and size for the end of the session."""
+    REPORTS.append(f"{what}: built in {time.monotonic() - started:.0f} s, {size.split()[0]}")
 
 
 def check_training(output: str) -> None:
@@ -135,7 +135,7 @@ def test_buildah_builds_and_trains(render: Render, buildah: Buildah, tmp_path: P
     started = time.monotonic()
     options = {"HPCGEN_ENGINE": "buildah", "HPCGEN_BUILD_OPTIONS": "--isolation chroot"}
     buildah.run(["bash", kit / "build.sh", tag], env=options)
-    size = buildah.run(["buildah", "images", "--format", "{{.Size}}", tag]).stdout
+    size = buildah.run(["buildah", "images", "--format", "{{.Size}}", tag]).stdout.replace(" ", "")
     report("buildah", started, size)
     check_selftest(buildah.exec(tag, ["/opt/hpcgen/selftest.sh"]).stdout)
     done = buildah.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": tag}, cwd=tmp_path)
