@@ -4,7 +4,7 @@ The rules, also written in docs/site-profiles.md:
 
 * mappings are merged key by key,
 * lists and single values of the child replace the parent's,
-* ``null`` in the child removes the key,
+* ``null`` in the child removes the key, and with it the parent's sources of what is gone,
 * ``name``, ``extends`` and ``abstract`` are never inherited.
 """
 
@@ -24,7 +24,9 @@ class Merged(Document):
 
     def __init__(self, child: Document, parent: Document) -> None:
         inherited = {key: value for key, value in parent.data.items() if key not in NOT_INHERITED}
-        super().__init__(merge(inherited, child.data), child.name, "")
+        data = merge(inherited, child.data)
+        _drop_sources(data, child.data)
+        super().__init__(data, child.name, "")
         self._child = child
         self._parent = parent
 
@@ -46,6 +48,14 @@ def merge(parent: dict[str, Any], child: dict[str, Any]) -> dict[str, Any]:
         else:
             result[key] = value
     return result
+
+
+def _drop_sources(data: dict[str, Any], child: dict[str, Any]) -> None:
+    """Leave out inherited sources of facts that the child removed; the child's own mistakes stay, to be told."""
+    sources, own = data.get("sources"), child.get("sources")
+    if isinstance(sources, dict):
+        kept = own if isinstance(own, dict) else {}
+        data["sources"] = {path: s for path, s in sources.items() if path in kept or _says(data, path.split("."))}
 
 
 def _says(data: Any, path: Sequence[str | int]) -> bool:

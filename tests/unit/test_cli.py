@@ -1,0 +1,103 @@
+"""The command: results on stdout, messages on stderr, exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import ROOT, Command
+
+
+def test_recipe_goes_to_stdout_and_notes_to_stderr(hpcgen: Command) -> None:
+    done = hpcgen("render", "--site", "supermuc", "--stack", "mpi-hello")
+    assert done.returncode == 0
+    assert done.stdout.startswith("#!/bin/bash\n")
+    assert "hpcgen: note:" not in done.stdout
+    assert "hpcgen: note:" in done.stderr
+
+
+def test_the_header_names_the_command_that_makes_the_file_again(hpcgen: Command) -> None:
+    words = ["render", "--site", "supermuc", "--stack", "mpi-hello", "--set", "gnu.fortran=true", "--nodes", "20"]
+    first = hpcgen(*words).stdout
+    line = next(line for line in first.splitlines() if line.startswith("#   hpcgen render"))
+    assert hpcgen(*line.split()[2:]).stdout == first
+
+
+def test_kit_has_all_its_files_and_says_so_on_stderr(hpcgen: Command, tmp_path: Path) -> None:
+    done = hpcgen("render", "--site", "hlrs-testbed", "--stack", "mpi-hello", "--time", "36h", "-o", "kit")
+    assert (done.returncode, done.stdout) == (0, "")
+    names = {p.name for p in (tmp_path / "kit").iterdir()}
+    assert names == {"Singularity.def", "build.sh", "job.pbs", "selftest.sh", "hpcgen.lock"}
+    assert "walltime=36:00:00" in (tmp_path / "kit" / "job.pbs").read_text()
+    assert (tmp_path / "kit" / "build.sh").stat().st_mode & 0o111
+
+
+def test_plan_as_json_is_the_whole_plan(hpcgen: Command) -> None:
+    plan = json.loads(hpcgen("plan", "--site", "hlrs-testbed", "--stack", "tf-horovod", "--json").stdout)
+    versions = {block["name"]: block["version"] for block in plan["blocks"]}
+    assert versions["cuda"].startswith("10.1")
+    assert versions["tensorflow"].startswith("2.3")
+    assert all(block["reasons"] for block in plan["blocks"])
+
+
+def test_list_show_schema_and_completion(hpcgen: Command) -> None:
+    assert "supermuc" in hpcgen("list", "sites").stdout
+    assert "tf-horovod" in hpcgen("list", "stacks").stdout
+    shown = json.loads(hpcgen("show", "block", "tensorflow", "--json").stdout)
+    assert "install" in shown["options"]
+    assert "2.15.1" in shown["releases"]
+    assert json.loads(hpcgen("schema", "site").stdout)["title"] == "Site"
+    completed = hpcgen(
+        env={"_HPCGEN_COMPLETE": "bash_complete", "COMP_WORDS": "hpcgen render --site su", "COMP_CWORD": "3"}
+    )
+    assert "supermuc" in completed.stdout
+
+
+def as_editors_read_it(value: Any) -> Any:
+    """YAML 1.2's numbers, which hpcgen itself keeps as text until a field wants a number."""
+    if isinstance(value, dict):
+        return {key: as_editors_read_it(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [as_editors_read_it(item) for item in value]
+    for kind in (int, float):
+        try:
+            return kind(value) if isinstance(value, str) else value
+        except ValueError:
+            continue
+    return value
+
+
+def test_published_schema_accepts_every_profile_and_recipe(hpcgen: Command) -> None:
+    import jsonschema
+
+    from hpcgen.catalog import Catalog
+
+    catalog = Catalog()
+    for kind, read in (("site", catalog.site_document), ("stack", catalog.stack_document)):
+        validator = jsonschema.Draft202012Validator(json.loads(hpcgen("schema", kind).stdout))
+        for name in catalog.names(kind):
+            data = as_editors_read_it(read(name).data)
+            if data.get("abstract") is not True:
+                assert [error.message for error in validator.iter_errors(data)] == [], name
+
+
+def test_unknown_command_and_wrong_usage_exit_with_2(hpcgen: Command) -> None:
+    assert hpcgen("frobnicate").returncode == 2
+    assert hpcgen("render", "--site", "supermuc").returncode == 2
+    assert "did you mean render?" in hpcgen("rendr").stderr
+
+
+def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
+    command = f"{sys.executable} -m hpcgen show block cudnn | head -n 1"
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+def test_version(hpcgen: Command) -> None:
+    from hpcgen import __version__
+
+    assert hpcgen("--version").stdout == f"hpcgen {__version__}\n"
