@@ -7,7 +7,7 @@ of the site and the blocks chosen beside it, never the site's name and never the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -53,9 +53,6 @@ class Facts(msgspec.Struct, frozen=True):
 
 class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of a block's typed options."""
-
-
-OptionsT = TypeVar("OptionsT", bound=BlockOptions)
 
 
 class Situation(msgspec.Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.errors import HpcgenError, InputError, Problem, did_you_mean
@@ -12,8 +11,6 @@ from hpcgen.yamlfile import Document
 
 if TYPE_CHECKING:
     from hpcgen.catalog import Catalog
-
-_STEP = re.compile(r"[^.\[\]]+|\[\d+\]")
 
 
 def check_site(site: Site, document: Document) -> None:

@@ -48,7 +48,6 @@ Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more tha
 
 FormatName = Literal["docker", "singularity", "charliecloud"]
 EngineName = Literal["charliecloud", "apptainer", "singularity", "docker", "podman"]
-PackageManager = Literal["apt", "dnf"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
