@@ -254,6 +254,10 @@ class Catalog:
                     known.extend(p for p in providers if p not in known)
         return result
 
+    def identifier(self, name: str) -> str:
+        """What is chosen once where this block may be chosen: the virtual that it provides, or the block itself."""
+        return next((virtual for virtual, providers in self.virtuals.items() if name in providers), name)
+
     def block(self, name: str) -> type[Block]:
         """The class of a block; its file is loaded on first use."""
         if name not in self._classes:

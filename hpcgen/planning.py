@@ -120,8 +120,7 @@ def _roots(
             allowed = dict.fromkeys(providers, versions) if provider or versions else None
             roots.append(Requirement(name, allowed, origin))
         else:
-            virtual = next((v for v, names in catalog.virtuals.items() if name in names), name)
-            roots.append(Requirement(virtual, {name: versions}, origin))
+            roots.append(Requirement(catalog.identifier(name), {name: versions}, origin))
 
     for name, block in stack.blocks.items():
         place = _stack_place(document, name)

@@ -45,19 +45,12 @@ class Question(msgspec.Struct):
     _bound: dict[str, bool] = {}
     _fitting: dict[str, list[Candidate]] = {}
 
-    def identifier(self, name: str) -> str:
-        """The virtual that a block provides, or the block itself."""
-        for virtual, providers in self.catalog.virtuals.items():
-            if name in providers:
-                return virtual
-        return name
-
     def requirement(self, name: str, versions: str, origin: Origin) -> Requirement:
         """A requirement on a block or on a virtual as a whole."""
         if name in self.catalog.virtuals:
             allowed = dict.fromkeys(self.catalog.virtuals[name], versions) if versions else None
             return Requirement(name, allowed, origin)
-        return Requirement(self.identifier(name), {name: versions}, origin)
+        return Requirement(self.catalog.identifier(name), {name: versions}, origin)
 
     def node_facts(self) -> dict[str, tuple[str, str]]:
         """Facts of the node that release rows have ranges of, each with its path in the profile."""

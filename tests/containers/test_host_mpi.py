@@ -63,50 +63,35 @@ def image(
     return folder / "image"
 
 
-def test_slurm_job_in_charliecloud_maps_the_hosts_library(
-    image: Path,
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    slurm_cluster: Callable[..., Slurm],
-    tmp_path: Path,
-) -> None:
-    slurm = slurm_cluster("general")
+@pytest.fixture
+def slurm_kit(
+    image: Path, machine_facts: dict[str, Any], plain_base_image: BaseImage, host_mpi: HostMpi, tmp_path: Path
+) -> Path:
+    """The kit for a site with Slurm and srun, with the image where its job script looks for it."""
     scheduler = {"kind": "slurm", "directives": ["--export=NONE", "--get-user-env"], "output": "./%x.out"}
     site = profile(machine_facts, plain_base_image, host_mpi, scheduler=scheduler)
     site["mpi"].update(launcher="srun", pmi=["pmi2"])
     site["partitions"]["cpu"]["queues"] = [{"name": "general"}]
     kit = render(site, tmp_path)
-    job = kit / "job.slurm"
-    # --export=NONE leaves the job without the caller's HPCGEN_IMAGE, so the image lies where the job looks for it.
+    # --export=NONE leaves the job without the caller's HPCGEN_IMAGE.
     (kit / "mpi-hello").symlink_to(image)
-    slurm.submit(job)
-    check((kit / "mpi-hello.out").read_text())
+    return kit
 
 
-def test_wrong_pmi_is_noticed(
-    image: Path,
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    slurm_cluster: Callable[..., Slurm],
-    tmp_path: Path,
-) -> None:
+def test_slurm_job_in_charliecloud_maps_the_hosts_library(slurm_kit: Path, slurm_cluster: Callable[..., Slurm]) -> None:
+    slurm_cluster("general").submit(slurm_kit / "job.slurm")
+    check((slurm_kit / "mpi-hello.out").read_text())
+
+
+def test_wrong_pmi_is_noticed(slurm_kit: Path, slurm_cluster: Callable[..., Slurm]) -> None:
     """srun without PMI starts two jobs of one rank, each of which would end well: the rank test must fail."""
-    slurm = slurm_cluster("general")
-    scheduler = {"kind": "slurm", "directives": ["--export=NONE", "--get-user-env"], "output": "./%x.out"}
-    site = profile(machine_facts, plain_base_image, host_mpi, scheduler=scheduler)
-    site["mpi"].update(launcher="srun", pmi=["pmi2"])
-    site["partitions"]["cpu"]["queues"] = [{"name": "general"}]
-    kit = render(site, tmp_path)
-    job = kit / "job.slurm"
+    job = slurm_kit / "job.slurm"
     text = job.read_text()
     assert "--mpi=pmi2" in text
     job.write_text(text.replace("--mpi=pmi2", "--mpi=none"))
-    (kit / "mpi-hello").symlink_to(image)
-    done = slurm.run(["sbatch", "-W", job], cwd=kit, check=False)
+    done = slurm_cluster("general").run(["sbatch", "-W", job], cwd=slurm_kit, check=False)
     assert done.returncode != 0
-    assert "0 of 1" in (kit / "mpi-hello.out").read_text()
+    assert "0 of 1" in (slurm_kit / "mpi-hello.out").read_text()
 
 
 def test_apptainer_builds_for_the_hlrs_testbed_and_runs(
