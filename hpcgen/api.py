@@ -14,7 +14,6 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning import make_plan
-from hpcgen.yamlfile import load
 
 _default: Catalog | None = None
 _lock = threading.Lock()
@@ -31,19 +30,12 @@ def default_catalog() -> Catalog:
 
 def load_site(name: str | Path, *, catalog: Catalog | None = None) -> Site:
     """A site profile by name, or from a file if ``name`` is a path that ends in .yaml."""
-    catalog = catalog or default_catalog()
-    if str(name).endswith(".yaml"):
-        document = load(Path(name))
-        return catalog.site_from(catalog.with_parents(document, (str(document.data.get("name", name)),)))
-    return catalog.site(str(name))
+    return (catalog or default_catalog()).site(str(name))
 
 
 def load_stack(name: str | Path, *, catalog: Catalog | None = None) -> Stack:
     """A stack recipe by name, or from a file if ``name`` is a path that ends in .yaml."""
-    catalog = catalog or default_catalog()
-    if str(name).endswith(".yaml"):
-        return catalog.stack_from(load(Path(name)))
-    return catalog.stack(str(name))
+    return (catalog or default_catalog()).stack(str(name))
 
 
 def plan(

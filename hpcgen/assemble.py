@@ -187,7 +187,6 @@ def _fill_builder(stage: Stage, parts: list[_Part]) -> None:
     stage.steps += _install(stage.name, parts)
     stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
-    # The final stage copies these, whether or not a block really filled them.
     stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
 
 
@@ -195,14 +194,13 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str) -> No
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
     stage.steps += _install(stage.name, kept)
-    stage.copies = sorted({path for part in kept for path in part.block.runtime(part.ctx).copies})
-    folders = {path for part in kept for path in part.block.runtime(part.ctx).folders} | set(bind_targets(plan))
-    if folders:
-        stage.steps.append(
-            ("site", run("folders that the host's are bound onto", command("mkdir", "-p", *sorted(folders))))
-        )
+    runtimes = [part.block.runtime(part.ctx) for part in kept]
+    stage.copies = sorted({path for runtime in runtimes for path in runtime.copies})
+    folders = {path for runtime in runtimes for path in runtime.folders} | set(bind_targets(plan))
+    make = command("mkdir", "-p", *sorted(folders))
+    stage.steps.append(("site", run("folders that the host's are bound onto", make)))
     write = [
-        "mkdir -p /opt/hpcgen",
+        command("mkdir", "-p", SELFTEST.rsplit("/", 1)[0]),
         *write_lines(SELFTEST, script),
         command("chmod", "755", SELFTEST),
     ]

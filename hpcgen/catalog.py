@@ -84,6 +84,11 @@ def _entry_point_folders() -> Iterable[Path]:
                     yield Path(next(iter(spec.submodule_search_locations)))
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a site or stack is given as a file of its own instead of by its name in a collection."""
+    return name.endswith(".yaml")
+
+
 class Catalog:
     """Sites, stacks and blocks of a list of collections.
 
@@ -149,10 +154,13 @@ class Catalog:
     # sites and stacks
 
     def site_document(self, name: str) -> Document:
-        """The profile with its parents merged in."""
+        """The profile with its parents merged in, by name or from a file that ends in .yaml."""
         return self._document("site", name, self._read_site)
 
     def _read_site(self, name: str, children: tuple[str, ...] = ()) -> Document:
+        if is_file_name(name):
+            document = load(Path(name), name)
+            return self.with_parents(document, (str(document.data.get("name", name)),))
         path = self.find("site", name)
         return self.with_parents(load(path, self.shown(path)), children or (name,))
 
@@ -184,7 +192,7 @@ class Catalog:
         return Merged(document, above)
 
     def site(self, name: str) -> Site:
-        """A site profile by name."""
+        """A site profile by name, or from a file that ends in .yaml."""
         if name not in self._sites:
             document = self.site_document(name)
             self._check_name(document, name)
@@ -200,15 +208,17 @@ class Catalog:
         return site
 
     def stack_document(self, name: str) -> Document:
-        """The recipe as it is written."""
+        """The recipe as it is written, by name or from a file that ends in .yaml."""
         return self._document("stack", name, self._read_stack)
 
     def _read_stack(self, name: str) -> Document:
+        if is_file_name(name):
+            return load(Path(name), name)
         path = self.find("stack", name)
         return load(path, self.shown(path))
 
     def stack(self, name: str) -> Stack:
-        """A stack recipe by name."""
+        """A stack recipe by name, or from a file that ends in .yaml."""
         if name not in self._stacks:
             document = self.stack_document(name)
             self._check_name(document, name)
@@ -230,7 +240,7 @@ class Catalog:
         return self._documents[key]
 
     def _check_name(self, document: Document, name: str) -> None:
-        if document.data.get("name", name) != name:
+        if not is_file_name(name) and document.data.get("name", name) != name:
             raise InputError(
                 Problem(
                     f"the file is called {name} and says name: {document.data['name']}",

@@ -57,7 +57,7 @@ def _kind(document: Document, path: Path) -> str:
 def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
     name = str(document.data.get("name", path.stem))
     merged = catalog.with_parents(document, (name,))
-    if document.data.get("abstract") == "true" or document.data.get("abstract") is True:
+    if document.data.get("abstract") is True:
         # A family's shared part need not be whole: what it says is checked through each site that extends it.
         return
     site = catalog.site_from(merged)
@@ -68,9 +68,8 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
         try:
             has_feature(facts.cpu.target, "sse2")
         except HpcgenError as error:
-            found = error.problems[0]
             place = merged.position(["partitions", partition, "cpu", "target"])
-            problems.append(Problem(found.message, place, found.expected, found.remedy))
+            problems += [problem.at(place) for problem in error.problems]
     if problems:
         raise InputError(problems)
 
@@ -84,13 +83,13 @@ def check_release_table(document: Document) -> None:
             version(text)
         except InputError as error:
             where = document.position(["releases", text], key=True)
-            problems += [Problem(p.message, where, p.expected, p.remedy) for p in error.problems]
+            problems += [problem.at(where) for problem in error.problems]
         for part in ("accepts", "on", "host"):
             for name, versions in getattr(release, part).items():
                 try:
                     version_range(versions or ">=0")
                 except InputError as error:
                     where = document.position(["releases", text, part, name])
-                    problems += [Problem(p.message, where, p.expected, p.remedy) for p in error.problems]
+                    problems += [problem.at(where) for problem in error.problems]
     if problems:
         raise InputError(problems)

@@ -90,8 +90,7 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
             try:
                 version_range(block.version)
             except InputError as error:
-                found = error.problems[0]
-                place = ["blocks", name, "version"]
-                problems.append(Problem(found.message, document.position(place), found.expected, found.remedy))
+                where = document.position(["blocks", name, "version"])
+                problems += [problem.at(where) for problem in error.problems]
     if problems:
         raise InputError(problems)

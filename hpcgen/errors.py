@@ -40,6 +40,10 @@ class Problem(msgspec.Struct, frozen=True):
     expected: str = ""
     remedy: str = ""
 
+    def at(self, where: Position | str | None) -> Problem:
+        """The same problem, at the place that the caller knows."""
+        return Problem(self.message, where, self.expected, self.remedy)
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where is not None else ""
         lines = [f"{place}{self.message}"]

@@ -13,7 +13,7 @@ def unverified_facts(site: Site, partition: str) -> list[Finding]:
     paths = [
         path
         for path, source in site.sources.items()
-        if source.verified == "no" and not any(path.startswith(f"partitions.{other}") for other in others)
+        if source.verified == "no" and not any(f"{path}.".startswith(f"partitions.{other}.") for other in others)
     ]
     if not paths:
         return []

@@ -38,10 +38,11 @@ def make_kit(plan: Plan, catalog: Catalog) -> Kit:
     text = recipe(plan, assembly)
     job_name, job_text = job_script(plan, assembly.final.environment)
     files = {
-        RECIPE_FILES[plan.format]: KitFile(text, plan.format == "charliecloud"),
-        "build.sh": KitFile(build_script(plan, assembly), True),
+        RECIPE_FILES[plan.format]: KitFile(text, RECIPE_FILES[plan.format] == "build.sh"),
         job_name: KitFile(job_text, True),
         "selftest.sh": KitFile(assembly.selftest, True),
         "hpcgen.lock": KitFile(lock_text(plan, assembly), False),
     }
+    if "build.sh" not in files:
+        files["build.sh"] = KitFile(build_script(plan, assembly), True)
     return Kit(text, files, notices(assembly))

@@ -138,8 +138,7 @@ def _check_range(versions: str, where: str) -> None:
         try:
             version_range(versions)
         except InputError as error:
-            found = error.problems[0]
-            raise InputError(Problem(found.message, where, found.expected, found.remedy)) from None
+            raise InputError([problem.at(where) for problem in error.problems]) from None
 
 
 def _stack_place(document: Document | None, name: str) -> Any:

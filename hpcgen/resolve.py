@@ -73,7 +73,7 @@ class Question(msgspec.Struct):
         return [name for *_, name in sorted(ranked)]
 
     def candidates(self, identifier: str) -> list[Candidate]:
-        """Every version of every provider that the site's facts leave, best first."""
+        """Every version of every provider that suits the site, best first."""
         if identifier not in self._candidates:
             found: list[Candidate] = []
             for block in self.providers(identifier):
@@ -305,10 +305,9 @@ def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) ->
         if identifier in kept or identifier not in chosen:
             return
         kept.add(identifier)
-        needs = list(question.needs(chosen[identifier]))
-        for name, build_only, requirement in needs:
+        for _, build_only, requirement in question.needs(chosen[identifier]):
             if not build_only:
-                keep(requirement.identifier if requirement.identifier in chosen else name)
+                keep(requirement.identifier)
 
     for root in (*question.roots, *(Requirement(n, None, Origin("")) for n in ALWAYS)):
         keep(root.identifier)

@@ -35,7 +35,7 @@ def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[
         try:
             plain(value, f"the value of {path}")
         except InputError as error:
-            problems += [Problem(p.message, "--set", p.expected, p.remedy) for p in error.problems]
+            problems += [problem.at("--set") for problem in error.problems]
             continue
         if block not in catalog.virtuals:
             try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,7 +10,6 @@ import click
 if TYPE_CHECKING:
     from hpcgen.catalog import Catalog
     from hpcgen.model.plan import Plan
-    from hpcgen.yamlfile import Document
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -78,25 +76,11 @@ def plan_options(function: F) -> F:
     return function
 
 
-def documents(catalog: Catalog, site: str, stack: str) -> tuple[Document, Document]:
-    """The documents of a site and a stack, named or given as files."""
-    from hpcgen.yamlfile import load
-
-    if site.endswith(".yaml"):
-        document = load(Path(site), site)
-        site_document = catalog.with_parents(document, (str(document.data.get("name", site)),))
-    else:
-        site_document = catalog.site_document(site)
-    stack_document = load(Path(stack), stack) if stack.endswith(".yaml") else catalog.stack_document(stack)
-    return site_document, stack_document
-
-
 def plan_from(ctx: click.Context, catalog: Catalog, site: str, stack: str, **asked: Any) -> Plan:
     """The plan that the command line asks for."""
     from hpcgen.model.job import JobRequest
     from hpcgen.planning import make_plan, reproduce
 
-    site_document, stack_document = documents(catalog, site, stack)
     request = JobRequest(
         nodes=asked["nodes"],
         ranks_per_node=asked["ranks_per_node"],
@@ -116,15 +100,15 @@ def plan_from(ctx: click.Context, catalog: Catalog, site: str, stack: str, **ask
 
     return make_plan(
         catalog,
-        catalog.site(site) if not site.endswith(".yaml") else catalog.site_from(site_document),
-        catalog.stack(stack) if not stack.endswith(".yaml") else catalog.stack_from(stack_document),
+        catalog.site(site),
+        catalog.stack(stack),
         partition=asked["partition"],
         settings=settings,
         format=asked["format"],
         allow_unsupported=asked["allow_unsupported"],
         job=request,
-        site_document=site_document,
-        stack_document=stack_document,
+        site_document=catalog.site_document(site),
+        stack_document=catalog.stack_document(stack),
         command=again,
     )
 

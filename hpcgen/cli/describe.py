@@ -14,7 +14,7 @@ def one_line(catalog: Catalog, kind: str, name: str) -> str:
     """The title of a site or stack, the first line of a block's description."""
     if kind == "site":
         site = catalog.site_document(name).data
-        return str(site.get("title", "")) + (" (abstract)" if site.get("abstract") in (True, "true") else "")
+        return str(site.get("title", "")) + (" (abstract)" if site.get("abstract") is True else "")
     if kind == "stack":
         return str(catalog.stack_document(name).data.get("title", ""))
     return (catalog.block(name).__doc__ or "").strip().split("\n")[0]
@@ -26,7 +26,7 @@ def described(catalog: Catalog, kind: str, name: str) -> dict[str, Any]:
         return _block(catalog, name)
     if kind == "site":
         document = catalog.site_document(name)
-        if document.data.get("abstract") in (True, "true"):
+        if document.data.get("abstract") is True:
             return dict(document.data)
         data: dict[str, Any] = msgspec.to_builtins(catalog.site(name))
         return data

@@ -39,15 +39,11 @@ def recipe(plan: Plan, assembly: Assembly) -> str:
 
 
 def build_script(plan: Plan, assembly: Assembly) -> str:
-    """The script that builds the image on the building machine."""
+    """The script that builds a recipe of another file; Charliecloud's recipe is its build script."""
     if plan.format == "docker":
         from hpcgen.formats import docker
 
         return docker.build_script(plan, assembly)
-    if plan.format == "singularity":
-        from hpcgen.formats import singularity
+    from hpcgen.formats import singularity
 
-        return singularity.build_script(plan, assembly)
-    from hpcgen.formats import charliecloud
-
-    return charliecloud.build_script(plan, assembly)
+    return singularity.build_script(plan, assembly)

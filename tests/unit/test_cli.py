@@ -101,3 +101,15 @@ def test_version(hpcgen: Command) -> None:
     from hpcgen import __version__
 
     assert hpcgen("--version").stdout == f"hpcgen {__version__}\n"
+
+
+def test_site_and_stack_may_be_files_of_any_name(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "my site.yaml").write_text("name: lab\nextends: workstation\ntitle: our lab\n")
+    recipe = (ROOT / "recipes" / "mpi-hello.yaml").read_text("utf-8")
+    (tmp_path / "draft.yaml").write_text(recipe)
+    done = hpcgen("render", "--site", "my site.yaml", "--stack", "draft.yaml")
+    assert done.returncode == 0, done.stderr
+    assert "Dockerfile of mpi-hello for lab," in done.stdout
+    assert "hpcgen render --site 'my site.yaml' --stack draft.yaml" in done.stdout
+    (tmp_path / "my site.yaml").write_text("name: lab\nextends: workstation\ntitel: our lab\n")
+    assert "my site.yaml:3:1" in hpcgen("render", "--site", "my site.yaml", "--stack", "draft.yaml").stderr
