@@ -12,7 +12,7 @@ import msgspec
 from hpcgen.block import Block, Chosen, Context, Facts
 from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError, Problem
-from hpcgen.image_paths import SCRATCH, SELFTEST, SUBMIT_FOLDER
+from hpcgen.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.selftest import selftest_script
@@ -271,6 +271,7 @@ def _labels(plan: Plan, content: str) -> dict[str, str]:
         "io.hpcgen.stack": plan.stack.name,
         "io.hpcgen.blocks": " ".join(f"{name}@{version}" for name, version in blocks.items()),
         "io.hpcgen.content": content,
+        "io.hpcgen.kit": KIT,
     }
 
 

@@ -98,6 +98,30 @@ class OutputError(HpcgenError):
     exit_code = 7
 
 
+class BuildFailedError(HpcgenError):
+    """A container engine did not build the image; nothing is left under the image's final name."""
+
+    exit_code = 8
+
+
+class TestFailedError(HpcgenError):
+    """A self-test or a promise between image and host does not hold."""
+
+    exit_code = 9
+
+
+class JobFailedError(HpcgenError):
+    """A program in the image, or a job of the batch system, ended with an error."""
+
+    exit_code = 10
+
+
+class MissingToolError(HpcgenError):
+    """A program that is needed is not installed here; the same status as the scripts of a kit have."""
+
+    exit_code = 69
+
+
 def nearest(word: str, known: Sequence[str]) -> str:
     """``did you mean X?`` for the nearest known words; empty if none is near."""
     import difflib

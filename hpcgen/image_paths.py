@@ -10,6 +10,9 @@ Charliecloud makes /mnt/0 to /mnt/9 in every image that it converts (ch-convert,
 other builders do not, and an image is read-only while it runs, so every image gets the folder when it is built.
 """
 
+KIT = "/opt/hpcgen/kit"
+"""The kit that the image was built from: plan, lock, recipe, build script, job script."""
+
 SCRATCH = "/opt/hpcgen/build"
 """Where downloads and builds lie in the builder stage; removed at its end.
 

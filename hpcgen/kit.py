@@ -12,7 +12,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.writing import KitFile
 
 KIT_FILES = frozenset(
-    {*RECIPE_FILES.values(), "build.sh", "job.slurm", "job.pbs", "run.sh", "selftest.sh", "hpcgen.lock"}
+    {*RECIPE_FILES.values(), "build.sh", "job.slurm", "job.pbs", "run.sh", "selftest.sh", "plan.json", "hpcgen.lock"}
 )
 """Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
 
@@ -23,6 +23,11 @@ class Kit(msgspec.Struct, frozen=True):
     recipe: str
     files: dict[str, KitFile]
     notices: list[str]
+
+
+def plan_text(plan: Plan) -> str:
+    """plan.json: the whole plan, so that the kit can be written again from it alone."""
+    return msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n"
 
 
 def render_recipe(plan: Plan, catalog: Catalog) -> str:
@@ -41,6 +46,7 @@ def make_kit(plan: Plan, catalog: Catalog) -> Kit:
         RECIPE_FILES[plan.format]: KitFile(text, RECIPE_FILES[plan.format] == "build.sh"),
         job_name: KitFile(job_text, True),
         "selftest.sh": KitFile(assembly.selftest, True),
+        "plan.json": KitFile(plan_text(plan), False),
         "hpcgen.lock": KitFile(lock_text(plan, assembly), False),
     }
     if "build.sh" not in files:

@@ -25,6 +25,7 @@ def lock_text(plan: Plan, assembly: Assembly) -> str:
         "content": assembly.labels["io.hpcgen.content"],
         "images": {"builder": _image(assembly.builder.image), "final": _image(assembly.final.image)},
         "blocks": {b.name: _without_empty({"version": b.version, "options": b.options}) for b in plan.blocks},
+        "environment": assembly.final.environment,
         "packages": assembly.packages,
         "inputs": [{"block": label, **_input(item)} for label, item in assembly.inputs if not isinstance(item, Image)],
     }

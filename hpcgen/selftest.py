@@ -12,22 +12,40 @@ _HEAD = """\
 # Self-test of {title}, by hpcgen.
 # Run it inside the container: {path}
 # Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
+# With --lines: for `hpcgen test`, each test as `{mark} begin NAME`, its output, `{mark} end RESULT`.
 set -u
 passed=0
 failed=0
 left_out=0
+mode=${1:-}
+
+begin() { # name
+    name=$1
+    [ "$mode" != --lines ] || printf '{mark} begin %s\\n' "$name"
+}
+
+end() { # result, reason, output
+    if [ "$mode" = --lines ]; then
+        [ -z "$3" ] || printf '%s\\n' "$3"
+        printf '{mark} end %s%s\\n' "$1" "${2:+: $2}"
+    else
+        printf '%-8s %s%s\\n' "$1" "$name" "${2:+: $2}"
+        [ "$1" != FAILED ] || printf '%s\\n' "$3" | tail -n 20 | sed 's/^/         | /'
+    fi
+}
 
 check() { # name, text that the output must contain, command
+    begin "$1"
     if output=$(sh -c "$3" 2>&1); then
         case $output in
-            *"$2"*) passed=$((passed + 1)); printf 'ok       %s\\n' "$1"; return ;;
+            *"$2"*) passed=$((passed + 1)); end ok '' "$output"; return ;;
         esac
-        printf 'FAILED   %s: no "%s" in the output\\n' "$1" "$2"
+        reason="no \\"$2\\" in the output"
     else
-        printf 'FAILED   %s\\n' "$1"
+        reason="status $?"
     fi
     failed=$((failed + 1))
-    printf '%s\\n' "$output" | tail -n 20 | sed 's/^/         | /'
+    end FAILED "$reason" "$output"
 }
 
 check_with() { # device, then as check
@@ -37,7 +55,8 @@ check_with() { # device, then as check
         check "$@"
     else
         left_out=$((left_out + 1))
-        printf 'left out %s: no %s\\n' "$1" "$device"
+        begin "$1"
+        end 'left out' "no $device" ''
     fi
 }
 
@@ -47,6 +66,9 @@ _TAIL = """
 printf '%s passed, %s failed, %s left out\\n' "$passed" "$failed" "$left_out"
 [ "$failed" -eq 0 ]
 """
+
+MARK = "hpcgen-test:"
+"""What the lines about a test begin with."""
 
 GPU_DEVICES = {"nvidia": "/dev/nvidiactl", "amd": "/dev/kfd", "intel": "/dev/dri"}
 
@@ -59,7 +81,7 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
     tests: pairs of a block's label and its tests.
     """
     head = _HEAD.replace("{title}", f"{plan.stack.name} for {plan.site.name}, partition {plan.partition}")
-    lines = [head.replace("{path}", SELFTEST)]
+    lines = [head.replace("{path}", SELFTEST).replace("{mark}", MARK)]
     for label, block_tests in tests:
         for test in block_tests:
             words = f"{sh(f'{label}: {test.name}')} {sh(test.expect)} {sh(test.command)}\n"

@@ -49,4 +49,4 @@ def _recipe_only(plan: Any, catalog: Any) -> None:
 
     assembly = assemble(plan, catalog)
     click.echo(recipe(plan, assembly), nl=False)
-    say_findings(plan, notices(assembly))
+    say_findings(plan, [*notices(assembly), "building it takes the kit's other files too: render with -o DIR"])

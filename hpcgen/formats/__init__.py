@@ -3,24 +3,10 @@
 from __future__ import annotations
 
 from hpcgen.assemble import Assembly
-from hpcgen.model.fields import EngineName, FormatName
+from hpcgen.formats.files import ENGINE_FORMATS, RECIPE_FILES, kit_files
 from hpcgen.model.plan import Plan
 
-ENGINE_FORMATS: dict[EngineName, FormatName] = {
-    "charliecloud": "charliecloud",
-    "apptainer": "singularity",
-    "singularity": "singularity",
-    "docker": "docker",
-    "podman": "docker",
-}
-"""The format that each engine builds from."""
-
-RECIPE_FILES: dict[FormatName, str] = {
-    "docker": "Dockerfile",
-    "singularity": "Singularity.def",
-    "charliecloud": "build.sh",
-}
-"""The file of a kit that holds the recipe."""
+__all__ = ["ENGINE_FORMATS", "RECIPE_FILES", "build_script", "kit_files", "recipe"]
 
 
 def recipe(plan: Plan, assembly: Assembly) -> str:

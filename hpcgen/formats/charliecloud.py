@@ -5,6 +5,7 @@ from __future__ import annotations
 from hpcgen.assemble import Assembly
 from hpcgen.errors import InputError, Problem
 from hpcgen.formats.docker import CH_IMAGE, base_name, instructions
+from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.templates import fill
 from hpcgen.model.plan import Plan
@@ -23,6 +24,7 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         header=commented(header(plan, "Build script")),
         image=sh(f"{plan.stack.name}-{plan.site.name}"),
         output=sh(f"{plan.stack.name}.sqfs"),
+        kit_files=" ".join(kit_files(plan)),
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
         certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
         delimiter=DELIMITER,

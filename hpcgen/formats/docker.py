@@ -5,15 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.assemble import Assembly, Stage
+from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
+from hpcgen.image_paths import KIT
 from hpcgen.model.plan import Plan
 from hpcgen.text import docker_arg, docker_env, docker_label, sh
 
 _CACHES = {"pip": "/root/.cache/pip"}
 CERTIFICATE_FOLDER = "certificates"
 """Folder of the build context that the build script fills with the site's certificates."""
+KIT_FOLDER = "kit"
+"""Folder of the build context that the build script fills with the kit's files."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -41,12 +45,10 @@ def qualified(image: str) -> str:
 def dockerfile(plan: Plan, assembly: Assembly) -> str:
     """The Dockerfile for BuildKit, buildah and podman."""
     text = instructions(plan, assembly, BUILDKIT)
-    notes = []
+    held = f"the kit's files in {KIT_FOLDER}/"
     if assembly.builder.host_files:
-        notes = [
-            "",
-            f"The build context holds the site's certificates in {CERTIFICATE_FOLDER}/ (build.sh puts them there).",
-        ]
+        held += f" and the site's certificates in {CERTIFICATE_FOLDER}/"
+    notes = ["", f"The build context holds {held} (build.sh puts them there)."]
     top = commented([*header(plan, "Dockerfile"), *notes])
     return f"# syntax=docker/dockerfile:1\n{top}\n\n{text}\n"
 
@@ -55,6 +57,7 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> str:
     """The instructions of both stages in one dialect."""
     builder = _stage(plan, assembly.builder, dialect)
     final = _stage(plan, assembly.final, dialect)
+    final.append(_raw(f"COPY {KIT_FOLDER}/ {KIT}/"))
     labels = "\n".join(docker_label(key, value) for key, value in assembly.labels.items())
     final.append(_raw(labels))
     return emit([builder, final], "docker")
@@ -109,6 +112,7 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         "build_docker.sh",
         header=commented(header(plan, "Build script")),
         image=sh(f"{plan.stack.name}:{plan.site.name}"),
+        kit_files=" ".join(kit_files(plan)),
         engine=sh(plan.engine),
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
         certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),

@@ -6,25 +6,39 @@ stage keeps travels as one tar file. Source: Singularity's change log for 3.5.3.
 
 from __future__ import annotations
 
+from itertools import chain
+
 from hpcgen.assemble import Assembly, Stage
 from hpcgen.errors import PolicyError, Problem
+from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
-from hpcgen.image_paths import SELFTEST
+from hpcgen.image_paths import KIT, SELFTEST
 from hpcgen.model.plan import Plan
 from hpcgen.requirements import in_range
 from hpcgen.steps import Run, command, run
 from hpcgen.text import plain, sh, sh_assign
 
 CARGO = "/opt/hpcgen-kept.tar"
+STEP_MARK = "hpcgen: step"
+"""What a step prints before it begins, followed by ``3 of 12: BLOCK VERSION: what is done``."""
+
+Steps = list[tuple[str, Run]]
 
 
 def definition(plan: Plan, assembly: Assembly) -> str:
     """The definition file."""
     _check_version(plan)
     builder, final = assembly.builder, assembly.final
-    stages = [_builder(plan, builder, final.copies), _final(plan, final, assembly)]
+    steps = _packing(builder.steps, final.copies)
+    final_steps = [*_unpacking(final.copies), *final.steps, _kit_step(plan)]
+    total = len(steps) + len(final_steps)
+    marked = [_step(label, step, f"{number} of {total}") for number, (label, step) in enumerate(steps + final_steps, 1)]
+    stages = [
+        [*_start(plan, builder), *chain.from_iterable(marked[: len(steps)])],
+        [*_final_start(plan, final), *chain.from_iterable(marked[len(steps) :]), *_final_end(final, assembly)],
+    ]
     return commented(header(plan, "Definition file")) + "\n\n" + emit(stages, "singularity") + "\n"
 
 
@@ -44,22 +58,41 @@ def _check_version(plan: Plan) -> None:
         )
 
 
-def _builder(plan: Plan, stage: Stage, kept: list[str]) -> list[Primitive]:
+def _packing(steps: Steps, kept: list[str]) -> Steps:
+    if not kept:
+        return steps
+    paths = [path.lstrip("/") for path in kept]
+    return [*steps, ("hpcgen", run("pack what is kept", command("tar", "-C", "/", "-cf", CARGO, *paths)))]
+
+
+def _unpacking(kept: list[str]) -> Steps:
+    if not kept:
+        return []
+    unpack = run("unpack what is kept", command("tar", "-C", "/", "-xf", CARGO), command("rm", CARGO))
+    return [("hpcgen", unpack)]
+
+
+def _kit_step(plan: Plan) -> tuple[str, Run]:
+    """%files makes no folders in older releases, so the kit's files are put into theirs afterwards."""
+    moves = [command("mv", _arrival(name), f"{KIT}/{name}") for name in kit_files(plan)]
+    return ("hpcgen", run("the kit", command("mkdir", "-p", KIT), moves))
+
+
+def _arrival(name: str) -> str:
+    return f"/opt/hpcgen-kit-{name}"
+
+
+def _final_start(plan: Plan, stage: Stage) -> list[Primitive]:
     result = _start(plan, stage)
-    result += [part for label, step in stage.steps for part in _step(label, step)]
-    if kept:
-        paths = [path.lstrip("/") for path in kept]
-        result += _step("hpcgen", run("pack what is kept", command("tar", "-C", "/", "-cf", CARGO, *paths)))
+    lines = [f"    {name} {_arrival(name)}" for name in kit_files(plan)]
+    result.insert(1, _raw("\n".join(["%files", *lines])))
+    if stage.copies:
+        result.insert(1, primitive("copy", _from="builder", src=CARGO, dest=CARGO))
     return result
 
 
-def _final(plan: Plan, stage: Stage, assembly: Assembly) -> list[Primitive]:
-    result = _start(plan, stage)
-    if stage.copies:
-        result.insert(1, primitive("copy", _from="builder", src=CARGO, dest=CARGO))
-        unpack = run("unpack what is kept", command("tar", "-C", "/", "-xf", CARGO), command("rm", CARGO))
-        result += _step("hpcgen", unpack)
-    result += [part for label, step in stage.steps for part in _step(label, step)]
+def _final_end(stage: Stage, assembly: Assembly) -> list[Primitive]:
+    result = []
     if stage.environment:
         lines = [f"    export {sh_assign(name, value)}" for name, value in stage.environment.items()]
         result.append(_raw("\n".join(["%environment", *lines])))
@@ -104,13 +137,17 @@ def _start(plan: Plan, stage: Stage) -> list[Primitive]:
     return result
 
 
-def _step(label: str, step: Run) -> list[Primitive]:
-    """One step in a shell of its own, as a Dockerfile's RUN has one; the first failing line ends the build."""
+def _step(label: str, step: Run, number: str) -> list[Primitive]:
+    """One step in a shell of its own, as a Dockerfile's RUN has one; the first failing line ends the build.
+
+    Apptainer says nothing of its own between two steps, so each names itself.
+    """
     for line in step.commands:
         _guarded(line)
-    commands = ["(", "cd /", *step.commands, ")"]
+    title = f"{label}: {step.about}"
+    commands = ["(", "cd /", command("echo", f"{STEP_MARK} {number}: {title}"), *step.commands, ")"]
     return [
-        primitive("comment", text=f"{label}: {step.about}", reformat=False),
+        primitive("comment", text=title, reformat=False),
         primitive("shell", chdir=False, commands=commands),
     ]
 

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from hpcgen.formats.header import header as file_header
+from hpcgen.launch.engines import Engine
 from hpcgen.launch.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.launch.start import Start, start
 from hpcgen.launch.words import FOLDER, Shell, joined, line, quoted
@@ -16,12 +17,13 @@ from hpcgen.model.plan import Plan
 from hpcgen.text import plain, sh, sh_assign
 
 
-def job_script(plan: Plan, image_environment: Mapping[str, str]) -> tuple[str, str]:
+def job_script(plan: Plan, image_environment: Mapping[str, str], image: str | None = None) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job.
 
     Parameters
     ----------
     image_environment: variables of the image's final stage, as they are at its end (nothing to expand).
+    image: the image's file or name; where the build script puts it if None.
 
     Raises
     ------
@@ -29,7 +31,7 @@ def job_script(plan: Plan, image_environment: Mapping[str, str]) -> tuple[str, s
     InputError: a value that cannot be written in a script or its header.
     """
     scheduler = scheduler_for(plan.site.scheduler)
-    values = _values(plan, scheduler, start(plan, image_environment))
+    values = _values(plan, scheduler, start(plan, image_environment), image)
     return scheduler.file_name, _template("job.sh.j2").render(values)
 
 
@@ -49,7 +51,7 @@ def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:
     return line([*exports, *how.outer, *container, *how.inner, *plan.job.command])
 
 
-def _values(plan: Plan, scheduler: Scheduler, how: Start) -> dict[str, Any]:
+def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None) -> dict[str, Any]:
     """What the template is filled with: every piece is quoted or checked here."""
     scheduler_header = Header(
         name=plan.stack.name,
@@ -73,13 +75,17 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start) -> dict[str, Any]:
         "programs": [sh(word) for word in [*how.outer[:1], engine.command_name()]],
         "image_is_file": engine.image_is_file,
         "engine": sh(engine.command_name()),
-        "images": [joined(folder, f"/{name}") for name in names] if engine.image_is_file else [quoted(names[0])],
+        "images": [quoted(image)] if image is not None else _images(engine, names, folder),
         "charliecloud_gpu": engine.name == "charliecloud" and bool(how.call.gpu),
         "exports": [sh_assign(name, value) for name, value in how.variables.exported.items()],
         "command": line(plan.job.command),
         "container": [line(group) for group in [*engine.words(how.call), how.inner] if group],
         "outer": line(how.outer),
     }
+
+
+def _images(engine: Engine, names: list[str], folder: str) -> list[str]:
+    return [joined(folder, f"/{name}") for name in names] if engine.image_is_file else [quoted(names[0])]
 
 
 def _account_line(plan: Plan, scheduler: Scheduler) -> str:

@@ -7,10 +7,12 @@
 # the dialect that ch-image 0.31 and later read. HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 set -euo pipefail
 
+kit=$(cd "$(dirname "$0")" && pwd)
 output=${1:-@{output}}
 name=@{image}
 certificates=(@{certificates})
 certificate_names=(@{certificate_names})
+kit_files=(@{kit_files})
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 for tool in ch-image ch-convert; do
@@ -23,7 +25,14 @@ done
 work=$(mktemp -d)
 partial=$output.partial
 trap 'rm -rf "$work" "$partial"' EXIT
-mkdir "$work/certificates"
+mkdir "$work/certificates" "$work/kit"
+for file in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$file" ]; then
+        echo "build.sh: the kit's $file is not beside this script; render the kit again with -o" >&2
+        exit 66
+    fi
+    cp "$kit/$file" "$work/kit/"
+done
 for number in "${!certificates[@]}"; do
     file=${certificates[number]}
     if [ ! -r "$file" ]; then

@@ -11,11 +11,19 @@ tag=${1:-@{image}}
 engine=${HPCGEN_ENGINE:-@{engine}}
 certificates=(@{certificates})
 certificate_names=(@{certificate_names})
+kit_files=(@{kit_files})
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
-mkdir "$context/certificates"
+mkdir "$context/certificates" "$context/kit"
+for name in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$name" ]; then
+        echo "build.sh: the kit's $name is not beside this script; render the kit again with -o" >&2
+        exit 66
+    fi
+    cp "$kit/$name" "$context/kit/"
+done
 for number in "${!certificates[@]}"; do
     file=${certificates[number]}
     if [ ! -r "$file" ]; then
@@ -29,6 +37,10 @@ if ! command -v "$engine" > /dev/null; then
     echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to docker, podman or buildah" >&2
     exit 69
 fi
+# What the image was made from can then be read without starting it, also in a registry.
+for name in plan.json hpcgen.lock Dockerfile; do
+    options+=(--label "io.hpcgen.kit.$name=$(cat "$kit/$name")")
+done
 case $(basename "$engine") in
     docker) export DOCKER_BUILDKIT=1 ;;
     *) options+=(--format docker) ;;

@@ -9,7 +9,7 @@
 set -euo pipefail
 kit=$(cd "$(dirname "$0")" && pwd)
 
-output=${1:-tf-horovod.sif}
+output=$(realpath -m "${1:-tf-horovod.sif}")
 engine=${HPCGEN_ENGINE:-singularity}
 certificates=()
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
@@ -28,7 +28,8 @@ fi
 # Written aside, so that a failed build leaves no half image under the final name.
 partial=$output.partial
 trap 'rm -rf "$partial"' EXIT
-"$engine" build --fakeroot --force "${options[@]}" "$partial" "$kit/Singularity.def"
+# The definition file takes the kit's files from the current folder.
+(cd "$kit" && "$engine" build --fakeroot --force "${options[@]}" "$partial" Singularity.def)
 rm -rf "$output"
 mv "$partial" "$output"
 if [ -f "$output" ]; then

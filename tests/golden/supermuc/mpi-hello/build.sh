@@ -9,10 +9,12 @@
 # the dialect that ch-image 0.31 and later read. HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 set -euo pipefail
 
+kit=$(cd "$(dirname "$0")" && pwd)
 output=${1:-mpi-hello.sqfs}
 name=mpi-hello-supermuc
 certificates=()
 certificate_names=()
+kit_files=(build.sh hpcgen.lock job.slurm plan.json selftest.sh)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 for tool in ch-image ch-convert; do
@@ -25,7 +27,14 @@ done
 work=$(mktemp -d)
 partial=$output.partial
 trap 'rm -rf "$work" "$partial"' EXIT
-mkdir "$work/certificates"
+mkdir "$work/certificates" "$work/kit"
+for file in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$file" ]; then
+        echo "build.sh: the kit's $file is not beside this script; render the kit again with -o" >&2
+        exit 66
+    fi
+    cp "$kit/$file" "$work/kit/"
+done
 for number in "${!certificates[@]}"; do
     file=${certificates[number]}
     if [ ! -r "$file" ]; then
@@ -207,22 +216,40 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '# Self-test of mpi-hello for supermuc, partition thin, by hpcgen.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Run it inside the container: /opt/hpcgen/selftest.sh' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '# With --lines: for `hpcgen test`, each test as `hpcgen-test: begin NAME`, its output, `hpcgen-test: end RESULT`.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'set -u' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' passed=0 >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' failed=0 >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' left_out=0 >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'mode=${1:-}' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'begin() { # name' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    name=$1' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    [ "$mode" != --lines ] || printf '"'"'hpcgen-test: begin %s\n'"'"' "$name"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'end() { # result, reason, output' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    if [ "$mode" = --lines ]; then' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        [ -z "$3" ] || printf '"'"'%s\n'"'"' "$3"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        printf '"'"'hpcgen-test: end %s%s\n'"'"' "$1" "${2:+: $2}"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        printf '"'"'%-8s %s%s\n'"'"' "$1" "$name" "${2:+: $2}"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        [ "$1" != FAILED ] || printf '"'"'%s\n'"'"' "$3" | tail -n 20 | sed '"'"'s/^/         | /'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check() { # name, text that the output must contain, command' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    begin "$1"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    if output=$(sh -c "$3" 2>&1); then' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '        case $output in' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '            *"$2"*) passed=$((passed + 1)); printf '"'"'ok       %s\n'"'"' "$1"; return ;;' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '            *"$2"*) passed=$((passed + 1)); end ok '"'"''"'"' "$output"; return ;;' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '        esac' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '        printf '"'"'FAILED   %s: no "%s" in the output\n'"'"' "$1" "$2"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        reason="no \"$2\" in the output"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '        printf '"'"'FAILED   %s\n'"'"' "$1"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        reason="status $?"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    failed=$((failed + 1))' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '    printf '"'"'%s\n'"'"' "$output" | tail -n 20 | sed '"'"'s/^/         | /'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    end FAILED "$reason" "$output"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check_with() { # device, then as check' >> /opt/hpcgen/selftest.sh && \
@@ -232,7 +259,8 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '        check "$@"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '        left_out=$((left_out + 1))' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '        printf '"'"'left out %s: no %s\n'"'"' "$1" "$device"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        begin "$1"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        end '"'"'left out'"'"' "no $device" '"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
@@ -246,6 +274,8 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '[ "$failed" -eq 0 ]' >> /opt/hpcgen/selftest.sh && \
     chmod 755 /opt/hpcgen/selftest.sh
 
+COPY kit/ /opt/hpcgen/kit/
+
 LABEL org.opencontainers.image.title="mpi-hello for supermuc"
 LABEL org.opencontainers.image.description="The smallest MPI job, to see that ranks find each other and which libraries they use"
 LABEL io.hpcgen.version="0.1.0"
@@ -253,7 +283,8 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="mpi-hello"
 LABEL io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1"
-LABEL io.hpcgen.content="58f72f4f2fb840a225e149a503b4cea0350bd6a8baebe57db77f734e08c16e49"
+LABEL io.hpcgen.content="470bc953821f4d824836c86fd3b5495938d4b3c6b9191caeffc11ca0f2f17f97"
+LABEL io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
 # ch-image refers to the user by name, which batch and cron environments leave out.

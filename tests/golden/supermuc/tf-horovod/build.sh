@@ -9,10 +9,12 @@
 # the dialect that ch-image 0.31 and later read. HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 set -euo pipefail
 
+kit=$(cd "$(dirname "$0")" && pwd)
 output=${1:-tf-horovod.sqfs}
 name=tf-horovod-supermuc
 certificates=()
 certificate_names=()
+kit_files=(build.sh hpcgen.lock job.slurm plan.json selftest.sh)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 for tool in ch-image ch-convert; do
@@ -25,7 +27,14 @@ done
 work=$(mktemp -d)
 partial=$output.partial
 trap 'rm -rf "$work" "$partial"' EXIT
-mkdir "$work/certificates"
+mkdir "$work/certificates" "$work/kit"
+for file in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$file" ]; then
+        echo "build.sh: the kit's $file is not beside this script; render the kit again with -o" >&2
+        exit 66
+    fi
+    cp "$kit/$file" "$work/kit/"
+done
 for number in "${!certificates[@]}"; do
     file=${certificates[number]}
     if [ ! -r "$file" ]; then
@@ -43,7 +52,7 @@ ENV CXX="/usr/bin/g++-12"
 ENV FI_PROVIDER_PATH="/opt/intel_mpi/intel64/libfabric/lib/prov"
 ENV I_MPI_ROOT="/opt/intel_mpi"
 ENV LD_LIBRARY_PATH="/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib"
-ENV PATH="/opt/intel_mpi/intel64/bin:/opt/cmake/cmake/data/bin:/opt/bazel/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ENV PATH="/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/cmake/cmake/data/bin:/opt/bazel/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENV PYTHONNOUSERSITE="1"
 
 # distribution: packages
@@ -274,6 +283,85 @@ RUN mkdir -p /opt/horovod/share && \
     printf '%s\n' 'if __name__ == "__main__":' >> /opt/horovod/share/step.py && \
     printf '%s\n' '    sys.exit(main())' >> /opt/horovod/share/step.py
 
+# rank_test 1: write rank_test
+RUN mkdir -p /opt/hpcgen/build && \
+    printf '%s\n' '/* rank_test: is this one MPI job, and which libraries does it really use?' > /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '   Prints "rank R of N on HOST" and the MPI and fabric libraries mapped in each rank, which need not be those' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '   that were linked. Status 2: the ranks do not reach each other. Status 3: HPCGEN_RANKS is set to another' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '   number; with a wrong PMI some launchers start N jobs of one rank each, and every one of them succeeds. */' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <mpi.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <stdio.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <stdlib.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '#include <string.h>' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'static const char *const wanted[] = {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    "/libmpi.so", "/libmpi_", "/libmpich.", "/libfabric.", "-fi.so", "/libpsm2.", "/libucp.", NULL};' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'static int is_wanted(const char *path)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '{' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    int i;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    for (i = 0; wanted[i] != NULL; i++)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        if (strstr(path, wanted[i]) != NULL)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '            return 1;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    return 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '}' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '/* The mappings of one file are neighbours, so only the last path printed is remembered. */' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'static void print_libraries(int rank)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '{' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    char line[4400], last[4400] = "", *path;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    FILE *maps = fopen("/proc/self/maps", "r");' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (maps == NULL)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        return;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    while (fgets(line, sizeof line, maps) != NULL) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        line[strcspn(line, "\n")] = 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        path = strstr(line, " /");' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        if (path != NULL && is_wanted(path) && strcmp(path, last) != 0) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '            printf("rank %d maps%s\n", rank, path);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '            strcpy(last, path);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    fclose(maps);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '}' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' 'int main(int argc, char **argv)' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '{' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    int rank, size, length, status = 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    long mine, sum = -1;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    char host[MPI_MAX_PROCESSOR_NAME], version[MPI_MAX_LIBRARY_VERSION_STRING];' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    const char *ranks = getenv("HPCGEN_RANKS");' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Init(&argc, &argv);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Comm_rank(MPI_COMM_WORLD, &rank);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Comm_size(MPI_COMM_WORLD, &size);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Get_processor_name(host, &length);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    mine = rank;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    printf("rank %d of %d on %s\n", rank, size, host);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    print_libraries(rank);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (rank == 0) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        MPI_Get_library_version(version, &length);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        version[strcspn(version, "\n")] = 0;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        printf("library %s\n", version);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (sum != (long)size * (size - 1) / 2) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        fprintf(stderr, "rank %d: the sum of the ranks is %ld\n", rank, sum);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        status = 2;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    if (ranks != NULL && *ranks != 0 && strtol(ranks, NULL, 10) != size) {' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        fprintf(stderr, "rank %d: %s ranks were wanted, this job has %d\n", rank, ranks, size);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '        status = 3;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    }' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    fflush(stdout);' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    MPI_Finalize();' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '    return status;' >> /opt/hpcgen/build/rank_test.c && \
+    printf '%s\n' '}' >> /opt/hpcgen/build/rank_test.c
+
+# rank_test 1: compile rank_test
+RUN mkdir -p /opt/rank_test/bin && \
+    mpicc -O2 -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c
+
 # hpcgen: remove downloads
 RUN rm -rf /opt/hpcgen/build
 
@@ -282,13 +370,14 @@ FROM docker.io/library/ubuntu:22.04
 ENV FI_PROVIDER_PATH="/opt/intel_mpi/intel64/libfabric/lib/prov"
 ENV I_MPI_ROOT="/opt/intel_mpi"
 ENV LD_LIBRARY_PATH="/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib"
-ENV PATH="/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+ENV PATH="/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENV PYTHONNOUSERSITE="1"
 
 COPY --from=builder /opt/horovod /opt/horovod
 COPY --from=builder /opt/intel_mpi /opt/intel_mpi
 COPY --from=builder /opt/psm2 /opt/psm2
 COPY --from=builder /opt/python /opt/python
+COPY --from=builder /opt/rank_test /opt/rank_test
 
 # distribution: packages
 RUN apt-get update && \
@@ -305,22 +394,40 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '# Self-test of tf-horovod for supermuc, partition thin, by hpcgen.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Run it inside the container: /opt/hpcgen/selftest.sh' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '# With --lines: for `hpcgen test`, each test as `hpcgen-test: begin NAME`, its output, `hpcgen-test: end RESULT`.' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'set -u' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' passed=0 >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' failed=0 >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' left_out=0 >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'mode=${1:-}' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'begin() { # name' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    name=$1' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    [ "$mode" != --lines ] || printf '"'"'hpcgen-test: begin %s\n'"'"' "$name"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'end() { # result, reason, output' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    if [ "$mode" = --lines ]; then' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        [ -z "$3" ] || printf '"'"'%s\n'"'"' "$3"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        printf '"'"'hpcgen-test: end %s%s\n'"'"' "$1" "${2:+: $2}"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        printf '"'"'%-8s %s%s\n'"'"' "$1" "$name" "${2:+: $2}"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        [ "$1" != FAILED ] || printf '"'"'%s\n'"'"' "$3" | tail -n 20 | sed '"'"'s/^/         | /'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check() { # name, text that the output must contain, command' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    begin "$1"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    if output=$(sh -c "$3" 2>&1); then' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '        case $output in' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '            *"$2"*) passed=$((passed + 1)); printf '"'"'ok       %s\n'"'"' "$1"; return ;;' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '            *"$2"*) passed=$((passed + 1)); end ok '"'"''"'"' "$output"; return ;;' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '        esac' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '        printf '"'"'FAILED   %s: no "%s" in the output\n'"'"' "$1" "$2"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        reason="no \"$2\" in the output"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '        printf '"'"'FAILED   %s\n'"'"' "$1"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        reason="status $?"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    failed=$((failed + 1))' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '    printf '"'"'%s\n'"'"' "$output" | tail -n 20 | sed '"'"'s/^/         | /'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '    end FAILED "$reason" "$output"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check_with() { # device, then as check' >> /opt/hpcgen/selftest.sh && \
@@ -330,7 +437,8 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' '        check "$@"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    else' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '        left_out=$((left_out + 1))' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' '        printf '"'"'left out %s: no %s\n'"'"' "$1" "$device"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        begin "$1"' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' '        end '"'"'left out'"'"' "no $device" '"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '    fi' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '}' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
@@ -347,10 +455,13 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: library'"'"' '"'"'libc.so.6 => /'"'"' '"'"'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: launcher'"'"' '"'"'Intel(R) MPI Library'"'"' '"'"'mpiexec.hydra --version'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'horovod 0.28.1: built for mpi'"'"' '"'"''"'"' '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built()))'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'rank_test 1: libraries'"'"' '"'"''"'"' '"'"'ldd /opt/rank_test/bin/rank_test | grep -c '"'"'"'"'"'"'"'"'not found'"'"'"'"'"'"'"'"' | grep -qx 0'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'printf '"'"'%s passed, %s failed, %s left out\n'"'"' "$passed" "$failed" "$left_out"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '[ "$failed" -eq 0 ]' >> /opt/hpcgen/selftest.sh && \
     chmod 755 /opt/hpcgen/selftest.sh
+
+COPY kit/ /opt/hpcgen/kit/
 
 LABEL org.opencontainers.image.title="tf-horovod for supermuc"
 LABEL org.opencontainers.image.description="TensorFlow with Horovod over the host's MPI"
@@ -358,8 +469,9 @@ LABEL io.hpcgen.version="0.1.0"
 LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="tf-horovod"
-LABEL io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1"
-LABEL io.hpcgen.content="079eed01b2b9bbca2d8af8498d31f421b1442587d1f9e5b327968414b2514d16"
+LABEL io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1"
+LABEL io.hpcgen.content="00bd8bf32dd111e4f34f3c41a0ffb22499f809095c2cc840241359afff9e797b"
+LABEL io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
 # ch-image refers to the user by name, which batch and cron environments leave out.

@@ -2,22 +2,40 @@
 # Self-test of tf-horovod for supermuc, partition thin, by hpcgen.
 # Run it inside the container: /opt/hpcgen/selftest.sh
 # Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
+# With --lines: for `hpcgen test`, each test as `hpcgen-test: begin NAME`, its output, `hpcgen-test: end RESULT`.
 set -u
 passed=0
 failed=0
 left_out=0
+mode=${1:-}
+
+begin() { # name
+    name=$1
+    [ "$mode" != --lines ] || printf 'hpcgen-test: begin %s\n' "$name"
+}
+
+end() { # result, reason, output
+    if [ "$mode" = --lines ]; then
+        [ -z "$3" ] || printf '%s\n' "$3"
+        printf 'hpcgen-test: end %s%s\n' "$1" "${2:+: $2}"
+    else
+        printf '%-8s %s%s\n' "$1" "$name" "${2:+: $2}"
+        [ "$1" != FAILED ] || printf '%s\n' "$3" | tail -n 20 | sed 's/^/         | /'
+    fi
+}
 
 check() { # name, text that the output must contain, command
+    begin "$1"
     if output=$(sh -c "$3" 2>&1); then
         case $output in
-            *"$2"*) passed=$((passed + 1)); printf 'ok       %s\n' "$1"; return ;;
+            *"$2"*) passed=$((passed + 1)); end ok '' "$output"; return ;;
         esac
-        printf 'FAILED   %s: no "%s" in the output\n' "$1" "$2"
+        reason="no \"$2\" in the output"
     else
-        printf 'FAILED   %s\n' "$1"
+        reason="status $?"
     fi
     failed=$((failed + 1))
-    printf '%s\n' "$output" | tail -n 20 | sed 's/^/         | /'
+    end FAILED "$reason" "$output"
 }
 
 check_with() { # device, then as check
@@ -27,7 +45,8 @@ check_with() { # device, then as check
         check "$@"
     else
         left_out=$((left_out + 1))
-        printf 'left out %s: no %s\n' "$1" "$device"
+        begin "$1"
+        end 'left out' "no $device" ''
     fi
 }
 
@@ -44,6 +63,7 @@ check_with /dev/hfi1_0 'psm2 12.0.1: device' '' 'test -r /dev/hfi1_0'
 check 'intel_mpi 2019.6.166: library' 'libc.so.6 => /' 'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'
 check 'intel_mpi 2019.6.166: launcher' 'Intel(R) MPI Library' 'mpiexec.hydra --version'
 check 'horovod 0.28.1: built for mpi' '' '/opt/python/bin/python -c '"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built()))'"'"''
+check 'rank_test 1: libraries' '' 'ldd /opt/rank_test/bin/rank_test | grep -c '"'"'not found'"'"' | grep -qx 0'
 
 printf '%s passed, %s failed, %s left out\n' "$passed" "$failed" "$left_out"
 [ "$failed" -eq 0 ]

@@ -1,0 +1,96 @@
+"""The record of one build: what was asked, what happened, how long it took, what came out."""
+
+from typing import Literal
+
+import msgspec
+
+from hpcgen.model.fields import FormatName, Name
+
+ImageKind = Literal["sif", "squashfs", "directory", "tar", "oci-archive", "podman", "docker", "ch-image"]
+"""Where an image lies and what it is. ``podman`` is the store that buildah, podman and skopeo share."""
+
+BuilderName = Literal["buildah", "podman", "docker", "apptainer", "singularity", "ch-image"]
+
+
+class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Base of what a record consists of. Unknown fields are left out, so that older releases read newer records."""
+
+
+class BuiltImage(RecordPart, frozen=True):
+    """The image: its kind, file or name, ``bytes`` on the disk, and its sha256 (of the file) or digest."""
+
+    kind: ImageKind
+    name: str
+    bytes: int | None = None
+    digest: str = ""
+
+
+class BuiltStep(RecordPart, frozen=True):
+    """One step: its block and version, what it does, ``seconds``, and whether it was taken from the cache."""
+
+    block: str
+    about: str
+    seconds: float = 0.0
+    result: Literal["done", "cached", "failed"] = "done"
+
+
+class TestResult(RecordPart, frozen=True):
+    """One test: ``group`` is the block or ``contract``; ``seconds``; ``output`` is what it printed."""
+
+    group: str
+    name: str
+    result: Literal["passed", "failed", "left out"]
+    seconds: float = 0.0
+    reason: str = ""
+    output: str = ""
+
+
+class TestRun(RecordPart, frozen=True):
+    """One call of ``hpcgen test``: when (UTC, ISO 8601), on which site, by which engine, and every result."""
+
+    started: str
+    site: str
+    engine: str
+    results: list[TestResult]
+    seconds: float = 0.0
+
+    def count(self, result: str) -> int:
+        """How many tests ended so."""
+        return sum(each.result == result for each in self.results)
+
+
+class BuildFailure(RecordPart, frozen=True):
+    """Why a build ended: the step, the last lines, and for known causes what it was and what to do."""
+
+    step: str
+    message: str
+    tail: list[str] = []
+    cause: str = ""
+    remedy: str = ""
+
+
+class BuildRecord(RecordPart, frozen=True):
+    """One build. ``content`` is the plan's hash (label io.hpcgen.content); times are UTC, ISO 8601."""
+
+    id: str
+    hpcgen: str
+    started: str
+    site: Name
+    stack: Name
+    partition: str
+    format: FormatName
+    content: str
+    engine: BuilderName
+    engine_version: str = ""
+    machine: str = ""
+    result: Literal["built", "failed", "interrupted"] = "built"
+    seconds: float = 0.0
+    command: str = ""
+    blocks: dict[str, str] = {}
+    inputs: list[str] = []
+    steps: list[BuiltStep] = []
+    image: BuiltImage | None = None
+    failure: BuildFailure | None = None
+    log: str = ""
+    tests: list[TestRun] = []
+    record: int = 1

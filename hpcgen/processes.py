@@ -1,0 +1,120 @@
+"""Programs that hpcgen starts: found or explained, read line by line, and never left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import FrameType
+
+from hpcgen.errors import MissingToolError, Problem
+
+PATIENCE_S = 10.0
+"""How long a program may take to end after it was asked to, before it is killed."""
+
+
+def need(program: str, purpose: str, remedy: str = "", path: str | None = None) -> str:
+    """The full path of a program; MissingToolError that says what it is for and where it comes from."""
+    found = shutil.which(program, path=path)
+    if found is None:
+        raise MissingToolError(Problem(f"{program} is not on PATH; it is needed to {purpose}", remedy=remedy))
+    return found
+
+
+def stream(
+    argv: Sequence[str],
+    on_line: Callable[[str], None],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    on_tick: Callable[[], None] | None = None,
+    tick_s: float = 0.2,
+) -> int:
+    """Run a program and hand over each line of its stdout and stderr, in order, as it appears.
+
+    Parameters
+    ----------
+    env: the whole environment; this process's own if None.
+    on_tick: called at least every ``tick_s`` seconds, to keep a display alive.
+
+    Returns
+    -------
+    The exit status; negative for a signal. If this process is interrupted, or a callback raises, the
+    program and all that it started are ended before the exception goes on.
+    """
+    process = subprocess.Popen(
+        list(argv),
+        env=None if env is None else dict(env),
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    lines: queue.Queue[str | None] = queue.Queue()
+    reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
+    reader.start()
+    try:
+        _hand_over(lines, on_line, on_tick, tick_s)
+        return process.wait()
+    except BaseException:
+        end(process)
+        raise
+
+
+def _read(process: subprocess.Popen[bytes], lines: queue.Queue[str | None]) -> None:
+    assert process.stdout is not None
+    for raw in process.stdout:
+        lines.put(raw.decode("utf-8", "replace").rstrip("\r\n"))
+    lines.put(None)
+
+
+def _hand_over(
+    lines: queue.Queue[str | None],
+    on_line: Callable[[str], None],
+    on_tick: Callable[[], None] | None,
+    tick_s: float,
+) -> None:
+    while True:
+        try:
+            line = lines.get(timeout=tick_s)
+        except queue.Empty:
+            if on_tick is not None:
+                on_tick()
+            continue
+        if line is None:
+            return
+        on_line(line)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a program that was started in a session of its own, and its children: asked first, then killed."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(PATIENCE_S)
+            break
+    # What the program left running in its group after it had ended itself.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[None]:
+    """SIGTERM, which batch systems send at the time limit, is met like Ctrl-C: what was begun is undone."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
