@@ -28,6 +28,7 @@ from container_tools import (
     Clusters,
     HostMpi,
     Sid,
+    SidHpcgen,
     Slurm,
     need,
     run,
@@ -106,6 +107,15 @@ def sid(testbed_env: dict[str, str]) -> Sid:
     """The newer tools, in a root of their own."""
     script("make-sid-root", env=testbed_env)
     return Sid(testbed_env)
+
+
+@pytest.fixture(scope="session")
+def sid_hpcgen(sid: Sid) -> SidHpcgen:
+    """hpcgen itself in the sid root: ``sid_hpcgen.run(["build", …], binds=…)``."""
+    from importlib.metadata import requires
+
+    needed = [word for word in requires("hpcgen") or [] if "extra ==" not in word]
+    return SidHpcgen(sid, Path(script("make-sid-packages", *needed, env=sid.env).strip()))
 
 
 @pytest.fixture(scope="session")

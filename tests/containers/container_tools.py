@@ -269,6 +269,36 @@ class Sid:
 
 
 @dataclass(frozen=True)
+class SidHpcgen:
+    """hpcgen itself in the sid root, from this checkout, with sid's own Python."""
+
+    sid: Sid
+    packages: Path
+
+    def run(
+        self,
+        words: Sequence[Argument],
+        *,
+        binds: Sequence[Bind] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | None = None,
+        check: bool = True,
+        timeout: float = 1800,
+    ) -> Run:
+        """Run ``hpcgen WORDS`` there; the rest is as in :meth:`Sid.run`."""
+        own = [(HERE.parent.parent, "/hpcgen/checkout"), (self.packages, "/hpcgen/packages")]
+        paths = {"PYTHONPATH": "/hpcgen/checkout:/hpcgen/packages", "PYTHONDONTWRITEBYTECODE": "1"}
+        return self.sid.run(
+            ["python3", "-m", "hpcgen", *words],
+            binds=[*own, *binds],
+            env={**paths, **(env or {})},
+            cwd=cwd,
+            check=check,
+            timeout=timeout,
+        )
+
+
+@dataclass(frozen=True)
 class Slurm(Tool):
     """A running one-node Slurm."""
 
