@@ -10,28 +10,38 @@ from msgspec.structs import replace
 
 from hpcgen.formats.header import header as file_header
 from hpcgen.launch.engines import Engine
-from hpcgen.launch.schedulers import Header, Scheduler, scheduler_for
+from hpcgen.launch.environment import BOOTSTRAP
+from hpcgen.launch.schedulers import Direct, Header, Scheduler, scheduler_for
 from hpcgen.launch.start import Start, start
 from hpcgen.launch.words import FOLDER, Shell, joined, line, quoted
 from hpcgen.model.plan import Plan
 from hpcgen.text import plain, sh, sh_assign
 
 
-def job_script(plan: Plan, image_environment: Mapping[str, str], image: str | None = None) -> tuple[str, str]:
+def job_script(
+    plan: Plan,
+    image_environment: Mapping[str, str],
+    image: str | None = None,
+    *,
+    direct: bool = False,
+    named: bool = False,
+) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job.
 
     Parameters
     ----------
     image_environment: variables of the image's final stage, as they are at its end (nothing to expand).
     image: the image's file or name; where the build script puts it if None.
+    direct: for starting it right here, in the present folder, in an allocation or without one.
+    named: ``image`` is a name in the engine's store, not a file.
 
     Raises
     ------
     PolicyError: the site's engine or MPI cannot start the job as it is laid out.
     InputError: a value that cannot be written in a script or its header.
     """
-    scheduler = scheduler_for(plan.site.scheduler)
-    values = _values(plan, scheduler, start(plan, image_environment), image)
+    scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
+    values = _values(plan, scheduler, start(plan, image_environment), image, named)
     return scheduler.file_name, _template("job.sh.j2").render(values)
 
 
@@ -51,7 +61,7 @@ def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:
     return line([*exports, *how.outer, *container, *how.inner, *plan.job.command])
 
 
-def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None) -> dict[str, Any]:
+def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, named: bool) -> dict[str, Any]:
     """What the template is filled with: every piece is quoted or checked here."""
     scheduler_header = Header(
         name=plan.stack.name,
@@ -73,15 +83,29 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None) -> 
         "modules": [sh(module) for module in how.modules],
         "start": scheduler.start,
         "programs": [sh(word) for word in [*how.outer[:1], engine.command_name()]],
-        "image_is_file": engine.image_is_file,
-        "engine": sh(engine.command_name()),
+        "image_missing": _missing(engine, named),
         "images": [quoted(image)] if image is not None else _images(engine, names, folder),
         "charliecloud_gpu": engine.name == "charliecloud" and bool(how.call.gpu),
         "exports": [sh_assign(name, value) for name, value in how.variables.exported.items()],
         "command": line(plan.job.command),
         "container": [line(group) for group in [*engine.words(how.call), how.inner] if group],
         "outer": line(how.outer),
+        "alone": _alone(how) if isinstance(scheduler, Direct) else [],
+        "exec": isinstance(scheduler, Direct),
     }
+
+
+def _missing(engine: Engine, named: bool) -> str:
+    """Shell that succeeds where there is no such image; "" where the engine itself says so best."""
+    if not engine.image_is_file:
+        return f'! {sh(engine.command_name())} image inspect "$image" > /dev/null 2>&1'
+    return "" if named else '[ ! -e "$image" ]'
+
+
+def _alone(how: Start) -> list[str]:
+    """Variables for a start without an allocation: the launcher would ask the batch system for nodes."""
+    names = [name for name in BOOTSTRAP.values() if how.variables.exported.get(name, "fork") != "fork"]
+    return [sh_assign(name, "fork") for name in names]
 
 
 def _images(engine: Engine, names: list[str], folder: str) -> list[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hpcgen.launch.schedulers.base import Header, NoScheduler, Scheduler
+from hpcgen.launch.schedulers.base import Direct, Header, NoScheduler, Scheduler
 from hpcgen.model.site import Scheduler as SiteScheduler
 
-__all__ = ["Header", "Scheduler", "scheduler_for"]
+__all__ = ["Direct", "Header", "Scheduler", "scheduler_for"]
 
 
 def scheduler_for(site_scheduler: SiteScheduler) -> Scheduler:

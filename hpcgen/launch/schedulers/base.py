@@ -55,6 +55,13 @@ class NoScheduler(Scheduler):
         return []
 
 
+class Direct(NoScheduler):
+    """A start right here, on a system with or without a batch system."""
+
+    # In a job after sbatch --export=NONE, as in Slurm's own script.
+    start = "unset SLURM_EXPORT_ENV"
+
+
 def option(name: str, value: str | int, join: str = "=") -> str:
     """``name=value`` of a header, which has no quoting; InputError for what cannot be written there."""
     return f"{name}{join}{directive(str(value), name)}"
