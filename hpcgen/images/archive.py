@@ -1,0 +1,165 @@
+"""Read files of an image from tar files: one, or the layers of an image in order. Nothing is unpacked to the disk."""
+
+from __future__ import annotations
+
+import posixpath
+import tarfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import IO, Any
+
+import msgspec
+
+from hpcgen.errors import InputError, Problem
+from hpcgen.images.folder import MAX_FILE, MAX_LINKS, too_large
+
+_HEADER_BYTES = 1024 * 1024
+_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_ROUNDS = 10
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+Layers = Callable[[], Iterable[IO[bytes]]]
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """What one path is: a file with its bytes, a link with its target (from the image's root), or something else."""
+
+    data: bytes | None = None
+    link: str | None = None
+
+
+class _Member(tarfile.TarInfo):
+    """A member whose extended header is of a sensible size: tarfile reads it into memory as a whole."""
+
+    def _proc_member(self, archive: tarfile.TarFile) -> Any:
+        if self.type in _EXTENDED and self.size > _HEADER_BYTES:
+            raise tarfile.ReadError("an extended header is absurdly large")
+        return super()._proc_member(archive)  # type: ignore[misc]
+
+
+def read_archive(open_layers: Layers, paths: Sequence[str], name: str, top: str = "") -> dict[str, bytes]:
+    """Files of an image whose layers are tar files, perhaps compressed (gzip, bzip2, xz).
+
+    Parameters
+    ----------
+    open_layers: opens the layers, the lowest first; called again where a link leads to a path not yet read.
+    name: of the image, for messages.
+    top: the folder in the archive that is the image's root.
+
+    Raises
+    ------
+    InputError: damaged, of an unknown compression, or a file in it is absurdly large.
+    """
+    interest = {path for wanted in paths for path in _prefixes(_normal(wanted))}
+    for _ in range(_ROUNDS):
+        view = _view(open_layers, interest, name, top)
+        resolved = {wanted: _resolve(view, _normal(wanted)) for wanted in paths}
+        more = {path for place in resolved.values() for path in _prefixes(place)} - interest
+        if not more:
+            break
+        interest |= more
+    entries = {wanted: view.get(place) for wanted, place in resolved.items()}
+    return {wanted: entry.data for wanted, entry in entries.items() if entry is not None and entry.data is not None}
+
+
+def members(stream: IO[bytes], name: str) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """The members of a tar file, one after the other, without keeping them; InputError where it is damaged."""
+    first = stream.read(4)
+    stream.seek(0)
+    if first == _ZSTD:
+        raise InputError(
+            Problem(
+                f"a layer of {name} is compressed with zstd, which hpcgen does not read",
+                remedy="skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
+            )
+        )
+    try:
+        with tarfile.open(fileobj=stream, mode="r|*", bufsize=1 << 20, tarinfo=_Member) as archive:
+            for member in archive:
+                archive.members.clear()  # type: ignore[attr-defined]
+                yield archive, member
+    except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError, RecursionError, OverflowError) as failure:
+        raise InputError(Problem(f"{name} cannot be read: {failure}", remedy="copy the image again")) from failure
+
+
+def content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
+    """The bytes of a regular file; InputError if it is larger than MAX_FILE."""
+    if member.size > MAX_FILE:
+        raise too_large(_normal(member.name))
+    stream = archive.extractfile(member)
+    assert stream is not None
+    return stream.read()
+
+
+def _view(open_layers: Layers, interest: set[str], name: str, top: str) -> dict[str, Entry]:
+    view: dict[str, Entry] = {}
+    for layer in open_layers():
+        _apply(view, layer, interest, name, top)
+    return view
+
+
+def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: str, top: str) -> None:
+    """Lay one layer over the view. Whiteouts are the OCI image specification's (layer.md)."""
+    upper: set[str] = set()
+    for archive, member in members(layer, name):
+        path = _normal(member.name).removeprefix(top)
+        folder, last = posixpath.split(path)
+        if last == ".wh..wh..opq":
+            _forget(view, folder, upper)
+            continue
+        if last.startswith(".wh."):
+            gone = posixpath.join(folder, last[4:])
+            view.pop(gone, None)
+            _forget(view, gone, upper)
+            continue
+        if path not in interest:
+            continue
+        upper.add(path)
+        if not member.isdir():
+            _forget(view, path, set())
+        if member.isreg():
+            view[path] = Entry(data=content(archive, member))
+        elif member.islnk():
+            view[path] = _hard_link(view, _normal(member.linkname).removeprefix(top))
+        elif member.issym():
+            view[path] = Entry(link=_normal(posixpath.join(folder, member.linkname)))
+        else:
+            view[path] = Entry()
+
+
+def _hard_link(view: dict[str, Entry], target: str) -> Entry:
+    return view.get(target) or Entry(link=target)
+
+
+def _forget(view: dict[str, Entry], folder: str, kept: set[str]) -> None:
+    for path in [each for each in view if each.startswith(f"{folder.rstrip('/')}/") and each not in kept]:
+        del view[path]
+
+
+def _resolve(view: dict[str, Entry], path: str) -> str:
+    """Where a path leads, as far as the view tells."""
+    for _ in range(MAX_LINKS):
+        for prefix in _prefixes(path):
+            entry = view.get(prefix)
+            if entry is not None and entry.link is not None:
+                path = _normal(entry.link + path[len(prefix) :])
+                break
+        else:
+            return path
+    return "/"
+
+
+def _prefixes(path: str) -> list[str]:
+    parts = [part for part in path.split("/") if part]
+    return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+
+
+def _normal(path: str) -> str:
+    """An absolute path without . and .., none of which leads out of the image."""
+    return "/" + posixpath.normpath("/" + path).lstrip("/")

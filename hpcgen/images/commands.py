@@ -1,0 +1,86 @@
+"""Programs whose short answer is wanted: bounded in size and time, in the C locale, never left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from hpcgen.errors import InputError, Problem
+
+ANSWER_BYTES = 64 * 1024 * 1024
+PATIENCE_S = 300.0
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a program said: its exit status, stdout, and the end of stderr."""
+
+    status: int
+    output: bytes
+    complaint: str
+
+    @property
+    def last_line(self) -> str:
+        """The last line of stderr that says something."""
+        lines = [line.strip() for line in self.complaint.splitlines() if line.strip()]
+        return lines[-1] if lines else f"exit status {self.status}"
+
+
+def ask(
+    argv: Sequence[str],
+    *,
+    limit: int = ANSWER_BYTES,
+    patience_s: float = PATIENCE_S,
+    env: Mapping[str, str] | None = None,
+    before: Callable[[], None] | None = None,
+) -> Answer:
+    """Run a program to its end.
+
+    Parameters
+    ----------
+    limit: bytes of stdout; more is an InputError, because only an image made to do harm has that much.
+    env: added to this process's environment.
+    before: called in the child before the program starts.
+
+    Raises
+    ------
+    InputError: too long an answer, or none within ``patience_s`` seconds.
+    """
+    with tempfile.TemporaryFile() as complaint:
+        process = subprocess.Popen(
+            list(argv),
+            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=complaint,
+            preexec_fn=before,
+        )
+        late = threading.Event()
+
+        def give_up() -> None:
+            late.set()
+            process.kill()
+
+        timer = threading.Timer(patience_s, give_up)
+        timer.start()
+        try:
+            assert process.stdout is not None
+            output = process.stdout.read(limit + 1)
+            if len(output) > limit:
+                raise InputError(Problem(f"{argv[0]} gave more than {limit} bytes", expected="a file of a kit"))
+            status = process.wait()
+        finally:
+            timer.cancel()
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+            process.stdout.close()  # type: ignore[union-attr]
+        if late.is_set():
+            raise InputError(Problem(f"{argv[0]} gave no answer in {patience_s:.0f} s"))
+        size = complaint.seek(0, os.SEEK_END)
+        complaint.seek(max(0, size - 8192))
+        return Answer(status, output, complaint.read().decode("utf-8", "replace"))

@@ -1,0 +1,165 @@
+"""The record that an image carries: the kit that it was built from."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+
+from hpcgen.errors import HpcgenError, InputError, MissingToolError, Problem
+from hpcgen.image_paths import KIT
+from hpcgen.images.contents import read_files
+from hpcgen.images.reference import ImageReference
+from hpcgen.kit import KIT_FILES
+from hpcgen.model.fields import EnvName
+from hpcgen.model.plan import Plan
+from hpcgen.text import plain
+from hpcgen.writing import KitFile
+
+LABEL = "io.hpcgen."
+_PROGRAMS = frozenset({"build.sh", "selftest.sh", "job.slurm", "job.pbs", "run.sh"})
+_Content = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16,128}$(?!\n)")]
+
+
+class RecordedKit(msgspec.Struct, frozen=True):
+    """The kit in an image: its files, the plan, the image's variables, and the plan's hash."""
+
+    files: dict[str, KitFile]
+    plan: Plan
+    environment: dict[str, str]
+    content: str
+
+
+class StoredKit(msgspec.Struct, frozen=True):
+    """The same as plain data, whatever release of hpcgen wrote it.
+
+    ``labels`` are those that could be read; ``whole`` is false where labels alone were there to be read.
+    """
+
+    files: dict[str, KitFile]
+    plan: dict[str, Any]
+    lock: dict[str, Any]
+    labels: dict[str, str] = {}
+    whole: bool = True
+
+
+class _Lock(msgspec.Struct, frozen=True):
+    """What launching takes from a lock."""
+
+    environment: dict[EnvName, str]
+    content: _Content
+
+
+def recorded_kit(image: ImageReference) -> RecordedKit:
+    """The kit that an image carries, for use.
+
+    Raises
+    ------
+    InputError: the image has no record, or one that this release does not understand.
+    """
+    return typed_kit(stored_kit(image), str(image))
+
+
+def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
+    """Plain data as records; InputError where another release of hpcgen wrote what this one does not know."""
+    try:
+        plan = msgspec.convert(kit.plan, Plan)
+        lock = msgspec.convert(kit.lock, _Lock)
+    except (msgspec.ValidationError, RecursionError) as failure:
+        from hpcgen import __version__
+
+        wrote = kit.plan.get("hpcgen")
+        raise InputError(
+            Problem(
+                f"the record in {name} is not understood: {failure}",
+                expected=f"a record of hpcgen {__version__}",
+                remedy=f"use hpcgen {wrote if isinstance(wrote, str) and wrote.isprintable() else 'that wrote it'}; "
+                "hpcgen rebuild writes its kit with any release",
+            )
+        ) from failure
+    for variable, value in lock.environment.items():
+        plain(value, f"the variable {variable} in {name}")
+    return RecordedKit(kit.files, plan, lock.environment, lock.content)
+
+
+def stored_kit(image: ImageReference) -> StoredKit:
+    """The kit that an image carries, as it is; InputError if there is none."""
+    labels = image_labels(image)
+    whole = True
+    try:
+        found = read_files(image, [f"{KIT}/{name}" for name in sorted(KIT_FILES)])
+        data = {path.rsplit("/", 1)[1]: content for path, content in found.items()}
+    except (MissingToolError, InputError):
+        data, whole = from_labels(labels), False
+        if "plan.json" not in data:
+            raise
+    if "plan.json" not in data or "hpcgen.lock" not in data:
+        raise InputError(
+            Problem(
+                f"there is no record in {image}: another tool made it, or hpcgen before 0.2",
+                expected=f"a kit in the image's {KIT}",
+                remedy="render the kit again and build it with this hpcgen",
+            )
+        )
+    files = {name: KitFile(_text(content, name, image), name in _PROGRAMS) for name, content in data.items()}
+    return StoredKit(
+        files,
+        plan=_json(files["plan.json"].text, image),
+        lock=_yaml(files["hpcgen.lock"].text, image),
+        labels=labels,
+        whole=whole,
+    )
+
+
+def image_labels(image: ImageReference) -> dict[str, str]:
+    """The labels io.hpcgen.* of an image, as far as its kind has any that can be read without starting it."""
+    labels: dict[str, Any] = {}
+    if image.kind in ("podman", "docker"):
+        from hpcgen.images.stores import stored_image
+
+        labels = dict(stored_image(image.kind, image.name).labels)
+    elif image.kind == "oci-archive":
+        from hpcgen.images.tarball import OciArchive
+
+        told = OciArchive(image.name).config().get("Labels")
+        labels = told if isinstance(told, dict) else {}
+    else:
+        # Apptainer's place for labels. Source: its documentation, "SIF and the /.singularity.d folder".
+        try:
+            read = read_files(image, ["/.singularity.d/labels.json"])
+            told = msgspec.json.decode(read.get("/.singularity.d/labels.json", b"{}"))
+        except (HpcgenError, msgspec.DecodeError, RecursionError):
+            told = {}
+        labels = told if isinstance(told, dict) else {}
+    return {str(key): str(value) for key, value in labels.items() if str(key).startswith(LABEL)}
+
+
+def from_labels(labels: dict[str, str]) -> dict[str, bytes]:
+    """The kit's files that docker, podman and buildah put into labels; a shell took the last line break off."""
+    prefix = f"{LABEL}kit."
+    names = {key: key.removeprefix(prefix) for key in labels if key.startswith(prefix)}
+    return {name: f"{labels[key]}\n".encode() for key, name in names.items() if name in KIT_FILES}
+
+
+def _text(data: bytes, name: str, image: ImageReference) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as failure:
+        raise InputError(Problem(f"the kit's {name} in {image} is no text")) from failure
+
+
+def _json(text: str, image: ImageReference) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError) as failure:
+        raise InputError(Problem(f"plan.json in {image} is damaged: {failure}")) from failure
+    if not isinstance(found, dict):
+        raise InputError(Problem(f"plan.json in {image} is damaged: it is no mapping"))
+    return found
+
+
+def _yaml(text: str, image: ImageReference) -> dict[str, Any]:
+    from hpcgen.yamlfile import loads
+
+    data: dict[str, Any] = loads(text, f"hpcgen.lock in {image}").data
+    return data

@@ -1,0 +1,129 @@
+"""Read files of a squashfs, or of the squashfs in a SIF, with unsquashfs: nothing is mounted or started.
+
+``unsquashfs -cat`` came with squashfs-tools 4.5; before that (Enterprise Linux 7 and 8 have 4.3) the files asked for
+are unpacked into a temporary folder. 4.5.1 follows no links in ``-cat`` (seen), so links are looked up here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import resource
+import struct
+import tempfile
+from collections.abc import Sequence
+
+from hpcgen.errors import InputError, Problem
+from hpcgen.images.commands import Answer, ask
+from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
+from hpcgen.processes import need
+
+_REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
+_ABSENT = ("no matches for", "is a directory", "not a regular file", "is not a")
+
+# SIF: numbers are little-endian, without gaps. Source: apptainer/sif, pkg/sif/sif.go and descriptor.go.
+_HEADER = struct.Struct("<32s10s3s3s16s8q")
+_DESCRIPTOR = struct.Struct("<i?3I7q128s384s")
+_PARTITION, _SQUASHFS, _PRIMARY = 0x4004, 1, 2
+_MAX_DESCRIPTORS = 4096
+
+
+def sif_squashfs_offset(path: str) -> int | None:
+    """Where the root file system begins in a SIF; None if it is no plain squashfs (ext3, encrypted, OCI layers).
+
+    Raises
+    ------
+    InputError: the file is no SIF, or its table is damaged.
+    """
+    try:
+        with open(path, "rb") as stream:
+            header = _HEADER.unpack(stream.read(_HEADER.size))
+            total, offset = header[8], header[9]
+            if header[1] != b"SIF_MAGIC\0" or not 0 <= total <= _MAX_DESCRIPTORS or offset < 0:
+                raise InputError(Problem(f"{path} is no SIF image, or its header is damaged"))
+            stream.seek(offset)
+            table = stream.read(total * _DESCRIPTOR.size)
+            size = stream.seek(0, 2)
+    except (OSError, struct.error) as failure:
+        raise InputError(Problem(f"{path} cannot be read as a SIF image: {failure}")) from failure
+    for at in range(0, len(table) - _DESCRIPTOR.size + 1, _DESCRIPTOR.size):
+        entry = _DESCRIPTOR.unpack_from(table, at)
+        kind, used, start, extra = entry[0], entry[1], entry[5], entry[-1]
+        if used and kind == _PARTITION:
+            file_system, part = struct.unpack_from("<2i", extra)
+            if part == _PRIMARY:
+                return start if file_system == _SQUASHFS and 0 < start < size else None
+    return None
+
+
+def read_squashfs(path: str, paths: Sequence[str], offset: int = 0) -> dict[str, bytes]:
+    """Files of a squashfs that begins at ``offset`` in a file; what is missing is left out.
+
+    Raises
+    ------
+    MissingToolError: unsquashfs is not installed.
+    InputError: it is no squashfs, or a file in it is absurdly large.
+    """
+    program = need("unsquashfs", "read a squashfs or SIF image", _REMEDY)
+    base = [program, *(["-offset", str(offset)] if offset else [])]
+    found = {}
+    for wanted in paths:
+        answer = _cat(base, path, wanted)
+        if answer is None:
+            return _unpacked(base, path, paths)
+        if answer.status == 0:
+            found[wanted] = answer.output
+    return found
+
+
+def _cat(base: list[str], image: str, wanted: str) -> Answer | None:
+    """What ``-cat`` says of a file, links followed; None if this unsquashfs has no ``-cat``."""
+    inside = posixpath.normpath("/" + wanted).lstrip("/")
+    for _ in range(MAX_LINKS):
+        answer = ask([*base, "-no-wildcards", "-cat", image, inside], limit=MAX_FILE)
+        said = answer.complaint
+        if answer.status == 0 or any(word in said for word in _ABSENT):
+            return answer
+        if "symbolic link" in said:
+            target = _link_on(base, image, inside)
+            if target is None:
+                return answer
+            inside = target
+        elif "invalid option" in said or "SYNTAX" in said or "SYNTAX" in answer.output.decode("utf-8", "replace"):
+            return None
+        else:
+            raise _unreadable(image, answer)
+    return answer
+
+
+def _link_on(base: list[str], image: str, inside: str) -> str | None:
+    """The path with its first symbolic link replaced by what it points to, inside the image."""
+    parts = inside.split("/")
+    for count in range(1, len(parts) + 1):
+        prefix = "/".join(parts[:count])
+        listed = ask([*base, "-max-depth", str(count), "-no-wildcards", "-lln", image, prefix])
+        mark = f" squashfs-root/{prefix} -> "
+        for line in listed.output.decode("utf-8", "replace").splitlines():
+            if mark in line:
+                target = posixpath.join("/" + posixpath.dirname(prefix), line.split(mark, 1)[1])
+                return posixpath.normpath(posixpath.join(target, *parts[count:])).lstrip("/")
+    return None
+
+
+def _unpacked(base: list[str], image: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """The way of releases before 4.5; a link that leads to a file that was not asked for is not followed."""
+    with tempfile.TemporaryDirectory(prefix="hpcgen-") as work:
+        names = [path.lstrip("/") for path in paths]
+        answer = ask([*base, "-no-progress", "-no-xattrs", "-dest", f"{work}/root", image, *names], before=_small_files)
+        if answer.status and "squashfs" in answer.complaint.lower():
+            raise _unreadable(image, answer)
+        return read_folder(f"{work}/root", paths)
+
+
+def _small_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE + 1, MAX_FILE + 1))
+
+
+def _unreadable(image: str, answer: Answer) -> InputError:
+    return InputError(
+        Problem(f"{image} cannot be read by unsquashfs: {answer.last_line}", remedy="copy the image again")
+    )

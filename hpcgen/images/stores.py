@@ -1,0 +1,172 @@
+"""Images in an engine's store: is it there, what it says of itself, and files of it without a start.
+
+podman and docker copy files out of a container that was made and never started; buildah mounts one. The container
+is removed again, whatever happens.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import posixpath
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpcgen.errors import InputError, MissingToolError, Problem, UnknownNameError
+from hpcgen.image_paths import KIT
+from hpcgen.images.archive import content, members
+from hpcgen.images.commands import ask
+from hpcgen.images.folder import read_folder
+from hpcgen.model.record import ImageKind
+
+STORE_PROGRAMS: dict[ImageKind, tuple[str, ...]] = {
+    "podman": ("podman", "buildah"),
+    "docker": ("docker",),
+    "ch-image": ("ch-image",),
+}
+"""Programs of each store, the one that reads best first."""
+
+_ABSENT = ("no such image", "not known", "image not known", "No such image", "no such object")
+
+
+class StoredImage(msgspec.Struct, frozen=True):
+    """What a store says of an image: ``labels``, ``environment``, ``bytes`` on the disk, ``digest``."""
+
+    labels: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    bytes: int | None = None
+    digest: str = ""
+
+
+def program_for(kind: ImageKind) -> str:
+    """The program that reads this store here; MissingToolError if none is installed."""
+    for program in STORE_PROGRAMS[kind]:
+        if found := shutil.which(program):
+            return found
+    names = " or ".join(STORE_PROGRAMS[kind])
+    raise MissingToolError(
+        Problem(f"{names} is not on PATH; it is needed to read {kind}'s images", remedy=f"install {names}")
+    )
+
+
+def is_stored(kind: ImageKind, name: str) -> bool:
+    """Whether the store has the image."""
+    if kind == "ch-image":
+        return storage_folder(name).is_dir()
+    program = program_for(kind)
+    return ask([program, *_inspect(program), name]).status == 0
+
+
+def storage_folder(name: str) -> Path:
+    """The folder of an image in ch-image's storage. Source: ch-image(1), and seen with 0.31 and 0.45."""
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    storage = os.environ.get("CH_IMAGE_STORAGE") or f"/var/tmp/{user}.ch"
+    return Path(storage) / "img" / name.replace("/", "%").replace(":", "+")
+
+
+def stored_image(kind: ImageKind, name: str) -> StoredImage:
+    """What the store of podman or docker says of an image.
+
+    Raises
+    ------
+    UnknownNameError: there is no such image.  MissingToolError: no program reads this store here.
+    """
+    program = program_for(kind)
+    answer = ask([program, *_inspect(program), name])
+    if answer.status:
+        if any(word in answer.complaint for word in _ABSENT):
+            raise UnknownNameError(Problem(f"{kind} has no image {name}", remedy=f"{kind} images lists what it has"))
+        raise InputError(Problem(f"{Path(program).name} cannot tell about {name}: {answer.last_line}"))
+    try:
+        told = msgspec.json.decode(answer.output)
+    except (msgspec.DecodeError, RecursionError) as failure:
+        raise InputError(Problem(f"{Path(program).name} says something else than JSON of {name}")) from failure
+    return _facts(told[0] if isinstance(told, list) and told else told)
+
+
+def _inspect(program: str) -> list[str]:
+    return ["inspect", "--type", "image"] if Path(program).name == "buildah" else ["image", "inspect"]
+
+
+def _facts(told: Any) -> StoredImage:
+    told = told if isinstance(told, dict) else {}
+    # buildah shows the image's configuration as OCI has it, podman and docker in fields of their own.
+    oci = told.get("OCIv1") or {}
+    config = told.get("Config") if isinstance(told.get("Config"), dict) else oci.get("config") or {}
+    pairs = (str(each).partition("=") for each in config.get("Env") or [])
+    size = told.get("Size")
+    return StoredImage(
+        labels={str(key): str(value) for key, value in (config.get("Labels") or {}).items()},
+        environment={name: value for name, _, value in pairs},
+        bytes=size if isinstance(size, int) else None,
+        digest=str(told.get("Digest") or told.get("FromImageDigest") or told.get("Id") or ""),
+    )
+
+
+def read_stored(kind: ImageKind, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Files of an image in the store of podman or docker; what is missing is left out."""
+    program = program_for(kind)
+    if Path(program).name == "buildah":
+        return _read_mounted(program, name, paths)
+    with _container(program, name, ["create", "--pull", "never", name, "true"]) as container:
+        found: dict[str, bytes] = {}
+        folders: dict[str, list[str]] = {}
+        for path in paths:
+            folders.setdefault(posixpath.dirname(path), []).append(path)
+        for folder, wanted in folders.items():
+            for source in [folder] if folder == KIT else wanted:
+                found.update(_copied(program, container, source, wanted))
+        return found
+
+
+def _copied(program: str, container: str, source: str, wanted: Sequence[str]) -> dict[str, bytes]:
+    """Copy one file or folder out as a tar stream; its members are named from the source's own name on."""
+    answer = ask([program, "cp", f"{container}:{source}", "-"])
+    if answer.status:
+        return {}
+    parent = posixpath.dirname(source)
+    found = {}
+    for archive, member in members(io.BytesIO(answer.output), f"{container}:{source}"):
+        path = posixpath.normpath(posixpath.join(parent, member.name))
+        if path in wanted and member.isreg():
+            found[path] = content(archive, member)
+    return found
+
+
+def _read_mounted(program: str, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+    with _container(program, name, ["from", "--pull-never", name]) as container:
+        if os.geteuid() == 0:
+            answer = ask([program, "mount", container])
+            if answer.status == 0:
+                return read_folder(answer.output.decode().strip(), paths)
+        else:
+            # The store's folders belong to the user's other identities: they are read from inside their namespace.
+            reader = 'exec "$0" -m hpcgen.images.folder "$HPCGEN_ROOT" "$@"'
+            words = ["unshare", "--mount", f"HPCGEN_ROOT={container}", "--", "sh", "-c", reader, sys.executable]
+            answer = ask([program, *words, *paths])
+            if answer.status == 0:
+                return msgspec.msgpack.decode(answer.output, type=dict[str, bytes])
+        raise InputError(Problem(f"buildah cannot show the files of {name}: {answer.last_line}"))
+
+
+@contextmanager
+def _container(program: str, name: str, words: Sequence[str]) -> Iterator[str]:
+    answer = ask([program, *words])
+    if answer.status:
+        raise UnknownNameError(
+            Problem(
+                f"{Path(program).name} makes no container of {name}: {answer.last_line}",
+                remedy=f"{Path(program).name} images lists what there is",
+            )
+        )
+    container = answer.output.decode().split()[-1]
+    try:
+        yield container
+    finally:
+        ask([program, "rm", container])

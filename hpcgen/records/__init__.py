@@ -1,0 +1,1 @@
+"""Records of builds: kept as JSON, one file each, listed and compared."""

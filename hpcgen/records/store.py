@@ -1,0 +1,134 @@
+"""Where build records are kept: one JSON file each, in a folder of the user's."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import sys
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.errors import InputError, OutputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.images.reference import ImageReference
+from hpcgen.model.record import BuildRecord, BuiltImage, TestRun
+from hpcgen.writing import write_file
+
+MAX_BYTES = 64 * 1024 * 1024
+_ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
+
+
+def records_folder() -> Path:
+    """``$HPCGEN_RECORDS``, else hpcgen/records in the user's folder for state (``$XDG_STATE_HOME``)."""
+    if named := os.environ.get("HPCGEN_RECORDS"):
+        return Path(named)
+    state = os.environ.get("XDG_STATE_HOME")
+    # The XDG base directory specification has relative paths ignored.
+    base = Path(state) if state and state.startswith("/") else Path.home() / ".local" / "state"
+    return base / "hpcgen" / "records"
+
+
+def new_id(started: str, site: str, stack: str) -> str:
+    """A new record's name: random first, so that a few characters name it, then what a person looks for.
+
+    Parameters
+    ----------
+    started: UTC, ISO 8601.
+    """
+    day = re.sub(r"[^0-9]", "", started)[:8]
+    return f"{secrets.token_hex(4)}-{stack}-{site}-{day}"
+
+
+def save(record: BuildRecord) -> Path:
+    """Write a record, whole or not at all; an older one of the same id is replaced."""
+    path = _path(record.id)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise OutputError(
+            Problem(
+                f"cannot make {path.parent}: {failure.strerror}", remedy="set HPCGEN_RECORDS to a folder of your own"
+            )
+        ) from failure
+    write_file(path, msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n")
+    return path
+
+
+def load_all() -> list[BuildRecord]:
+    """All records, the newest first; one that cannot be read is told on stderr and left out."""
+    found = []
+    for path in records_folder().glob("*.json"):
+        if path.name.startswith("."):
+            continue
+        try:
+            found.append(_load(path))
+        except InputError as error:
+            print(f"hpcgen: warning: {error.problems[0]}", file=sys.stderr)
+    return sorted(found, key=lambda record: (record.started, record.id), reverse=True)
+
+
+def find(id_or_prefix: str) -> BuildRecord:
+    """The record of that id, or the one whose id begins so; UnknownNameError if none or several do."""
+    if _ID.fullmatch(id_or_prefix) and _path(id_or_prefix).is_file():
+        return _load(_path(id_or_prefix))
+    folder = records_folder()
+    names = sorted(path.stem for path in folder.glob("*.json") if not path.name.startswith("."))
+    fitting = [name for name in names if name.startswith(id_or_prefix)] if id_or_prefix else []
+    if len(fitting) == 1:
+        return _load(_path(fitting[0]))
+    if fitting:
+        raise UnknownNameError(
+            Problem(f"{len(fitting)} records begin with {id_or_prefix}", remedy=f"say which: {', '.join(fitting[:5])}")
+        )
+    raise UnknownNameError(
+        Problem(f"there is no build record {id_or_prefix!r} in {folder}", remedy=did_you_mean(id_or_prefix, names))
+    )
+
+
+def of_image(image: ImageReference) -> BuildRecord | None:
+    """The newest record of a build that made this image."""
+    for record in load_all():
+        if record.result == "built" and record.image is not None and _same(record.image, image):
+            return record
+    return None
+
+
+def add_test_run(record: BuildRecord, test_run: TestRun) -> BuildRecord:
+    """The record with one more test run, saved. What another process added meanwhile is kept."""
+    path = _path(record.id)
+    latest = _load(path) if path.is_file() else record
+    extended = msgspec.structs.replace(latest, tests=[*latest.tests, test_run])
+    save(extended)
+    return extended
+
+
+def _same(built: BuiltImage, image: ImageReference) -> bool:
+    if built.kind != image.kind:
+        return False
+    if image.kind in ("podman", "docker"):
+        return _full_name(built.name) == _full_name(image.name)
+    return built.name == image.name
+
+
+def _full_name(name: str) -> str:
+    """A store's name with the parts that engines add: podman's localhost/, and the tag latest."""
+    name = name.removeprefix("localhost/")
+    return name if ":" in name.rsplit("/", 1)[-1] or "@" in name else f"{name}:latest"
+
+
+def _path(record_id: str) -> Path:
+    if not _ID.fullmatch(record_id):
+        raise UnknownNameError(Problem(f"{record_id!r} is no id of a build record"))
+    return records_folder() / f"{record_id}.json"
+
+
+def _load(path: Path) -> BuildRecord:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(Problem(f"{path} is too large for a build record"))
+        return msgspec.json.decode(path.read_bytes(), type=BuildRecord)
+    except (msgspec.DecodeError, RecursionError, OSError) as failure:
+        raise InputError(
+            Problem(f"{path} is no build record that this hpcgen reads: {failure}", remedy="remove it, or use a newer")
+        ) from failure
