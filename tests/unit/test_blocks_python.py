@@ -1,4 +1,4 @@
-"""Python, TensorFlow and Horovod blocks: what a person finds in the recipe."""
+"""Python, TensorFlow, Horovod and ONNX Runtime blocks: what a person finds in the recipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hpcgen.options import block_options
 from hpcgen.steps import Run, Wheels
 
 ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod"]
+BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod", "onnxruntime"]
 SKYLAKE = ("-march=skylake-avx512", "-mtune=skylake-avx512")
 
 
@@ -433,10 +433,64 @@ def test_stack_runs_what_the_block_writes() -> None:
     assert next(iter(stack.blocks)) == "tensorflow"
 
 
+# ONNX Runtime
+
+
+def onnxruntime(version: str, python: str = "3.12.3", **rest: Any) -> Context:
+    return context(chosen("onnxruntime", version), facts(**rest), python=python, base=("ubuntu", "24.04"))
+
+
+def test_onnxruntime_is_installed_by_hash_without_numpy_2_where_that_breaks_it() -> None:
+    for version, numpy in (("1.31.1", "2"), ("1.18.1", "1")):
+        lines = commands(onnxruntime(version))
+        assert any(f"onnxruntime=={version} --hash=sha256:" in line for line in lines)
+        assert any(f"numpy=={numpy}." in line for line in lines)
+        assert any("--require-hashes" in line for line in lines)
+
+
+def test_onnxruntime_for_another_architecture_has_no_hash_of_x86() -> None:
+    lines = commands(onnxruntime("1.18.1", architecture="aarch64"))
+    assert not any("sha256" in line for line in lines)
+    assert any("'numpy<2'" in line for line in lines)
+
+
+def test_onnxruntime_has_a_list_for_every_python_of_a_base_that_it_accepts() -> None:
+    from hpcgen.requirements import in_range
+
+    catalog = default_catalog()
+    # Ubuntu's and Debian's own; the oldest release for a Python is not the only one that fits it.
+    newest = {"3.6.9": "1.10.0", "3.8.10": "1.19.2", "3.9": "1.19.2", "3.10.12": "1.23.2", "3.12.3": "1.31.1"}
+    rows = catalog.releases("onnxruntime")
+    for python, wanted in newest.items():
+        fits = [version for version, row in rows.items() if in_range(python, row.accepts["python"])]
+        best = max(fits, key=lambda version: tuple(map(int, version.split("."))))
+        assert best == wanted
+        assert catalog.wheels(f"onnxruntime-{best}-cp{''.join(python.split('.')[:2])}")
+
+
+def test_unknown_provider_is_refused() -> None:
+    with pytest.raises(UnknownNameError):
+        block_options(default_catalog().block("onnxruntime"), facts(), {"provider": "cuda"}, {}, lambda name: None)
+
+
+def test_inference_step_reaches_the_image_whole_and_is_the_stacks_command(tmp_path: Path) -> None:
+    text = default_catalog().text_file("onnx_step.py")
+    ast.parse(text, feature_version=(3, 6))
+    ctx = onnxruntime("1.31.1")
+    (step,) = [s for s in steps(ctx) if any("share/onnx_step.py" in command for command in s.commands)]
+    script = "\n".join(["set -e", *step.commands]).replace("/opt/onnxruntime", str(tmp_path))
+    subprocess.run(["sh", "-c", script], check=True)
+    assert (tmp_path / "share" / "onnx_step.py").read_text("utf-8") == text
+    assert default_catalog().block("onnxruntime")().runtime(ctx).copies == ("/opt/onnxruntime",)
+    stack = default_catalog().stack("onnxruntime")
+    assert stack.run.command == ["python3", "/opt/onnxruntime/share/onnx_step.py"]
+    assert not stack.run.mpi
+
+
 # wheel lists
 
 LISTS = sorted((ROOT / "building_blocks" / "wheels").glob("*.txt"))
-OURS = [path for path in LISTS if re.match(r"(pip|cmake|horovod|tensorflow(-cpu)?)-\d", path.name)]
+OURS = [path for path in LISTS if re.match(r"(pip|cmake|horovod|onnxruntime|tensorflow(-cpu)?)-\d", path.name)]
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)

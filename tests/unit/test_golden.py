@@ -13,7 +13,7 @@ from hpcgen.planning import make_plan
 from tests.conftest import GOLDEN
 
 SITES = {"supermuc": ["charliecloud"], "hlrs-testbed": ["singularity"], "workstation": ["docker"]}
-STACKS = ["tf-horovod", "mpi-hello"]
+STACKS = ["tf-horovod", "mpi-hello", "onnxruntime"]
 CASES = [(site, stack, format) for site, formats in SITES.items() for stack in STACKS for format in formats]
 
 

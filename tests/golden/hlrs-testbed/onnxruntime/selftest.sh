@@ -1,0 +1,60 @@
+#!/bin/sh
+# Self-test of onnxruntime for hlrs-testbed, partition gpu, by hpcgen.
+# Run it inside the container: /opt/hpcgen/selftest.sh
+# Prints one line per test; exits 1 if any failed. A test that needs a device is left out where there is none.
+# With --lines: for `hpcgen test`, each test as `hpcgen-test: begin NAME`, its output, `hpcgen-test: end RESULT`.
+set -u
+passed=0
+failed=0
+left_out=0
+mode=${1:-}
+
+begin() { # name
+    name=$1
+    [ "$mode" != --lines ] || printf 'hpcgen-test: begin %s\n' "$name"
+}
+
+end() { # result, reason, output
+    if [ "$mode" = --lines ]; then
+        [ -z "$3" ] || printf '%s\n' "$3"
+        printf 'hpcgen-test: end %s%s\n' "$1" "${2:+: $2}"
+    else
+        printf '%-8s %s%s\n' "$1" "$name" "${2:+: $2}"
+        [ "$1" != FAILED ] || printf '%s\n' "$3" | tail -n 20 | sed 's/^/         | /'
+    fi
+}
+
+check() { # name, text that the output must contain, command
+    begin "$1"
+    if output=$(sh -c "$3" 2>&1); then
+        case $output in
+            *"$2"*) passed=$((passed + 1)); end ok '' "$output"; return ;;
+        esac
+        reason="no \"$2\" in the output"
+    else
+        reason="status $?"
+    fi
+    failed=$((failed + 1))
+    end FAILED "$reason" "$output"
+}
+
+check_with() { # device, then as check
+    device=$1
+    shift
+    if [ -e "$device" ]; then
+        check "$@"
+    else
+        left_out=$((left_out + 1))
+        begin "$1"
+        end 'left out' "no $device" ''
+    fi
+}
+
+check 'python 3.12.3: version' 'Python 3.12.' '/opt/python/bin/python --version'
+check 'python 3.12.3: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
+check 'onnxruntime 1.31.1: version' 1.31.1 '/opt/python/bin/python -c '"'"'import onnxruntime as o; print(o.__version__)'"'"''
+check 'onnxruntime 1.31.1: provider' CPUExecutionProvider '/opt/python/bin/python -c '"'"'import onnxruntime as o; print(*o.get_available_providers())'"'"''
+check 'onnxruntime 1.31.1: model' 'inferences per second' '/opt/python/bin/python /opt/onnxruntime/share/onnx_step.py CPUExecutionProvider'
+
+printf '%s passed, %s failed, %s left out\n' "$passed" "$failed" "$left_out"
+[ "$failed" -eq 0 ]
