@@ -242,6 +242,7 @@ class Sid:
         binds: Sequence[Bind] = (),
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        before: str = "",
         check: bool = True,
         timeout: float = 1800,
     ) -> Run:
@@ -249,7 +250,8 @@ class Sid:
 
         ``binds`` are (host folder, folder in the root); ``cwd`` is in the root;
         of the environment only ``env`` is passed on.  A folder that the command
-        writes to should come from :meth:`folder`.
+        writes to should come from :meth:`folder`.  ``before`` is a shell script
+        that root runs there first, in this call's own mount namespace.
         """
         argv: list[Argument] = [TESTBED / "enter-sid"]
         for host, inside in binds:
@@ -258,6 +260,8 @@ class Sid:
             argv += ["-e", f"{name}={value}"]
         if cwd is not None:
             argv += ["-C", cwd]
+        if before:
+            argv += ["-x", before]
         return run([*argv, "--", *command], env=self.env, check=check, timeout=timeout)
 
     def folder(self, path: Path) -> Path:
