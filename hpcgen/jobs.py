@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import msgspec
 
 from hpcgen.errors import InputError, PolicyError, Problem, did_you_mean
+from hpcgen.layouts import Considered, consider, counted, number, sizes, takes, usable_gb
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding
-from hpcgen.model.site import Layout, Partition, Queue, Site
+from hpcgen.model.site import Partition, Queue, Site
 from hpcgen.model.stack import Stack
 
 _WALLTIME = re.compile(
@@ -55,11 +56,6 @@ def walltime_text(seconds: int) -> str:
     return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
-def counted(number: int, what: str) -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
 class _Shape(msgspec.Struct):
     """Ranks per node and threads per rank, each with the reason."""
 
@@ -84,7 +80,8 @@ def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobReque
     """
     partition = site.partitions[partition_name]
     memory = request.memory_per_rank_gb or stack.run.memory_per_rank_gb
-    layout = _layout(site, partition_name, stack, request, memory)
+    considered = consider(site, partition_name, stack, request, memory)
+    layout = next((each for each in considered if each.taken), None)
     shape = _shape(partition, stack, request, layout)
     nodes, nodes_reason = _nodes(stack, request, layout)
     seconds, time_reason = _walltime(site, request)
@@ -103,7 +100,7 @@ def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobReque
         reasons.append(f"queue {queue}: {queue_reason}")
     if memory is not None:
         by = "asked for" if request.memory_per_rank_gb else f"stack {stack.name}"
-        reasons.append(f"memory per rank {_number(memory)} GB: {by}")
+        reasons.append(f"memory per rank {number(memory)} GB: {by}")
     return Job(
         nodes=nodes,
         ranks_per_node=shape.ranks,
@@ -135,27 +132,13 @@ def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> lis
     return []
 
 
-def _layout(site: Site, partition_name: str, stack: Stack, request: JobRequest, memory: float | None) -> Layout | None:
-    """The first recommended layout that agrees with what was asked and has memory for its ranks."""
-    partition = site.partitions[partition_name]
-    if not stack.run.mpi:
-        return None
-    for layout in site.layouts:
-        if (
-            layout.partition == partition_name
-            and request.ranks_per_node in (None, layout.ranks_per_node)
-            and request.threads_per_rank in (None, layout.threads_per_rank)
-            and (request.ranks_per_node is not None or stack.run.ranks_per_node in (None, layout.ranks_per_node))
-            and (memory is None or memory * layout.ranks_per_node <= _usable(partition))
-        ):
-            return layout
-    return None
-
-
-def _shape(partition: Partition, stack: Stack, request: JobRequest, layout: Layout | None) -> _Shape:
+def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Considered | None) -> _Shape:
     cores = partition.cpu.cores
     ranks, threads = request.ranks_per_node, request.threads_per_rank
+    layout = chosen.layout if chosen is not None else None
     from_layout = f"layout of the site for {layout.partition}" if layout is not None else ""
+    if chosen is not None and request.nodes is not None and chosen.why.startswith("it is for"):
+        from_layout += f": {chosen.why}"
     if ranks is not None:
         ranks_reason = "asked for"
     elif layout is not None:
@@ -176,11 +159,11 @@ def _shape(partition: Partition, stack: Stack, request: JobRequest, layout: Layo
     return _Shape(ranks, threads, ranks_reason, threads_reason)
 
 
-def _nodes(stack: Stack, request: JobRequest, layout: Layout | None) -> tuple[int, str]:
+def _nodes(stack: Stack, request: JobRequest, chosen: Considered | None) -> tuple[int, str]:
     if request.nodes is not None:
         return request.nodes, "asked for"
-    if layout is not None:
-        return layout.nodes, f"layout of the site for {layout.partition}"
+    if chosen is not None:
+        return chosen.layout.nodes, f"layout of the site for {chosen.layout.partition}"
     return 1, "nothing else was asked for"
 
 
@@ -212,14 +195,14 @@ def _misfits(
                 remedy=f"try --threads {max(1, partition.cpu.cores // shape.ranks)}",
             )
         )
-    usable = _usable(partition)
+    usable = usable_gb(partition)
     if memory is not None and memory * shape.ranks > usable:
         fitting = int(usable // memory)
         problems.append(
             Problem(
-                f"{shape.ranks} ranks × {_number(memory)} GB = {_number(memory * shape.ranks)} GB "
-                f"exceed the {_number(usable)} GB that a job may use on a node of {partition_name}",
-                expected=f"at most {_number(usable / shape.ranks)} GB per rank",
+                f"{shape.ranks} ranks × {number(memory)} GB = {number(memory * shape.ranks)} GB "
+                f"exceed the {number(usable)} GB that a job may use on a node of {partition_name}",
+                expected=f"at most {number(usable / shape.ranks)} GB per rank",
                 remedy=f"try --ranks-per-node {fitting}" if fitting else "take nodes with more memory: --partition",
             )
         )
@@ -248,11 +231,11 @@ def _queue(site: Site, partition_name: str, nodes: int, asked: str | None) -> tu
         if not queues:
             return "", "", []
         for queue in queues:
-            if _takes(queue, nodes):
-                return queue.name, f"the first that takes {counted(nodes, 'node')} ({_sizes(queue)})", []
+            if takes(queue, nodes):
+                return queue.name, f"the first that takes {counted(nodes, 'node')} ({sizes(queue)})", []
         problem = Problem(
             f"no queue of {partition_name} takes {counted(nodes, 'node')}",
-            expected=", ".join(f"{q.name}: {_sizes(q)}" for q in queues),
+            expected=", ".join(f"{q.name}: {sizes(q)}" for q in queues),
         )
         return "", "", [problem]
     if site.scheduler.kind == "none":
@@ -274,25 +257,7 @@ def _asked_queue(
         names = [queue.name for queue in queues]
         problem = Problem(f"{partition_name} has no queue {asked!r}", "--queue", remedy=did_you_mean(asked, names))
         return "", "", [problem]
-    if not _takes(chosen, nodes):
-        problem = Problem(f"queue {asked} does not take {nodes} nodes", "--queue", f"{_sizes(chosen)} nodes")
+    if not takes(chosen, nodes):
+        problem = Problem(f"queue {asked} does not take {nodes} nodes", "--queue", f"{sizes(chosen)} nodes")
         return "", "", [problem]
     return asked, "asked for", []
-
-
-def _takes(queue: Queue, nodes: int) -> bool:
-    return queue.min_nodes <= nodes and (queue.max_nodes is None or nodes <= queue.max_nodes)
-
-
-def _sizes(queue: Queue) -> str:
-    if queue.max_nodes is None:
-        return f"{queue.min_nodes} or more"
-    return f"{queue.min_nodes} to {queue.max_nodes}"
-
-
-def _usable(partition: Partition) -> float:
-    return partition.memory.usable_gb or partition.memory.total_gb
-
-
-def _number(value: float) -> str:
-    return f"{value:.1f}".removesuffix(".0")

@@ -16,6 +16,9 @@ from hpcgen.errors import HpcgenError
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
     "plan": "Show what would be built, and why.",
+    "job": "Print the job script that starts an image.",
+    "run": "Start an image right here, as its site does.",
+    "submit": "Submit an image as a job and follow it.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
     "check": "Check profiles, recipes and release tables.",

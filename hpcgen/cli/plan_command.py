@@ -22,7 +22,7 @@ def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
         click.echo(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode())
         return
     from hpcgen.cli.tables import table
-    from hpcgen.jobs import counted
+    from hpcgen.layouts import counted
 
     rows = [[b.name, b.version, "build" if b.build_only else "image", "; ".join(b.reasons)] for b in plan.blocks]
     where = f"{plan.site.name}, partition {plan.partition}"

@@ -98,11 +98,28 @@ def plan_for_image(
     return ImageJob(plan, dict(kit.environment), image.name, image.kind)
 
 
-def plan_for_stack(plan: Plan, catalog: Catalog) -> ImageJob:
-    """The job of a stack that is planned anew, with the image where the kit's job script looks for it."""
+def plan_for_stack(
+    plan: Plan, catalog: Catalog, image: ImageReference | None = None, engine: EngineName | None = None
+) -> ImageJob:
+    """The job of a stack that is planned anew.
+
+    Parameters
+    ----------
+    image: for an image that carries no record; where the kit's job script looks for it if None.
+    engine: another engine than the site prefers.
+
+    Raises
+    ------
+    PolicyError: the engine is not allowed, or starts no such image.
+    """
     from hpcgen.assemble import assemble
 
-    return ImageJob(plan, assemble(plan, catalog).final.environment)
+    if image is not None:
+        plan = msgspec.structs.replace(plan, engine=choose_engine(plan.site, image.kind, image.name, engine))
+    elif engine is not None:
+        plan = msgspec.structs.replace(plan, engine=_allowed(plan.site, (engine,), "the image")[0])
+    environment = assemble(plan, catalog).final.environment
+    return ImageJob(plan, environment, image.name, image.kind) if image is not None else ImageJob(plan, environment)
 
 
 def direct_script(job: ImageJob) -> str:
@@ -176,17 +193,21 @@ def choose_engine(site: Site, kind: ImageKind, name: str, asked: EngineName | No
     if asked is not None and asked not in able:
         expected = f"--engine {' or '.join(able)}"
         raise PolicyError(Problem(f"{asked} does not start an image of the kind {kind}", "--engine", expected))
-    wanted = (asked,) if asked is not None else able
+    known = site.containers.engines
+    allowed = _allowed(site, (asked,) if asked is not None else able, name)
+    allowed.sort(key=lambda each: (each != site.containers.preferred, each not in known))
+    return next((each for each in allowed if _at_hand(site, each)), allowed[0])
+
+
+def _allowed(site: Site, wanted: tuple[EngineName, ...], image: str) -> list[EngineName]:
     known = site.containers.engines
     allowed = [each for each in wanted if each not in known or known[each].allowed]
     if not allowed:
         why = "; ".join(f"{each}: {known[each].reason}" for each in wanted)
         remedy = "make another of it: hpcgen convert, or build it for this site"
-        raise PolicyError(
-            Problem(f"{site.name} does not allow {' or '.join(wanted)} to start {name} ({why})", remedy=remedy)
-        )
-    allowed.sort(key=lambda each: (each != site.containers.preferred, each not in known))
-    return next((each for each in allowed if _at_hand(site, each)), allowed[0])
+        message = f"{site.name} does not allow {' or '.join(wanted)} to start {image} ({why})"
+        raise PolicyError(Problem(message, remedy=remedy))
+    return allowed
 
 
 def _at_hand(site: Site, engine: EngineName) -> bool:

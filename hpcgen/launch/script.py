@@ -14,6 +14,7 @@ from hpcgen.launch.environment import BOOTSTRAP
 from hpcgen.launch.schedulers import Direct, Header, Scheduler, scheduler_for
 from hpcgen.launch.start import Start, start
 from hpcgen.launch.words import FOLDER, Shell, joined, line, quoted
+from hpcgen.layouts import memory_text
 from hpcgen.model.plan import Plan
 from hpcgen.text import plain, sh, sh_assign
 
@@ -79,7 +80,7 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, nam
         "account_missing": _account_line(plan, scheduler),
         "header": [plain(text, "the header") for text in file_header(plan, "Job script")],
         "reasons": [plain(text, "a reason") for text in plan.job.reasons],
-        "memory": _memory(plan),
+        "memory": memory_text(plan.site.partitions[plan.partition], plan.job),
         "modules": [sh(module) for module in how.modules],
         "start": scheduler.start,
         "programs": [sh(word) for word in [*how.outer[:1], engine.command_name()]],
@@ -117,16 +118,6 @@ def _account_line(plan: Plan, scheduler: Scheduler) -> str:
     if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
         return ""
     return f"{scheduler.mark} {scheduler.account_option}"
-
-
-def _memory(plan: Plan) -> str:
-    memory = plan.site.partitions[plan.partition].memory
-    usable = memory.usable_gb or memory.total_gb
-    if plan.job.memory_per_rank_gb is None:
-        return f"a job may use {usable:g} GB of a node"
-    used = plan.job.memory_per_rank_gb * plan.job.ranks_per_node
-    ranks = f"{plan.job.ranks_per_node} × {plan.job.memory_per_rank_gb:g} GB"
-    return f"{ranks} = {used:g} GB of the {usable:g} GB that a job may use of a node"
 
 
 @cache

@@ -9,6 +9,11 @@ NAME_LENGTH = 15
 """Older releases refuse longer job names."""
 
 
+def job_name(name: str) -> str:
+    """A name that every release takes: a letter first, and not too long."""
+    return (name if name[0].isalpha() else f"j{name}")[:NAME_LENGTH]
+
+
 class Torque(Scheduler):
     """``-l nodes=N:ppn=SLOTS:gpus=G,walltime=…``."""
 
@@ -19,8 +24,7 @@ class Torque(Scheduler):
 
     def directives(self, header: Header) -> list[str]:
         """Name, shell, output, resources, queue, account, then the site's own."""
-        name = header.name if header.name[0].isalpha() else f"j{header.name}"
-        lines = [option("-N", name[:NAME_LENGTH], " "), "-S /bin/bash"]
+        lines = [option("-N", job_name(header.name), " "), "-S /bin/bash"]
         if header.scheduler.output:
             lines.append(option("-o", header.scheduler.output, " "))
         if header.scheduler.error:

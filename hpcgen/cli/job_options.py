@@ -1,0 +1,139 @@
+"""What ``run``, ``submit`` and ``job`` share: their options, and the job that they ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hpcgen.cli.common import catalog_of, say, say_findings
+
+if TYPE_CHECKING:
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.launch.image_job import ImageJob
+    from hpcgen.model.job import JobRequest
+
+F = TypeVar("F", bound=Callable[..., Any])
+_WORDS = "hpcgen.words"
+
+
+class JobCommand(click.Command):
+    """A command whose words after ``--`` are a command of their own, whatever stands before."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words off before the options are read."""
+        if "--" in args:
+            at = args.index("--")
+            args, ctx.meta[_WORDS] = args[:at], args[at + 1 :]
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Say so in the help."""
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
+
+
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.argument("image", required=False),
+    click.option("--site", metavar="NAME|FILE", help="Another site than the image was built for, or a newer profile."),
+    click.option("--stack", metavar="NAME|FILE", help="Plan this stack anew instead of reading the image's record."),
+    click.option("--set", "settings", multiple=True, metavar="BLOCK.OPTION=VALUE", help="With --stack: as in render."),
+    click.option("--partition", metavar="NAME", help="Kind of node."),
+    click.option(
+        "--engine",
+        type=click.Choice(["charliecloud", "apptainer", "singularity", "docker", "podman"]),
+        help="Another engine than the site prefers.",
+    ),
+    click.option("--nodes", type=click.IntRange(1), help="Nodes; ranks and threads follow the site's layouts."),
+    click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
+    click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
+    click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+    click.option("--queue", metavar="NAME", help="Scheduler partition or queue."),
+    click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
+    click.option(
+        "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
+    ),
+    click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why this one."),
+    click.pass_context,
+]
+
+
+def job_options(function: F) -> F:
+    """The options of every command that starts something."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def job_from(ctx: click.Context, **asked: Any) -> ImageJob:
+    """The job that the command line asks for; findings, and with ``--explain`` the reasons, are said on stderr."""
+    from hpcgen.model.job import JobRequest
+
+    request = JobRequest(
+        nodes=asked["nodes"],
+        ranks_per_node=asked["ranks_per_node"],
+        threads_per_rank=asked["threads"],
+        walltime=asked["time"],
+        queue=asked["queue"],
+        account=asked["account"],
+        memory_per_rank_gb=asked["memory_per_rank"],
+        command=ctx.meta.get(_WORDS) or None,
+    )
+    job = _job(ctx, request, **asked)
+    say_findings(job.plan)
+    if asked["explain"]:
+        _explain(job, request)
+    return job
+
+
+def _job(ctx: click.Context, request: JobRequest, **asked: Any) -> ImageJob:
+    from hpcgen.launch.image_job import plan_for_image
+
+    reference = _reference(asked["image"])
+    if asked["stack"] is not None:
+        return _planned_anew(ctx, request, reference, **asked)
+    if asked["settings"]:
+        raise click.UsageError("--set goes with --stack: what is in an image cannot be set any more", ctx)
+    if reference is None:
+        raise click.UsageError("name an IMAGE, or --site and --stack", ctx)
+    site = catalog_of(ctx).site(asked["site"]) if asked["site"] is not None else None
+    return plan_for_image(reference, site=site, partition=asked["partition"], request=request, engine=asked["engine"])
+
+
+def _reference(image: str | None) -> ImageReference | None:
+    if image is None:
+        return None
+    from hpcgen.images.reference import parse_image
+
+    return parse_image(image)
+
+
+def _planned_anew(ctx: click.Context, request: JobRequest, image: ImageReference | None, **asked: Any) -> ImageJob:
+    from hpcgen.launch.image_job import plan_for_stack
+    from hpcgen.planning import make_plan
+
+    if asked["site"] is None:
+        raise click.UsageError("--stack needs --site", ctx)
+    catalog = catalog_of(ctx)
+    plan = make_plan(
+        catalog,
+        catalog.site(asked["site"]),
+        catalog.stack(asked["stack"]),
+        partition=asked["partition"],
+        settings=asked["settings"],
+        job=request,
+        site_document=catalog.site_document(asked["site"]),
+        stack_document=catalog.stack_document(asked["stack"]),
+    )
+    return plan_for_stack(plan, catalog, image, asked["engine"])
+
+
+def _explain(job: ImageJob, request: JobRequest) -> None:
+    from hpcgen.layouts import explain
+
+    plan = job.plan
+    wanted = plan.job
+    shape = f"{wanted.nodes} × {wanted.ranks_per_node} × {wanted.threads_per_rank}"
+    say(f"nodes × ranks × threads: {shape}, by {plan.engine} on {plan.site.name}, {plan.partition}")
+    for line in [*wanted.reasons, *explain(plan.site, plan.partition, plan.stack, wanted, request)]:
+        click.echo(f"  {line}", err=True)

@@ -1,0 +1,69 @@
+"""``hpcgen submit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import say
+from hpcgen.cli.job_options import JobCommand, job_from, job_options
+
+if TYPE_CHECKING:
+    from hpcgen.launch.follow import Result
+    from hpcgen.launch.submission import Submitted
+
+
+@click.command("submit", cls=JobCommand)
+@job_options
+@click.option(
+    "--folder",
+    metavar="DIR",
+    default=".",
+    type=click.Path(path_type=Path),
+    help="Where the job starts, its script and its output go; the current folder if left out.",
+)
+@click.option("--no-follow", is_flag=True, help="Print the job's id and leave it to itself.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the job's output goes to stderr.")
+def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **asked: Any) -> None:
+    """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
+    from hpcgen.launch.submission import submit
+
+    submitted = submit(job_from(ctx, **asked), folder)
+    say(f"job {submitted.id} submitted with {submitted.script}")
+    if no_follow:
+        _print_id(submitted, as_json)
+        return
+    result = _followed(submitted, as_json)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(result)).decode())
+    if not result.good:
+        from hpcgen.launch.follow import failure
+
+        raise failure(result)
+    took = f" after {result.elapsed_s} s" if result.elapsed_s is not None else ""
+    say(f"job {result.id} ended well{took}; output: {' '.join(result.output) or 'none'}")
+
+
+def _print_id(submitted: Submitted, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        data = {"id": submitted.id, "name": submitted.name, "script": str(submitted.script)}
+        click.echo(json.dumps(data, indent=2))
+    else:
+        click.echo(submitted.id)
+
+
+def _followed(submitted: Submitted, as_json: bool) -> Result:
+    from hpcgen.launch.follow import Follower
+
+    try:
+        return Follower(submitted, say, to_stderr=as_json).to_the_end()
+    except KeyboardInterrupt:
+        look, cancel = (" ".join(words(submitted.id)) for words in (submitted.queue.look, submitted.queue.cancel))
+        say(f"job {submitted.id} goes on: look at it with `{look}`, cancel it with `{cancel}`")
+        raise

@@ -1,0 +1,158 @@
+"""Which of a site's recommended layouts a job takes, and why not another. Pure."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpcgen.model.job import Job, JobRequest
+from hpcgen.model.site import Layout, Partition, Queue, Site
+from hpcgen.model.stack import Stack
+
+
+class Considered(msgspec.Struct, frozen=True):
+    """One layout of the profile; ``why`` it was taken or not."""
+
+    layout: Layout
+    taken: bool
+    why: str
+
+
+def consider(
+    site: Site, partition_name: str, stack: Stack, request: JobRequest, memory: float | None
+) -> list[Considered]:
+    """Every layout of the site, in the profile's order; at most one is taken.
+
+    Of those that agree with what was asked and have memory for their ranks: with a number of nodes asked for, the
+    one for the most nodes that are not more, else the one for the fewest; of equal ones a measured one before one
+    that nobody measured. Without such a number the first.
+    """
+    unfit = [_misfit(site, partition_name, stack, request, memory, layout) for layout in site.layouts]
+    fitting = [index for index, why in enumerate(unfit) if not why]
+    nodes = request.nodes
+    if nodes is None:
+        best = min(fitting, default=None)
+    else:
+        best = min(fitting, key=lambda index: _distance(nodes, site.layouts[index]), default=None)
+    result = []
+    for index, layout in enumerate(site.layouts):
+        if index == best:
+            why = _why_taken(nodes, layout, len(fitting))
+        else:
+            why = unfit[index] or _why_not(nodes, layout, site.layouts[best or 0])
+        result.append(Considered(layout, index == best, why))
+    return result
+
+
+def _misfit(
+    site: Site, partition_name: str, stack: Stack, request: JobRequest, memory: float | None, layout: Layout
+) -> str:
+    """Why a layout cannot be taken; "" if it can."""
+    if layout.partition != partition_name:
+        return f"it is for {layout.partition}"
+    if not stack.run.mpi:
+        return f"stack {stack.name} runs without MPI"
+    if request.ranks_per_node not in (None, layout.ranks_per_node):
+        return f"{counted(request.ranks_per_node or 0, 'rank')} per node asked for"
+    if request.threads_per_rank not in (None, layout.threads_per_rank):
+        return f"{counted(request.threads_per_rank or 0, 'thread')} per rank asked for"
+    if request.ranks_per_node is None and stack.run.ranks_per_node not in (None, layout.ranks_per_node):
+        return f"stack {stack.name} wants {counted(stack.run.ranks_per_node or 0, 'rank')} per node"
+    usable = usable_gb(site.partitions[partition_name])
+    if memory is not None and memory * layout.ranks_per_node > usable:
+        needed = f"{layout.ranks_per_node} × {number(memory)} GB = {number(memory * layout.ranks_per_node)} GB"
+        return f"{needed} exceed the {number(usable)} GB that a job may use"
+    return ""
+
+
+def _distance(nodes: int, layout: Layout) -> tuple[bool, int, bool]:
+    return layout.nodes > nodes, abs(layout.nodes - nodes), not layout.measured
+
+
+def _why_taken(nodes: int | None, layout: Layout, fitting: int) -> str:
+    if fitting == 1:
+        return "the only one that fits"
+    if nodes is None:
+        return "the first that fits"
+    if layout.nodes == nodes:
+        return f"it is for {counted(nodes, 'node')}"
+    side = "the most nodes up to" if layout.nodes < nodes else "the fewest nodes above"
+    return f"it is for {side} {nodes}"
+
+
+def _why_not(nodes: int | None, layout: Layout, best: Layout) -> str:
+    if nodes is None:
+        return "another that fits comes before it"
+    if layout.nodes == best.nodes:
+        return "another for as many nodes " + (
+            "is measured" if best.measured and not layout.measured else "comes before"
+        )
+    return f"the one for {counted(best.nodes, 'node')} is nearer to {nodes}"
+
+
+def explain(site: Site, partition_name: str, stack: Stack, job: Job, request: JobRequest) -> list[str]:
+    """Lines that say how a job came to its numbers: layouts, threads, memory, queue."""
+    partition = site.partitions[partition_name]
+    lines = [f"layouts of {site.name}:"]
+    if not site.layouts:
+        lines = [f"layouts of {site.name}: none in the profile"]
+    memory = request.memory_per_rank_gb or stack.run.memory_per_rank_gb
+    for each in consider(site, partition_name, stack, request, memory):
+        layout = each.layout
+        shape = f"{layout.partition}: {layout.ranks_per_node} × {layout.threads_per_rank} on "
+        measured = f" (measured: {layout.measured})" if layout.measured else " (not measured)"
+        verdict = "taken" if each.taken else "not taken"
+        lines.append(f"  {shape}{counted(layout.nodes, 'node')}: {verdict}: {each.why}{measured}")
+    cores, hardware = partition.cpu.cores, partition.cpu.cores * partition.cpu.threads_per_core
+    used = job.ranks_per_node * job.threads_per_rank
+    lines.append(
+        f"threads: {job.ranks_per_node} × {job.threads_per_rank} = {used} on {counted(cores, 'core')}"
+        f" ({hardware} hardware threads) of a node"
+    )
+    lines.append(f"memory: {memory_text(partition, job)}")
+    if partition.queues:
+        lines.append(f"queues of {partition_name}:")
+        lines += [f"  {queue.name}, {sizes(queue)}: {_queue_verdict(queue, job)}" for queue in partition.queues]
+    return lines
+
+
+def _queue_verdict(queue: Queue, job: Job) -> str:
+    if queue.name == job.queue:
+        return "taken"
+    if not takes(queue, job.nodes):
+        return f"does not take {counted(job.nodes, 'node')}"
+    return "would do too"
+
+
+def memory_text(partition: Partition, job: Job) -> str:
+    """What the ranks of a node need of what a job may use."""
+    usable = f"{usable_gb(partition):g}"
+    if job.memory_per_rank_gb is None:
+        return f"a job may use {usable} GB of a node"
+    used = job.memory_per_rank_gb * job.ranks_per_node
+    ranks = f"{job.ranks_per_node} × {job.memory_per_rank_gb:g} GB"
+    return f"{ranks} = {used:g} GB of the {usable} GB that a job may use of a node"
+
+
+def takes(queue: Queue, nodes: int) -> bool:
+    """Whether a queue takes jobs of so many nodes."""
+    return queue.min_nodes <= nodes and (queue.max_nodes is None or nodes <= queue.max_nodes)
+
+
+def sizes(queue: Queue) -> str:
+    """The numbers of nodes that a queue takes."""
+    return f"{queue.min_nodes} or more" if queue.max_nodes is None else f"{queue.min_nodes} to {queue.max_nodes}"
+
+
+def usable_gb(partition: Partition) -> float:
+    """Memory of a node that a job may use, in GB."""
+    return partition.memory.usable_gb or partition.memory.total_gb
+
+
+def counted(number: int, what: str) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def number(value: float) -> str:
+    """At most one digit after the point."""
+    return f"{value:.1f}".removesuffix(".0")
