@@ -1,6 +1,6 @@
 """The record of one build: what was asked, what happened, how long it took, what came out."""
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
@@ -14,6 +14,9 @@ BuilderName = Literal["buildah", "podman", "docker", "apptainer", "singularity",
 
 class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of what a record consists of. Unknown fields are left out, so that older releases read newer records."""
+
+    # Two of these are called Test…, which pytest would take for test cases.
+    __test__: ClassVar[bool] = False
 
 
 class BuiltImage(RecordPart, frozen=True):

@@ -1,0 +1,121 @@
+"""``hpcgen inspect``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from hpcgen.cli.common import say
+
+_RECIPES = ("Dockerfile", "Singularity.def", "build.sh")
+
+
+@click.command("inspect")
+@click.argument("image", metavar="IMAGE")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+@click.option("--plan", "part", flag_value="plan.json", help="Print the plan alone, as it is in the image.")
+@click.option("--lock", "part", flag_value="hpcgen.lock", help="Print the lock alone, as it is in the image.")
+@click.option("--recipe", "part", flag_value="recipe", help="Print the recipe alone, as it is in the image.")
+def command(image: str, as_json: bool, part: str | None) -> None:
+    """Show the record that an image carries: what it was built from, for which site, by which hpcgen.
+
+    IMAGE is a file (.sif, .sqfs, .tar, .tar.gz, OCI archive), a folder, or a name in a store: podman:NAME,
+    docker:NAME, ch-image:NAME.
+    """
+    from hpcgen.images.recorded import stored_kit
+    from hpcgen.images.reference import parse_image
+
+    found = parse_image(image)
+    kit = stored_kit(found)
+    if part is not None:
+        name = next(each for each in _RECIPES if each in kit.files) if part == "recipe" else part
+        click.echo(kit.files[name].text, nl=False)
+        return
+    from hpcgen.images.size import image_bytes
+    from hpcgen.images.summary import summary
+    from hpcgen.records.store import of_image
+
+    record = of_image(found)
+    if record is not None and record.content != kit.lock.get("content"):
+        record = None
+    told = summary(found, kit, image_bytes(found), record)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        return
+    click.echo(_shown(told))
+    for note in told["notes"]:
+        say(f"note: {note}")
+
+
+def _shown(told: dict[str, Any]) -> str:
+    from hpcgen.cli.tables import table
+    from hpcgen.cli.units import size
+
+    job = told["job"]
+    facts = [
+        ("image", f"{told['image']['name']} ({told['image']['kind']}, {size(told['image']['bytes'])})"),
+        ("stack", told["stack"]),
+        ("site", f"{told['site']}, partition {told['partition']}"),
+        ("format", f"{told['format']} for {told['engine']}"),
+        ("hpcgen", told["hpcgen"]),
+        ("command", told["command"]),
+        ("content", told["content"]),
+        ("base", " ".join(str(each.get("name")) for each in told["images"].values() if isinstance(each, dict))),
+        ("job", _layout(job)),
+        ("starts", " ".join(str(word) for word in job.get("command", []))),
+        ("build", _build(told["record"])),
+    ]
+    parts = [table(["what", "value"], _plain(facts), sys.stdout)]
+    blocks = [(each["name"], each["version"], _options(each["options"])) for each in told["blocks"]]
+    parts.append(table(["block", "version", "options"], _plain(blocks), sys.stdout))
+    if inputs := _inputs(told["inputs"]):
+        parts.append(table(["input of", "what", "sha256"], _plain(inputs), sys.stdout))
+    files = [(each["name"], size(each["bytes"]), each["sha256"]) for each in told["files"]]
+    parts.append(table(["file", "size", "sha256"], _plain(files), sys.stdout))
+    return "\n\n".join(parts)
+
+
+def _plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
+    """Cells as text without what a terminal would obey."""
+    return [["".join(c if c.isprintable() else "�" for c in _word(cell)) for cell in row] for row in rows]
+
+
+def _word(value: Any) -> str:
+    return "-" if value is None or value == "" else str(value)
+
+
+def _layout(job: dict[str, Any]) -> str:
+    words = [f"{job.get('nodes', '?')} × {job.get('ranks_per_node', '?')} ranks"]
+    words.append(f"{job.get('threads_per_rank', '?')} threads each, {job.get('walltime_s', '?')} s")
+    return ", ".join(words + ([f"queue {job['queue']}"] if job.get("queue") else []))
+
+
+def _options(options: dict[str, Any]) -> str:
+    return " ".join(f"{name}={value}" for name, value in options.items())
+
+
+def _inputs(inputs: Sequence[Any]) -> list[tuple[Any, Any, Any]]:
+    """One row for each archive and each wheel."""
+    rows: list[tuple[Any, Any, Any]] = []
+    for each in (item for item in inputs if isinstance(item, dict)):
+        requirements = each.get("requirements")
+        if not isinstance(requirements, list):
+            rows.append((each.get("block"), each.get("archive") or each.get("image"), each.get("sha256")))
+            continue
+        for requirement in requirements:
+            pinned, *hashes = str(requirement).split(" --hash=sha256:")
+            rows.append((each.get("block"), pinned, " ".join(hashes)))
+    return rows
+
+
+def _build(record: dict[str, Any] | None) -> str:
+    if record is None:
+        return "no record of the build here"
+    tests = record["tests"]
+    tested = "not tested" if tests is None else f"{tests['passed']} tests passed, {tests['failed']} failed"
+    return f"{record['id']} ({record['started']}, {record['engine']}, {record['seconds']:.0f} s, {tested})"

@@ -1,0 +1,61 @@
+"""``hpcgen rebuild``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hpcgen.cli.common import catalog_of, say
+
+
+@click.command("rebuild")
+@click.argument("image", metavar="IMAGE")
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write the kit into this folder: new, empty, or an older kit.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what was written and what would differ as JSON.")
+@click.pass_context
+def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None:
+    """Write the kit that an image was built from again, byte for byte, out of the image.
+
+    Then say whether this hpcgen, with its collections, would write the same files from the plan; if not, the kit of
+    the image is what is written all the same.
+    """
+    from hpcgen.images.rebuild import compare, whole_kit
+    from hpcgen.images.recorded import stored_kit
+    from hpcgen.images.reference import parse_image
+    from hpcgen.images.summary import notes
+    from hpcgen.kit import KIT_FILES
+    from hpcgen.writing import write_kit
+
+    found = parse_image(image)
+    kit = stored_kit(found)
+    comparison = compare(kit, catalog_of(ctx), str(found))
+    files = whole_kit(kit, comparison, str(found))
+    write_kit(output, files, retired=KIT_FILES)
+    remarks = [*notes(kit), *_remarks(comparison)]
+    say(f"wrote {', '.join(sorted(files))} to {output}")
+    for remark in remarks:
+        say(remark if comparison.same and remark is remarks[-1] else f"note: {remark}")
+    if as_json:
+        import json
+
+        told = {"files": sorted(files), "same": comparison.same, "differ": comparison.differ}
+        click.echo(json.dumps({**told, "reason": comparison.reason, "notes": remarks}, indent=2, ensure_ascii=False))
+
+
+def _remarks(comparison: Any) -> list[str]:
+    from hpcgen import __version__
+
+    if comparison.same:
+        return [f"hpcgen {__version__} would write the same files from the plan"]
+    if comparison.reason:
+        return [f"whether hpcgen {__version__} would write the same cannot be said: {comparison.reason}"]
+    return [f"hpcgen {__version__} would write {', '.join(comparison.differ)} differently today"]

@@ -1,0 +1,21 @@
+"""Numbers for people."""
+
+from __future__ import annotations
+
+
+def size(count: int | None) -> str:
+    """Bytes in the unit that reads best; powers of ten, as disks and quotas are sold."""
+    if count is None:
+        return "size unknown"
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000 or unit == "GB":
+            break
+        value /= 1000
+    return f"{value:.0f} {unit}" if unit in ("B", "kB") else f"{value:.1f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as ``42 s`` or ``3 min 07 s``."""
+    whole = round(seconds)
+    return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"

@@ -1,0 +1,59 @@
+"""The kit out of an image again, and whether this hpcgen would write the same one today."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpcgen.catalog import Catalog
+from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.images.recorded import StoredKit, typed_kit
+from hpcgen.kit import make_kit
+from hpcgen.writing import KitFile
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """``differ``: files that this hpcgen writes otherwise; ``reason``: why it writes none at all, else empty.
+
+    ``made`` is the kit that it writes.
+    """
+
+    differ: list[str] = []
+    reason: str = ""
+    made: dict[str, KitFile] = {}
+
+    @property
+    def same(self) -> bool:
+        """Whether it writes every file as it is in the image."""
+        return not self.differ and not self.reason
+
+
+def compare(kit: StoredKit, catalog: Catalog, name: str) -> Comparison:
+    """Make the kit from the plan in the image, with this hpcgen and its collections, and lay it beside the stored one.
+
+    Files that only one of them has count as different, unless the image could be read in parts only.
+    """
+    try:
+        made = make_kit(typed_kit(kit, name).plan, catalog).files
+    except HpcgenError as error:
+        return Comparison(reason=error.problems[0].message)
+    names = set(kit.files) | (set(made) if kit.whole else set())
+    return Comparison(sorted(each for each in names if made.get(each) != kit.files.get(each)), made=made)
+
+
+def whole_kit(kit: StoredKit, comparison: Comparison, name: str) -> dict[str, KitFile]:
+    """The files to write: those of the image, and where it was read in parts only, the rest as this hpcgen makes it.
+
+    Raises
+    ------
+    InputError: the rest is missing and cannot be made such that it fits.
+    """
+    if kit.whole:
+        return kit.files
+    if not comparison.same:
+        raise InputError(
+            Problem(
+                f"only labels of {name} can be read here, and this hpcgen would not write the rest of its kit the same",
+                remedy="read the image where its engine runs, or use the hpcgen of its label io.hpcgen.version",
+            )
+        )
+    return comparison.made

@@ -1,0 +1,94 @@
+"""What a record says, for a person or a program, whatever release of hpcgen wrote it.
+
+Everything comes from the image, that is from somebody else: a value of an unexpected shape is left out or shown
+as text, never an error, and what is shown on a terminal has no control characters.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from hpcgen.images.recorded import LABEL, StoredKit
+from hpcgen.images.reference import ImageReference
+from hpcgen.model.record import BuildRecord
+
+_JOB = ("nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "account", "memory_per_rank_gb")
+
+
+def summary(image: ImageReference, kit: StoredKit, size: int | None, record: BuildRecord | None) -> dict[str, Any]:
+    """The record as plain data.
+
+    Parameters
+    ----------
+    size: of the image, in bytes, if known.
+    record: of the build that made it, if this user has it.
+    """
+    plan, lock = kit.plan, kit.lock
+    return {
+        "image": {"kind": image.kind, "name": image.name, "bytes": size},
+        "stack": _name(plan.get("stack")),
+        "site": _name(plan.get("site")),
+        "partition": plan.get("partition"),
+        "format": plan.get("format"),
+        "engine": plan.get("engine"),
+        "hpcgen": plan.get("hpcgen"),
+        "command": plan.get("command"),
+        "content": lock.get("content"),
+        "blocks": [_block(each) for each in _list(plan.get("blocks")) if isinstance(each, dict)],
+        "job": _job(plan.get("job")),
+        "environment": _mapping(lock.get("environment")),
+        "images": _mapping(lock.get("images")),
+        "inputs": _list(lock.get("inputs")),
+        "files": [_file(name, file.text) for name, file in sorted(kit.files.items())],
+        "record": None if record is None else _record(record),
+        "notes": notes(kit),
+    }
+
+
+def notes(kit: StoredKit) -> list[str]:
+    """What does not agree within one image, and what could not be read."""
+    found = []
+    label = kit.labels.get(f"{LABEL}content")
+    if label is not None and label != kit.lock.get("content"):
+        found.append("the label io.hpcgen.content is not that of the kit: the image was built from another recipe")
+    if not kit.whole:
+        found.append("only the image's labels could be read, so some of the kit's files are not shown")
+    return found
+
+
+def _name(value: Any) -> Any:
+    return value.get("name") if isinstance(value, dict) else value
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _block(block: dict[str, Any]) -> dict[str, Any]:
+    return {"name": block.get("name"), "version": block.get("version"), "options": _mapping(block.get("options"))}
+
+
+def _job(value: Any) -> dict[str, Any]:
+    job = _mapping(value)
+    return {name: job[name] for name in (*_JOB, "command") if name in job}
+
+
+def _file(name: str, text: str) -> dict[str, Any]:
+    data = text.encode()
+    return {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def _record(record: BuildRecord) -> dict[str, Any]:
+    last = record.tests[-1] if record.tests else None
+    return {
+        "id": record.id,
+        "started": record.started,
+        "engine": f"{record.engine} {record.engine_version}".strip(),
+        "seconds": record.seconds,
+        "tests": None if last is None else {"passed": last.count("passed"), "failed": last.count("failed")},
+    }

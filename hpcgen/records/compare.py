@@ -1,0 +1,89 @@
+"""What differs between two builds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpcgen.model.record import BuildRecord
+
+_FACTS = ("site", "stack", "partition", "format", "engine", "engine_version", "machine", "hpcgen", "result", "content")
+
+
+def compare(one: BuildRecord, two: BuildRecord) -> dict[str, Any]:
+    """What differs, as plain data: facts, blocks and inputs that are not the same; times, size and tests of both.
+
+    Every pair is in the order of the arguments; None stands for what one of them does not have.
+    """
+    return {
+        "records": [one.id, two.id],
+        "facts": {name: _pair(getattr(one, name), getattr(two, name)) for name in _FACTS if _differ(one, two, name)},
+        "blocks": _differences(one.blocks, two.blocks),
+        "inputs": {
+            "only_first": sorted(set(one.inputs) - set(two.inputs)),
+            "only_second": sorted(set(two.inputs) - set(one.inputs)),
+        },
+        "seconds": _pair(one.seconds, two.seconds),
+        "bytes": _pair(_bytes(one), _bytes(two)),
+        "steps": _steps(one, two),
+        "tests": _differences(_tests(one), _tests(two)),
+        "tests_passed": _pair(tests_passed(one), tests_passed(two)),
+    }
+
+
+def tests_passed(record: BuildRecord) -> str:
+    """``7/7`` of the latest test run, without what was left out; empty if there was none."""
+    if not record.tests:
+        return ""
+    last = record.tests[-1]
+    passed = last.count("passed")
+    return f"{passed}/{passed + last.count('failed')}"
+
+
+def _differ(one: BuildRecord, two: BuildRecord, name: str) -> bool:
+    return bool(getattr(one, name) != getattr(two, name))
+
+
+def _pair(one: Any, two: Any) -> list[Any]:
+    return [one, two]
+
+
+def _bytes(record: BuildRecord) -> int | None:
+    return record.image.bytes if record.image is not None else None
+
+
+def _differences(one: dict[str, str], two: dict[str, str]) -> dict[str, list[Any]]:
+    names = [*one, *(name for name in two if name not in one)]
+    return {name: _pair(one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)}
+
+
+def _steps(one: BuildRecord, two: BuildRecord) -> list[dict[str, Any]]:
+    """Steps side by side: by block, what they do, and how often that came before."""
+    first, second = _numbered(one), _numbered(two)
+    keys = [*first, *(key for key in second if key not in first)]
+    rows = []
+    for block, about, number in keys:
+        steps = [side.get((block, about, number)) for side in (first, second)]
+        rows.append(
+            {
+                "block": block,
+                "about": about,
+                "seconds": [None if step is None else step.seconds for step in steps],
+                "result": [None if step is None else step.result for step in steps],
+            }
+        )
+    return rows
+
+
+def _numbered(record: BuildRecord) -> dict[tuple[str, str, int], Any]:
+    found: dict[tuple[str, str, int], Any] = {}
+    for step in record.steps:
+        # A block's version is in the label, and steps of another version are still the same steps.
+        name = step.block.split(" ")[0]
+        number = sum(key[:2] == (name, step.about) for key in found)
+        found[(name, step.about, number)] = step
+    return found
+
+
+def _tests(record: BuildRecord) -> dict[str, str]:
+    results = record.tests[-1].results if record.tests else []
+    return {f"{each.group.split(' ')[0]}: {each.name}": each.result for each in results}

@@ -1,0 +1,296 @@
+"""Images that are files and folders: named, read without being started, their kits written again.
+
+The images are made here with Python's own tools: a folder, tar files, an OCI archive. SIF, squashfs and stores
+need real engines: tests/containers/test_images.py.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpcgen.errors import InputError, UnknownNameError
+from hpcgen.images.contents import read_files
+from hpcgen.images.recorded import recorded_kit
+from hpcgen.images.reference import ImageReference, parse_image
+from tests.conftest import GOLDEN, Command
+
+STORED = GOLDEN / "workstation" / "mpi-hello"
+KIT = "opt/hpcgen/kit"
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An image's root with a kit in it."""
+    folder = tmp_path / "root"
+    shutil.copytree(STORED, folder / KIT)
+    return folder
+
+
+def tar(path: Path, folder: Path, name: str = ".") -> Path:
+    with tarfile.open(path, "w:gz" if path.name.endswith("gz") else "w") as archive:
+        archive.add(folder, name)
+    return path
+
+
+Members = dict[str, bytes | str | None]
+
+
+def layer(members: Members) -> bytes:
+    """A layer: bytes are a file, text is a symbolic link's target, None a folder."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            if isinstance(content, bytes):
+                member.size = len(content)
+            elif content is None:
+                member.type = tarfile.DIRTYPE
+            else:
+                member.type, member.linkname = tarfile.SYMTYPE, content
+            archive.addfile(member, io.BytesIO(content) if isinstance(content, bytes) else None)
+    return gzip.compress(out.getvalue())
+
+
+def oci_archive(path: Path, layers: list[bytes], labels: dict[str, str] | None = None) -> Path:
+    """An OCI archive as skopeo and buildah write it."""
+    blobs: dict[str, bytes] = {}
+
+    def put(data: bytes, kind: str) -> dict[str, Any]:
+        digest = hashlib.sha256(data).hexdigest()
+        blobs[f"blobs/sha256/{digest}"] = data
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(data)}
+
+    config = put(json.dumps({"config": {"Labels": labels or {}}}).encode(), "config.v1+json")
+    described = [put(data, "layer.v1.tar+gzip") for data in layers]
+    manifest = put(json.dumps({"schemaVersion": 2, "config": config, "layers": described}).encode(), "manifest.v1+json")
+    blobs["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [manifest]}).encode()
+    blobs["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
+    with tarfile.open(path, "w") as archive:
+        for name, data in blobs.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+def kit_layer() -> bytes:
+    return layer({f"{KIT}/{file.name}": file.read_bytes() for file in STORED.iterdir()})
+
+
+def image_of(kind: str, root: Path) -> Path:
+    """The root as an image of some kind."""
+    place = root.parent
+    if kind == "directory":
+        return root
+    if kind == "oci-archive":
+        return oci_archive(place / "image.oci", [layer({"etc/x": b"x"}), kit_layer()])
+    return tar(place / kind, root, "image" if kind == "in-a-folder.tar" else ".")
+
+
+KINDS = ["directory", "image.tar", "image.tar.gz", "in-a-folder.tar", "oci-archive"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rebuild_writes_the_kit_of_the_image_byte_for_byte(kind: str, root: Path, hpcgen: Command) -> None:
+    image = image_of(kind, root)
+    done = hpcgen("rebuild", str(image), "-o", "again")
+    assert done.returncode == 0, done.stderr
+    again = root.parent / "again"
+    assert {file.name: file.read_bytes() for file in again.iterdir()} == {
+        file.name: file.read_bytes() for file in STORED.iterdir()
+    }
+    assert (again / "build.sh").stat().st_mode & 0o100
+    assert "would write the same files" in done.stderr
+    assert done.stdout == ""
+
+
+def test_rebuild_writes_the_stored_kit_where_this_hpcgen_would_write_another(root: Path, hpcgen: Command) -> None:
+    recipe = root / KIT / "Dockerfile"
+    recipe.write_text(recipe.read_text() + "# by an older release\n")
+    done = hpcgen("rebuild", str(root), "-o", "again", "--json")
+    assert done.returncode == 0
+    assert (root.parent / "again" / "Dockerfile").read_bytes() == recipe.read_bytes()
+    assert "would write Dockerfile differently" in done.stderr
+    assert json.loads(done.stdout)["differ"] == ["Dockerfile"]
+
+
+def test_a_kit_of_a_later_release_is_shown_and_written_and_its_plan_not_guessed(root: Path, hpcgen: Command) -> None:
+    path = root / KIT / "plan.json"
+    plan = {**json.loads(path.read_text()), "hpcgen": "9.0.0", "something_new": [1]}
+    path.write_text(json.dumps(plan))
+    shown = json.loads(hpcgen("inspect", str(root), "--json").stdout)
+    assert (shown["hpcgen"], shown["stack"]) == ("9.0.0", "mpi-hello")
+    done = hpcgen("rebuild", str(root), "-o", "again")
+    assert done.returncode == 0
+    assert (root.parent / "again" / "plan.json").read_bytes() == path.read_bytes()
+    assert "cannot be said" in done.stderr
+    with pytest.raises(InputError, match=r"use hpcgen 9\.0\.0"):
+        recorded_kit(parse_image(str(root)))
+
+
+def test_inspect_shows_what_is_in_the_image(root: Path, hpcgen: Command) -> None:
+    text = hpcgen("inspect", str(root)).stdout
+    for words in ("mpi-hello", "workstation, partition main", "libfabric-2.3.1.tar.bz2", "mpich  ", "Dockerfile"):
+        assert words in text
+    assert hpcgen("inspect", str(root), "--recipe").stdout == (STORED / "Dockerfile").read_text()
+    assert hpcgen("inspect", str(root), "--lock").stdout == (STORED / "hpcgen.lock").read_text()
+    told = json.loads(hpcgen("inspect", str(root), "--json").stdout)
+    assert told["content"] in (STORED / "hpcgen.lock").read_text()
+    assert told["image"]["bytes"] == sum(file.stat().st_size for file in STORED.iterdir())
+    assert {each["name"] for each in told["files"]} == {file.name for file in STORED.iterdir()}
+
+
+def test_what_an_image_says_cannot_command_the_terminal(root: Path, hpcgen: Command) -> None:
+    path = root / KIT / "plan.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "command": "\x1b]0;mine\x07", "blocks": 7}))
+    done = hpcgen("inspect", str(root))
+    assert done.returncode == 0
+    assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("plan.json", "[" * 100_000, "damaged"),
+        ("plan.json", "[]", "no mapping"),
+        ("plan.json", "\udcff", "no text"),
+        ("hpcgen.lock", "a: &x [1]\nb: *x\n", "hpcgen.lock"),
+        ("plan.json", " " * (16 * 1024 * 1024 + 1), "more than"),
+    ],
+)
+def test_a_record_that_is_absurd_is_an_input_error(
+    name: str, text: str, says: str, root: Path, hpcgen: Command
+) -> None:
+    (root / KIT / name).write_text(text, errors="surrogateescape")
+    done = hpcgen("inspect", str(root))
+    assert done.returncode == 3
+    assert says in done.stderr
+    assert "internal error" not in done.stderr
+
+
+def test_an_image_of_another_tool_has_no_record(tmp_path: Path, hpcgen: Command) -> None:
+    (tmp_path / "plain" / "etc").mkdir(parents=True)
+    done = hpcgen("inspect", "plain")
+    assert done.returncode == 3
+    assert "no record" in done.stderr
+
+
+LINKS: Members = {
+    "usr/lib/os-release": b"Debian",
+    "etc/os-release": "../usr/lib/os-release",
+    "etc/absolute": "/usr/lib/os-release",
+    "lib": "usr/lib",
+    "etc/outside": "../../../../../../etc/passwd",
+    "etc/loop": "loop",
+}
+SEEN = {"/etc/os-release": b"Debian", "/etc/absolute": b"Debian", "/lib/os-release": b"Debian"}
+ASKED = [*SEEN, "/etc/outside", "/etc/loop", "/usr/lib", "/nothing"]
+
+
+def test_links_are_followed_inside_the_image_alone(tmp_path: Path) -> None:
+    for name, content in LINKS.items():
+        path = tmp_path / "root" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.symlink_to(str(content))
+    as_tar = tar(tmp_path / "a.tar.gz", tmp_path / "root")
+    in_layers = oci_archive(tmp_path / "a.oci", [layer({name: content}) for name, content in LINKS.items()])
+    for image in (tmp_path / "root", as_tar, in_layers):
+        assert read_files(parse_image(str(image)), ASKED) == SEEN, image
+
+
+def test_layers_hide_what_lies_below(tmp_path: Path) -> None:
+    layers = [
+        layer({"a/one": b"1", "a/two": b"2", "b/three": b"3", "c/four": b"4", "d/five": b"5"}),
+        layer({"a/.wh.one": b"", "b/.wh..wh..opq": b"", "b/new": b"n", ".wh.c": b"", "d": b"now a file"}),
+        layer({"a/one": b"again", "c/six": b"6"}),
+    ]
+    image = parse_image(str(oci_archive(tmp_path / "a.tar", layers)))
+    assert image.kind == "oci-archive"
+    wanted = ["/a/one", "/a/two", "/b/three", "/b/new", "/c/four", "/c/six", "/d/five", "/d"]
+    assert read_files(image, wanted) == {
+        "/a/one": b"again",
+        "/a/two": b"2",
+        "/b/new": b"n",
+        "/c/six": b"6",
+        "/d": b"now a file",
+    }
+
+
+def test_a_label_that_is_not_of_the_kit_is_told(tmp_path: Path, hpcgen: Command) -> None:
+    oci_archive(tmp_path / "a.oci", [kit_layer()], {"io.hpcgen.content": "0" * 64})
+    done = hpcgen("inspect", "a.oci")
+    assert done.returncode == 0
+    assert "built from another recipe" in done.stderr
+
+
+def test_damaged_archives_are_input_errors(tmp_path: Path, root: Path) -> None:
+    whole = oci_archive(tmp_path / "a.oci", [kit_layer()]).read_bytes()
+    cut = tmp_path / "cut.oci"
+    cut.write_bytes(whole[: len(whole) // 2])
+    half = tmp_path / "half.tar.gz"
+    half.write_bytes(tar(tmp_path / "whole.tar.gz", root).read_bytes()[:2000])
+    bomb = tmp_path / "header.tar.gz"
+    header = tarfile.TarInfo("x")
+    header.type, header.size = tarfile.XHDTYPE, 8 * 1024**3
+    bomb.write_bytes(gzip.compress(header.tobuf()))
+    for path in (cut, half, bomb):
+        with pytest.raises(InputError):
+            read_files(parse_image(f"oci-archive:{path}" if path == cut else str(path)), ["/opt/hpcgen/kit/plan.json"])
+
+
+def test_images_are_known_by_what_they_hold(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "named.sqfs").write_bytes(b"#!/usr/bin/env run-singularity\n\0SIF_MAGIC\0" + b"\0" * 100)
+    assert parse_image("named.sqfs") == ImageReference("sif", str(tmp_path / "named.sqfs"))
+    assert parse_image("./root") == ImageReference("directory", str(root))
+    assert parse_image("podman:localhost/x:1") == ImageReference("podman", "localhost/x:1")
+    assert str(parse_image("ch-image:x")) == "ch-image:x"
+    (tmp_path / "text.sif").write_text("not an image")
+    with pytest.raises(InputError, match="no container image"):
+        parse_image("text.sif")
+    with pytest.raises(UnknownNameError, match="there is no image"):
+        parse_image("absent.sif")
+    for bad in ("podman:-rf", "docker:a b", "x\n", "podman:$(x)"):
+        with pytest.raises(InputError):
+            parse_image(bad)
+
+
+def test_a_docker_archive_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
+    for name in ("manifest.json", "0123.json", "0123.tar"):
+        (tmp_path / "saved" / name).parent.mkdir(exist_ok=True)
+        (tmp_path / "saved" / name).write_text("[]")
+    with tarfile.open(tmp_path / "saved.tar", "w") as archive:
+        for file in sorted((tmp_path / "saved").iterdir()):
+            archive.add(file, file.name)
+    with pytest.raises(InputError, match="skopeo copy docker-archive"):
+        parse_image(str(tmp_path / "saved.tar"))
+
+
+def test_names_are_looked_up_in_the_storage_of_ch_image(
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch, hpcgen: Command
+) -> None:
+    """ch-image itself is not asked: a program of that name on PATH says that its storage is used here."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ch-image").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "bin" / "ch-image").chmod(0o755)
+    root.rename(tmp_path / "img")
+    (tmp_path / "storage" / "img").mkdir(parents=True)
+    (tmp_path / "img").rename(tmp_path / "storage" / "img" / "my%hello+1")
+    there = {"PATH": str(tmp_path / "bin"), "CH_IMAGE_STORAGE": str(tmp_path / "storage")}
+    for name in ("my/hello:1", "ch-image:my/hello:1"):
+        told = json.loads(hpcgen("inspect", name, "--json", env=there).stdout)
+        assert (told["image"]["kind"], told["stack"]) == ("ch-image", "mpi-hello")
+    done = hpcgen("inspect", "ch-image:other", env=there)
+    assert (done.returncode, "CH_IMAGE_STORAGE" in done.stderr) == (4, True)
