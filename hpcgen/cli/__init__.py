@@ -15,6 +15,7 @@ from hpcgen.errors import HpcgenError
 
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
+    "build": "Build an image with a container engine.",
     "plan": "Show what would be built, and why.",
     "job": "Print the job script that starts an image.",
     "run": "Start an image right here, as its site does.",

@@ -32,11 +32,21 @@ def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list
     return names
 
 
+def _named(required: bool) -> list[Callable[[Any], Any]]:
+    """The options that name what is planned."""
+    return [
+        click.option(
+            f"--{kind}",
+            required=required,
+            metavar="NAME|FILE",
+            shell_complete=_complete(kind),
+            help=f"{title}." if required else f"{title}, where no kit is named.",
+        )
+        for kind, title in (("site", "Site profile"), ("stack", "Stack recipe"))
+    ]
+
+
 _OPTIONS: list[Callable[[Any], Any]] = [
-    click.option("--site", required=True, metavar="NAME|FILE", shell_complete=_complete("site"), help="Site profile."),
-    click.option(
-        "--stack", required=True, metavar="NAME|FILE", shell_complete=_complete("stack"), help="Stack recipe."
-    ),
     click.option("--partition", metavar="NAME", help="Kind of node; the profile's default if left out."),
     click.option(
         "--set",
@@ -64,14 +74,21 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
-    click.argument("command", nargs=-1, metavar="[-- COMMAND...]"),
-    click.pass_context,
 ]
 
 
 def plan_options(function: F) -> F:
     """The options of every command that makes a plan."""
-    for option in reversed(_OPTIONS):
+    command = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
+    for option in reversed([*_named(True), *_OPTIONS, command, click.pass_context]):
+        function = option(function)
+    return function
+
+
+def kit_or_plan_options(function: F) -> F:
+    """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
+    words = click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]")
+    for option in reversed([*_named(False), *_OPTIONS, words, click.pass_context]):
         function = option(function)
     return function
 

@@ -1,0 +1,70 @@
+"""Apptainer and Singularity.
+
+Output, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` when a stage's base is taken, then what the steps
+print (each names itself, see ``formats.singularity``), ``INFO:    Creating SIF file...`` at the end. The file is
+written to the given name while the build goes on, and steps are never kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpcgen.build.engines.base import Builder, Call, Reader, Target, Work
+from hpcgen.build.places import file_target, job_image
+from hpcgen.build.progress import Event
+from hpcgen.build.steps import HPCGEN, Recipe, Step, definition_steps
+from hpcgen.formats.singularity import STEP_MARK
+from hpcgen.model.plan import Plan
+
+_MARK = re.compile(rf"{re.escape(STEP_MARK)} (\d+) of \d+: ")
+
+
+class Apptainer(Builder):
+    """A SIF file, or a folder (a sandbox) where the name does not end in .sif."""
+
+    format = "singularity"
+    keeps_steps = False
+
+    def target(self, plan: Plan, output: str | None, token: str) -> Target:
+        """A file, or a folder."""
+        return file_target(output or job_image(plan), token, {".sif": "sif"})
+
+    def recipe(self, text: str) -> Recipe:
+        """The steps of the definition file."""
+        return definition_steps(text)
+
+    def later_steps(self, target: Target) -> list[Step]:
+        """A SIF file takes as long to write as many steps."""
+        return [Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else []
+
+    def build(self, work: Work) -> list[Call]:
+        """build, in the kit's folder, from which the definition file takes the kit's files."""
+        site = work.plan.site.containers.engines.get(work.plan.engine)
+        words = [self.program, "build"]
+        if site is not None and site.fakeroot and not work.root:
+            words.append("--fakeroot")
+        words.append("--force")
+        if work.target.kind == "directory":
+            words.append("--sandbox")
+        return [Call((*words, *work.options, work.target.temporary, str(work.recipe)), cwd=work.kit)]
+
+    def reader(self, recipe: Recipe) -> Reader:
+        """By the number that a step prints, and by what the program itself says between them."""
+        bases = [index for index, step in enumerate(recipe.steps) if step.keyword == "BASE"]
+        marks = [index for index, step in enumerate(recipe.steps) if step.keyword == "MARK"]
+        writing = [index for index, step in enumerate(recipe.steps) if step.keyword == "WRITE"]
+        started = 0
+
+        def read(line: str) -> Iterator[Event]:
+            nonlocal started
+            found = _MARK.match(line)
+            if found is not None and int(found[1]) <= len(marks):
+                yield Event("begin", marks[int(found[1]) - 1])
+            elif line.startswith("INFO: ") and "Starting build..." in line and started < len(bases):
+                yield Event("begin", bases[started])
+                started += 1
+            elif line.startswith("INFO: ") and "Creating SIF file..." in line and writing:
+                yield Event("begin", writing[0])
+
+        return read

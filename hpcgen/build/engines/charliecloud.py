@@ -1,0 +1,134 @@
+"""Charliecloud's ch-image and ch-convert.
+
+Output, seen with 0.31 and 0.45 and read in their lib/build.py: ``  4* RUN.F …`` is the line of the Dockerfile, then
+``*`` where the instruction was taken from the cache, ``.`` where it is done, a space where that is not known yet.
+
+The cache needs git 2.28.1 or later; without it ch-image does without by itself (lib/build_cache.py). 0.31 has git
+sign with the user's name and fails where that is not set, so it is set here; 0.45 brings a name of its own.
+``ch-image delete NAME`` removes the stages' images too and leaves the cache as it is.
+"""
+
+from __future__ import annotations
+
+import getpass
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpcgen.build.engines.base import Builder, Call, Reader, Target, Work, asked
+from hpcgen.build.places import file_target, job_image, measured
+from hpcgen.build.progress import Event
+from hpcgen.build.steps import HPCGEN, Recipe, Step, dockerfile_steps
+from hpcgen.model.plan import Plan
+from hpcgen.model.record import BuiltImage
+
+_LINE = re.compile(r" *(\d+)([ .*]) ?([A-Z]+)\b")
+NAMING = "Dockerfile.name"
+CONVERSIONS = {"squashfs": "squash", "tar": "tar", "directory": "dir"}
+_SIGNATURE = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "hpcgen"), ("EMAIL", "hpcgen@localhost"))
+}
+
+
+class Charliecloud(Builder):
+    """A squashfs file, an archive or a folder, by the name's end; ``ch-image:NAME`` stays in ch-image's store."""
+
+    format = "charliecloud"
+
+    def needs(self, target: Target) -> dict[str, str]:
+        """What turns the image in the store into a file."""
+        if target.kind == "ch-image":
+            return {}
+        words = {"ch-convert": "write the image (it comes with Charliecloud)"}
+        if target.kind == "squashfs":
+            words["mksquashfs"] = "write a .sqfs file; give -o a name without ending for a folder instead"
+        return words
+
+    def target(self, plan: Plan, output: str | None, token: str) -> Target:
+        """A file, a folder, or a name in the store."""
+        name = output or job_image(plan)
+        if name.startswith("ch-image:"):
+            return Target("ch-image", name.partition(":")[2], self.stored_name(token))
+        return file_target(name, token, {".sqfs": "squashfs", ".squashfs": "squashfs", ".tar.gz": "tar", ".tgz": "tar"})
+
+    @staticmethod
+    def stored_name(token: str) -> str:
+        """What the image is called in ch-image's store while it is built."""
+        return f"hpcgen-build-{token}"
+
+    def recipe(self, text: str) -> Recipe:
+        """The steps of the Dockerfile."""
+        return dockerfile_steps(text)
+
+    def later_steps(self, target: Target) -> list[Step]:
+        """What the image is written as."""
+        what = {"squashfs": "write the squashfs file", "tar": "write the archive", "directory": "write the folder"}
+        if target.kind == "ch-image":
+            return []
+        return [Step(HPCGEN, what[target.kind], 2, "WRITE")]
+
+    def _environment(self, work: Work) -> dict[str, str]:
+        """ch-image refers to the user by name; ch-run shows the steps $TMPDIR as /tmp, which is then theirs alone."""
+        own = {**_SIGNATURE, "USER": getpass.getuser()}
+        return {"TMPDIR": str(work.scratch), **{name: value for name, value in own.items() if not os.environ.get(name)}}
+
+    def build(self, work: Work) -> list[Call]:
+        """build into the store, and convert; ``--force`` lets package managers run without privilege."""
+        env = self._environment(work)
+        words = ["ch-image", "build", "--force", *([] if work.cache else ["--no-cache"]), *work.options]
+        stored = self.stored_name(work.token)
+        calls = [Call((*words, "-t", stored, "-f", str(work.recipe), str(work.context)), env=env)]
+        if work.target.kind != "ch-image":
+            format = CONVERSIONS[work.target.kind]
+            convert = ("ch-convert", "-i", "ch-image", "-o", format, stored, work.target.temporary)
+            env = {name: value for name, value in env.items() if name == "USER"}
+            calls.append(Call(convert, env=env, step=len(work.steps) - 1))
+        return calls
+
+    def publish(self, work: Work) -> list[Call]:
+        """A name in the store is given by a build of nothing but the base, which is the image."""
+        if work.target.kind != "ch-image":
+            return []
+        words = ["ch-image", "build", *([] if work.cache else ["--no-cache"]), "-t", work.target.name]
+        again = str(work.recipe.with_name(NAMING))
+        return [Call((*words, "-f", again, str(work.context)), env=self._environment(work))]
+
+    def more_files(self, target: Target) -> dict[str, str]:
+        """What :meth:`publish` builds."""
+        return {NAMING: f"FROM {target.temporary}\n"} if target.kind == "ch-image" else {}
+
+    def clean(self, work: Work, built: bool) -> list[Call]:
+        """The image in the store and those of its stages; what the cache has of them stays."""
+        env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
+        return [Call(("ch-image", "delete", self.stored_name(work.token)), env=env)]
+
+    def reader(self, recipe: Recipe) -> Reader:
+        """By the line of the Dockerfile."""
+        lines = {step.line: index for index, step in enumerate(recipe.steps) if step.line}
+
+        def read(line: str) -> Iterator[Event]:
+            found = _LINE.match(line)
+            if found is None:
+                return
+            index = lines.get(int(found[1]))
+            if index is not None and recipe.steps[index].keyword == found[3]:
+                yield Event("cached" if found[2] == "*" else "begin", index)
+
+        return read
+
+    def built_image(self, target: Target) -> BuiltImage:
+        """Of an image in the store, the size of its folder."""
+        if target.kind != "ch-image":
+            return measured(target.kind, Path(target.name))
+        status, text = asked(["ch-image", "gestalt", "storage-path"])
+        folder = Path(text.strip().splitlines()[-1]) / "img" / _folder_name(target.name) if status == 0 else None
+        size = measured("directory", folder).bytes if folder is not None and folder.is_dir() else None
+        return BuiltImage(kind="ch-image", name=target.name, bytes=size)
+
+
+def _folder_name(reference: str) -> str:
+    """How ch-image writes a name as a folder's (image.py, for_path)."""
+    return reference.replace("/", "%").replace(":", "+")

@@ -1,0 +1,134 @@
+"""``hpcgen build``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, say, say_findings
+
+if TYPE_CHECKING:
+    from hpcgen.build import BuildOptions
+    from hpcgen.build.kits import KitFolder
+    from hpcgen.model.record import BuildRecord
+
+ENGINES = ("buildah", "podman", "docker", "apptainer", "singularity", "ch-image")
+
+
+@click.command("build")
+@kit_or_plan_options
+@click.option("--engine", type=click.Choice(ENGINES), help="The program that builds; by the site and what is here.")
+@click.option("-o", "--output", metavar="IMAGE", help="The image's file, folder or name; where the job looks for it.")
+@click.option("--kit", "keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the kit in this folder.")
+@click.option("--no-cache", is_flag=True, help="Do every step anew.")
+@click.option("--engine-option", multiple=True, metavar="WORD", help="A further word for the engine.")
+@click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
+@click.option("--test", "prove", is_flag=True, help="Test the image afterwards, as hpcgen test does.")
+@click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
+@click.option("--log", metavar="FILE", type=click.Path(path_type=Path), help="The engine's whole output.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+def command(
+    ctx: click.Context,
+    engine: Any,
+    output: str | None,
+    keep: Path | None,
+    no_cache: bool,
+    engine_option: tuple[str, ...],
+    dry_run: bool,
+    prove: bool,
+    record: bool,
+    log: Path | None,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Build the image of a KIT that render -o wrote, or of --site and --stack."""
+    import tempfile
+
+    from hpcgen.build import BuildOptions
+
+    options = BuildOptions(
+        engine=engine, output=output, cache=not no_cache, words=engine_option, log=log, record=record
+    )
+    with tempfile.TemporaryDirectory(prefix="hpcgen-kit-", ignore_cleanup_errors=True) as folder:
+        kit = _kit(ctx, engine, keep or Path(folder) / "kit", asked)
+        if dry_run:
+            _dry_run(kit, options)
+            return
+        result = _build(kit, options)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+    elif result.image is not None:
+        click.echo(result.image.name)
+    if prove:
+        _prove(result)
+
+
+def _kit(ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any]) -> KitFolder:
+    """The kit that was named, or one of the plan that was asked for."""
+    from hpcgen.build.kits import read_kit
+
+    words = asked.pop("words")
+    named = asked["site"] is not None or asked["stack"] is not None
+    if not named:
+        if len(words) != 1:
+            raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
+        return read_kit(Path(words[0]))
+    for option in ("site", "stack"):
+        if asked[option] is None:
+            raise click.UsageError(f"--{option} is missing; a KIT alone needs neither --site nor --stack")
+    from hpcgen.kit import KIT_FILES, make_kit
+    from hpcgen.writing import write_kit
+
+    catalog = catalog_of(ctx)
+    asked["format"] = _format(catalog.site(asked["site"]), engine, asked["format"])
+    plan = plan_from(ctx, catalog, command=words, **asked)
+    kit = make_kit(plan, catalog)
+    write_kit(folder, kit.files, retired=KIT_FILES)
+    say_findings(plan, kit.notices)
+    return read_kit(folder)
+
+
+def _format(site: Any, engine: Any, format: Any) -> Any:
+    """The format to render: what --engine reads, where that is another one than the site's."""
+    from hpcgen.build.engines import format_of
+    from hpcgen.formats import ENGINE_FORMATS
+
+    if engine is None or format is not None:
+        return format
+    wanted = format_of(engine)
+    return None if ENGINE_FORMATS[site.containers.preferred] == wanted else wanted
+
+
+def _dry_run(kit: KitFolder, options: BuildOptions) -> None:
+    from hpcgen.build.running import commands, prepare
+
+    prepared = prepare(kit, options, "0", Path("BUILD"))
+    click.echo("# BUILD is a temporary folder with what the recipe copies from.")
+    for line in commands(prepared):
+        click.echo(line)
+
+
+def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
+    from hpcgen.build.display import Live, Plain
+    from hpcgen.build.running import build_kit
+
+    watcher = Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
+    record = build_kit(kit, options, watcher)
+    image = record.image
+    assert image is not None
+    size = f"{image.bytes / 1e6:.0f} MB" if image.bytes is not None else "size unknown"
+    cached = sum(step.result == "cached" for step in record.steps)
+    digest = f", {image.digest}" if image.digest else ""
+    say(f"built {image.name} ({image.kind}) in {record.seconds:.0f} s: {size}{digest}")
+    say(f"{cached} of {len(record.steps)} steps came from the cache; log {record.log}")
+    return record
+
+
+def _prove(record: BuildRecord) -> None:
+    """Test what was built."""
+    raise click.UsageError("this hpcgen has no tests of images yet")
