@@ -1,4 +1,4 @@
-"""Check one file whatever its kind: site profile, stack recipe or release table."""
+"""Check one file whatever its kind: site profile, stack recipe, release table or fleet."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ KINDS = {
     "block": "release table",
     "blocks": "stack recipe",
     "system": "site profile",
+    "members": "fleet",
 }
 """A key that only one kind of file has, and that kind."""
 
@@ -30,6 +31,10 @@ def check_file(catalog: Catalog, path: Path) -> None:
         catalog.stack_from(document)
     elif kind == "release table":
         check_release_table(document)
+    elif kind == "fleet":
+        from hpcgen.fleet.file import fleet_from
+
+        fleet_from(document, path, catalog.folders[:-1])
     else:
         convert(document, Virtuals)
 
@@ -49,7 +54,8 @@ def _kind(document: Document, path: Path) -> str:
         Problem(
             "this is no file that hpcgen reads",
             where=document.position(),
-            expected="a site profile (with system:), a stack recipe (with blocks:) or a release table (with block:)",
+            expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:) "
+            "or a fleet (with members:)",
         )
     )
 

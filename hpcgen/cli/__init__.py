@@ -23,9 +23,11 @@ COMMANDS = {
     "inspect": "Show the record that an image carries.",
     "rebuild": "Write the kit of an image again.",
     "records": "List, show and compare records of builds.",
+    "fleet": "List many images, and which are to be built.",
+    "ci": "Write the pipeline that builds a fleet.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
-    "check": "Check profiles, recipes and release tables.",
+    "check": "Check profiles, recipes, release tables and fleets.",
     "schema": "Print the JSON Schema of a kind of file.",
     "completion": "Print the shell completion script.",
 }

@@ -6,15 +6,16 @@ import click
 
 
 @click.command("schema")
-@click.argument("kind", type=click.Choice(["site", "stack", "releases"]))
+@click.argument("kind", type=click.Choice(["site", "stack", "releases", "fleet"]))
 def command(kind: str) -> None:
-    """Print the JSON Schema of site profiles, stack recipes or release tables, for editors."""
+    """Print the JSON Schema of site profiles, stack recipes, release tables or fleets, for editors."""
     import json
 
+    from hpcgen.model.fleet import Fleet
     from hpcgen.model.release import ReleaseTable
     from hpcgen.model.site import Site
     from hpcgen.model.stack import Stack
     from hpcgen.typed import schema
 
-    types: dict[str, type] = {"site": Site, "stack": Stack, "releases": ReleaseTable}
+    types: dict[str, type] = {"site": Site, "stack": Stack, "releases": ReleaseTable, "fleet": Fleet}
     click.echo(json.dumps(schema(types[kind]), indent=2, ensure_ascii=False))

@@ -57,10 +57,11 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     folder.mkdir(parents=True, exist_ok=True)
     script = folder / f"{plan.stack.name}.{name}"
     write_file(script, text, executable=True)
-    return Submitted(_handed_over(queue, script), plan.stack.name, script, folder, job, queue)
+    return Submitted(hand_over(queue, script), plan.stack.name, script, folder, job, queue)
 
 
-def _handed_over(queue: Queue, script: Path) -> str:
+def hand_over(queue: Queue, script: Path) -> str:
+    """Submit a script from the folder that it lies in; the job's id. JobFailedError if it is not taken."""
     command = queue.submit(script)
     try:
         done = subprocess.run(

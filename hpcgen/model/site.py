@@ -133,11 +133,15 @@ class Engine(Record, frozen=True):
 
 
 class Containers(Record, frozen=True):
-    """Engines of the site; ``preferred`` is the one that jobs use."""
+    """Engines of the site; ``preferred`` is the one that jobs use.
+
+    ``build_on`` says on which nodes images may be built; empty where that is not known.
+    """
 
     preferred: EngineName
     engines: dict[EngineName, Engine]
     image_directory: AbsolutePath | None = None
+    build_on: list[Literal["login", "compute"]] = []
 
 
 class Scheduler(Record, frozen=True):

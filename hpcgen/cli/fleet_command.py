@@ -1,0 +1,125 @@
+"""``hpcgen fleet``: what a fleet consists of, and what is to be built of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hpcgen.cli.common import say
+from hpcgen.errors import InputError
+
+if TYPE_CHECKING:
+    from hpcgen.fleet.changes import MemberState
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def fleet_options(function: F) -> F:
+    """``--fleet`` and ``--lock``."""
+    file = click.Path(path_type=Path, dir_okay=False)
+    fleet = click.option(
+        "--fleet",
+        "fleet_file",
+        default="fleet.yaml",
+        show_default=True,
+        metavar="FILE",
+        type=file,
+        help="The list of images.",
+    )
+    lock = click.option(
+        "--lock", "lock_file", metavar="FILE", type=file, help="What was last built; fleet.lock beside the list."
+    )
+    return fleet(lock(function))
+
+
+@click.group("fleet", invoke_without_command=True)
+@fleet_options
+@click.option("--changed", is_flag=True, help="Only what is to be built: new, changed, or without a plan.")
+@click.option("--member", "names", multiple=True, metavar="NAME", help="Only this one; can be repeated.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    fleet_file: Path,
+    lock_file: Path | None,
+    changed: bool,
+    names: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """List the images of a fleet with their plans' hashes, and which are to be built.
+
+    A member whose plan cannot be made is told with its place, the others are listed all the same, and the exit code
+    says that one failed.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from hpcgen.fleet.changes import as_json as rows_of
+    from hpcgen.fleet.changes import member_states
+    from hpcgen.fleet.file import load_fleet
+    from hpcgen.fleet.lock import read_lock
+
+    loaded = load_fleet(fleet_file, ctx.find_root().obj)
+    states = member_states(loaded, read_lock(lock_file or loaded.lock_path), names)
+    shown = [each for each in states if each.to_build or not changed]
+    if as_json:
+        import json
+
+        click.echo(json.dumps(rows_of(loaded, shown), indent=2, ensure_ascii=False))
+    else:
+        _print(shown, changed)
+    problems = [problem for each in states for problem in each.problems]
+    if problems:
+        raise InputError(problems)
+
+
+def _print(states: list[MemberState], changed: bool) -> None:
+    import sys
+
+    from hpcgen.cli.tables import table
+
+    if not states:
+        say("nothing is to be built" if changed else "no members")
+        return
+    rows = []
+    for each in states:
+        form = each.plan.format if each.plan is not None else "-"
+        rows.append([each.member.name, form, each.content[:12] or "-", each.state, each.reason])
+    click.echo(table(["name", "format", "plan", "state", "why"], rows, sys.stdout))
+
+
+@command.command("merge")
+@fleet_options
+@click.argument("parts", nargs=-1, metavar="LOCK...", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+def merge(fleet_file: Path, lock_file: Path | None, parts: tuple[Path, ...]) -> None:
+    """Put the locks that single builds wrote into the fleet's own."""
+    from hpcgen.fleet.lock import read_lock, update_lock
+
+    target = lock_file or fleet_file.with_suffix(".lock")
+    images = {name: image for part in parts for name, image in read_lock(part).items()}
+    if images:
+        update_lock(target, images)
+    say(f"{target}: {', '.join(sorted(images)) or 'nothing new'}")
+
+
+@command.command("publish")
+@fleet_options
+@click.option("--dry-run", is_flag=True, help="Only print the commands.")
+@click.argument("names", nargs=-1, metavar="[NAME...]")
+@click.pass_context
+def publish(
+    ctx: click.Context, fleet_file: Path, lock_file: Path | None, dry_run: bool, names: tuple[str, ...]
+) -> None:
+    """Push built images to the fleet's registry, as REGISTRY/NAME:HASH; those that are not there yet if none is named.
+
+    $HPCGEN_REGISTRY_USER and $HPCGEN_REGISTRY_PASSWORD are given to the engine that pushes; without them it is on
+    its own login.
+    """
+    from hpcgen.fleet.file import load_fleet
+    from hpcgen.fleet.publish import publish_images
+
+    loaded = load_fleet(fleet_file, ctx.find_root().obj)
+    for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, say=say):
+        click.echo(line)

@@ -1,0 +1,1 @@
+"""Many images: a list of site × stack, which of them changed, and building, publishing and piping just these."""

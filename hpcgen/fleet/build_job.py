@@ -1,0 +1,197 @@
+"""A build as a job of the batch system: its script. The job calls this very hpcgen again, on a compute node."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.errors import PolicyError, Position, Problem
+from hpcgen.jobs import resolve_job
+from hpcgen.launch.schedulers import Header, scheduler_for
+from hpcgen.model.job import Job, JobRequest
+from hpcgen.model.site import Site
+from hpcgen.model.stack import Run, Stack
+from hpcgen.text import directive, sh, sh_assign
+from hpcgen.yamlfile import Document
+
+PASSED_ON = (
+    "HPCGEN_COLLECTIONS",
+    "HPCGEN_ENTRY_POINTS",
+    "HPCGEN_RECORDS",
+    "CH_IMAGE_STORAGE",
+    "CONTAINERS_STORAGE_CONF",
+    "CONTAINERS_CONF",
+    "APPTAINER_CACHEDIR",
+    "APPTAINER_TMPDIR",
+    "SINGULARITY_CACHEDIR",
+    "SINGULARITY_TMPDIR",
+)
+"""Variables that say where images and records lie: written into the script, since many sites pass nothing on.
+
+No variable that may hold a secret is among them.
+"""
+
+
+class BuildJob(msgspec.Struct, frozen=True):
+    """What a build job is made of.
+
+    Parameters
+    ----------
+    words: options of ``hpcgen`` and its subcommand, as they are typed after ``hpcgen``.
+    folder: where they are typed; relative paths in them are from there.
+    members: with some, the job is an array with one task each, which gets ``--member NAME``.
+    limit: how many tasks may run at once; 0 for no limit.
+    """
+
+    site: Site
+    partition: str
+    name: str
+    words: list[str]
+    folder: Path
+    request: JobRequest = JobRequest()
+    members: list[str] = []
+    limit: int = 0
+    environment: dict[str, str] = {}
+
+
+def check_site(site: Site, document: Document | None = None) -> None:
+    """PolicyError unless the site has a batch system and lets images be built on nodes that reach what they need."""
+    problems = []
+    allowed = site.containers.build_on
+    if site.scheduler.kind == "none":
+        message = f"{site.name} has no batch system to build with"
+        problems.append(Problem(message, remedy="build right here: leave --submit and --array out"))
+    elif not allowed:
+        problems.append(
+            Problem(
+                f"the profile of {site.name} does not say whether images may be built on compute nodes",
+                _place(document, "containers"),
+                expected="containers.build_on: [compute], or [login, compute]",
+                remedy="ask the site, and write it into the profile with its source",
+            )
+        )
+    elif "compute" not in allowed:
+        problems.append(
+            Problem(
+                f"{site.name} lets images be built on its login nodes alone",
+                _place(document, "containers", "build_on"),
+                remedy="build on a login node: leave --submit and --array out",
+            )
+        )
+    if site.scheduler.kind != "none" and not site.network.internet.compute:
+        problems.append(
+            Problem(
+                f"the compute nodes of {site.name} do not reach the internet, and a build fetches packages",
+                _place(document, "network", "internet", "compute"),
+                remedy="build where network.internet says true: a login node, or another machine",
+            )
+        )
+    if problems:
+        raise PolicyError(problems)
+
+
+def _place(document: Document | None, *path: str) -> Position | None:
+    return document.position(path) if document is not None else None
+
+
+def build_script(job: BuildJob) -> tuple[str, str]:
+    """File name and text of the job's script.
+
+    Raises
+    ------
+    PolicyError: the site wants an account; no queue takes the job; an array without Slurm.
+    InputError: a value that cannot be written in a script or its header.
+    """
+    site = job.site
+    scheduler = scheduler_for(site.scheduler)
+    laid_out = _laid_out(job)
+    # A build needs no GPU, and jobs that ask for one wait longer.
+    partition = msgspec.structs.replace(site.partitions[job.partition], gpu=None)
+    header = Header(name=job.name, job=laid_out, partition=partition, scheduler=site.scheduler)
+    directives = scheduler.directives(header)
+    if job.members:
+        if site.scheduler.kind != "slurm":
+            message = f"the batch system of {site.name} is not Slurm, and --array is Slurm's"
+            raise PolicyError(Problem(message, remedy="build one after the other: leave --array out"))
+        tasks = f"0-{len(job.members) - 1}" + (f"%{job.limit}" if job.limit else "")
+        directives.append(f"--array={directive(tasks, '--array')}")
+    lines = ["#!/bin/bash", *(f"{scheduler.mark} {each}" for each in directives)]
+    lines += ["", f"# {_about(job)}", *_modules(job), "", "set -euo pipefail"]
+    lines += [line for line in [scheduler.start] if line]
+    lines += [f"cd {sh(str(job.folder))}"]
+    lines += [f"export {sh_assign(name, job.environment[name])}" for name in PASSED_ON if name in job.environment]
+    lines += ["", *_call(job)]
+    return f"build.{scheduler.file_name.rpartition('.')[2]}", "\n".join(lines) + "\n"
+
+
+def _about(job: BuildJob) -> str:
+    what = f"{len(job.members)} images, one task each" if job.members else "an image"
+    return f"Build job by hpcgen: {what}, on compute nodes of {job.site.name}."
+
+
+def _laid_out(job: BuildJob) -> Job:
+    """One node for one process that may use all its cores."""
+    site = job.site
+    cores = site.partitions[job.partition].cpu.cores
+    if site.scheduler.account == "required" and not job.request.account:
+        message = f"{site.name} wants an account, and none was given"
+        raise PolicyError(Problem(message, remedy="add --account NAME"))
+    request = JobRequest(
+        nodes=1,
+        ranks_per_node=1,
+        threads_per_rank=cores,
+        walltime=job.request.walltime,
+        queue=job.request.queue,
+        account=job.request.account,
+    )
+    build = Stack(name="build", title="a build", blocks={}, run=Run(command=["hpcgen", "build"], mpi=False))
+    return resolve_job(site, job.partition, build, request)
+
+
+def _modules(job: BuildJob) -> list[str]:
+    """Modules of the site and of its engines, before ``set -u``: their function may read what is not set."""
+    site = job.site
+    modules = [*site.scheduler.modules]
+    for engine in site.containers.engines.values():
+        if engine.allowed:
+            modules += engine.modules
+    return [f"module load {sh(module)}" for module in dict.fromkeys(modules)]
+
+
+def _call(job: BuildJob) -> list[str]:
+    python = sh(sys.executable)
+    words = " ".join(sh(word) for word in job.words)
+    if not job.members:
+        return [f"exec {python} -m hpcgen {words}"]
+    return [
+        "members=(",
+        *(f"    {sh(name)}" for name in job.members),
+        ")",
+        f'exec {python} -m hpcgen {words} --member "${{members[$SLURM_ARRAY_TASK_ID]}}"',
+    ]
+
+
+def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those variables of an environment that a build job is given."""
+    return {name: environment[name] for name in PASSED_ON if environment.get(name)}
+
+
+def words_again(words: Sequence[str], left_out: Mapping[str, int]) -> list[str]:
+    """Command-line words without some options; each is mapped to how many words its value takes."""
+    kept: list[str] = []
+    skip = 0
+    for position, word in enumerate(words):
+        if skip:
+            skip -= 1
+            continue
+        if word == "--":
+            return [*kept, *words[position:]]
+        name, equals, _ = word.partition("=")
+        if name in left_out:
+            skip = 0 if equals else left_out[name]
+            continue
+        kept.append(word)
+    return kept

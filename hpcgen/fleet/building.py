@@ -1,0 +1,129 @@
+"""Build the members of a fleet here, one after the other, test each, and note in the lock what is good."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from hpcgen.errors import BuildFailedError, HpcgenError, Problem, TestFailedError
+from hpcgen.fleet.changes import MemberState
+from hpcgen.fleet.file import LoadedFleet
+from hpcgen.fleet.lock import update_lock
+from hpcgen.model.fleet import LockedImage
+from hpcgen.model.plan import Plan
+from hpcgen.model.record import BuildRecord, TestRun
+
+if TYPE_CHECKING:
+    from hpcgen.build import BuildOptions, Watcher
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What became of one member: ``seconds`` of building and testing; ``image`` as KIND:NAME."""
+
+    name: str
+    result: Literal["built", "failed"]
+    seconds: float
+    image: str = ""
+    tests: str = ""
+    message: str = ""
+    exit_code: int = 0
+
+
+class HowToBuild(msgspec.Struct, frozen=True):
+    """``options`` of each build, ``watcher`` makes what is told of one, ``report`` is told of each test run."""
+
+    options: BuildOptions
+    watcher: Callable[[], Watcher]
+    say: Callable[[str], None]
+    report: Callable[[str, TestRun], None]
+
+
+def build_members(loaded: LoadedFleet, states: Sequence[MemberState], lock: Path, how: HowToBuild) -> Iterator[Outcome]:
+    """Build each, going on after a failure; what is built, and tested where it is to be, goes into the lock at once."""
+    for number, state in enumerate(states, 1):
+        name = state.member.name
+        how.say(f"{name}, {number} of {len(states)}: {state.reason or state.state}")
+        begun = time.monotonic()
+        try:
+            record, run = _build_one(loaded, state, how)
+            locked = _locked(record, run)
+            update_lock(lock, {name: locked})
+        except HpcgenError as error:
+            for problem in error.problems:
+                how.say(f"error: {problem}")
+            message = error.problems[0].message.partition("\n")[0]
+            seconds = time.monotonic() - begun
+            yield Outcome(name, "failed", seconds, message=message, exit_code=error.exit_code)
+            continue
+        tests = f"{run.count('passed')} passed" if run is not None else "not asked for"
+        yield Outcome(name, "built", time.monotonic() - begun, locked.image, tests)
+
+
+def _build_one(loaded: LoadedFleet, state: MemberState, how: HowToBuild) -> tuple[BuildRecord, TestRun | None]:
+    from hpcgen.build import build_image
+    from hpcgen.kit import make_kit
+
+    member, plan = state.member, state.plan
+    if plan is None:
+        raise BuildFailedError(state.problems)
+    options = msgspec.structs.replace(
+        how.options, engine=member.engine or how.options.engine, output=output_of(plan, member.name)
+    )
+    record = build_image(make_kit(plan, loaded.catalog), options, how.watcher())
+    run = _tested(loaded, state, record, how) if member.test else None
+    return record, run
+
+
+def output_of(plan: Plan, name: str) -> str:
+    """Where a member's image goes: under its own name, as two members may have one stack.
+
+    A file lies where the job script would look for the stack's image.
+    """
+    from hpcgen.build.places import job_image
+
+    if plan.format == "docker":
+        return f"{name}:latest"
+    usual = Path(job_image(plan))
+    return str(usual.with_name(f"{name}{usual.suffix if usual.suffix in ('.sif', '.sqfs') else ''}"))
+
+
+def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: HowToBuild) -> TestRun:
+    """Test what was built; TestFailedError with what failed."""
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.prove import failed, prove_image
+    from hpcgen.records.store import add_test_run
+
+    image = record.image
+    assert image is not None
+    name = state.member.test_site
+    site = loaded.catalog.site(name) if name is not None else None
+    run = prove_image(ImageReference(kind=image.kind, name=image.name), site=site)
+    if how.options.record:
+        add_test_run(record, run)
+    how.report(state.member.name, run)
+    wrong = failed(run)
+    if wrong:
+        problems = [Problem(_told(state.member.name, each.group, each.name, each.reason)) for each in wrong]
+        raise TestFailedError(problems)
+    return run
+
+
+def _told(member: str, group: str, name: str, reason: str) -> str:
+    return f"{member}: test failed: {group}: {name}" + (f" ({reason})" if reason else "")
+
+
+def _locked(record: BuildRecord, run: TestRun | None) -> LockedImage:
+    image = record.image
+    assert image is not None
+    return LockedImage(
+        content=record.content,
+        format=record.format,
+        engine=record.engine,
+        tested=run is not None,
+        image=f"{image.kind}:{image.name}",
+        digest=image.digest,
+    )

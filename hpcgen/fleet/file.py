@@ -1,0 +1,205 @@
+"""fleet.yaml → members whose names, sites, stacks and settings are known to exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.build.engines import format_of
+from hpcgen.catalog import Catalog, collections_from_environment, is_file_name
+from hpcgen.errors import HpcgenError, InputError, Position, Problem, UnknownNameError, did_you_mean
+from hpcgen.model.fields import FormatName, Name
+from hpcgen.model.fleet import Fleet, Member
+from hpcgen.model.record import BuilderName
+from hpcgen.settings import parse_settings
+from hpcgen.typed import convert
+from hpcgen.yamlfile import Document, load
+
+
+class FleetMember(msgspec.Struct, frozen=True):
+    """One member with the defaults filled in. ``site`` and ``stack`` are what a catalog takes."""
+
+    name: str
+    stack: str
+    site: str
+    partition: str | None
+    settings: tuple[str, ...]
+    format: FormatName | None
+    engine: BuilderName | None
+    test: bool
+    test_site: str | None
+    place: Position
+
+
+class LoadedFleet(msgspec.Struct, frozen=True):
+    """A fleet file, its members in the file's order, and the catalog that its names are looked up in."""
+
+    path: Path
+    fleet: Fleet
+    document: Document
+    members: list[FleetMember]
+    catalog: Catalog
+
+    def member(self, name: str) -> FleetMember:
+        """The member of that name; UnknownNameError with the nearest names."""
+        for member in self.members:
+            if member.name == name:
+                return member
+        known = [member.name for member in self.members]
+        raise UnknownNameError(
+            Problem(f"{self.path} has no member {name!r}", "--member", remedy=did_you_mean(name, known))
+        )
+
+    @property
+    def lock_path(self) -> Path:
+        """Where the lock lies if nothing else is said: fleet.lock beside fleet.yaml."""
+        return self.path.with_suffix(".lock")
+
+
+def load_fleet(path: Path, collections: Sequence[Path] = ()) -> LoadedFleet:
+    """Read a fleet file.
+
+    Parameters
+    ----------
+    collections: folders that come before the fleet's own, as ``--collection`` gives them.
+
+    Raises
+    ------
+    InputError: with every mistake of the file, each with file, line and column.
+    """
+    return fleet_from(load(path, str(path)), path, collections)
+
+
+def fleet_from(document: Document, path: Path, collections: Sequence[Path] = ()) -> LoadedFleet:
+    """The fleet of a document that was read from ``path``; as :func:`load_fleet`."""
+    fleet = convert(document, Fleet)
+    catalog = _catalog(fleet, document, path, collections)
+    members = [_filled(fleet, path.parent, document, number) for number in range(len(fleet.members))]
+    problems = _repeated_names(document, members)
+    for number, member in enumerate(members):
+        problems += _member_problems(fleet, document, catalog, number, member)
+    if fleet.build_on is not None:
+        site = _reference(path.parent, fleet.build_on)
+        problems += _unknown(catalog, "site", site, document.position(["build_on"]))
+    if problems:
+        raise InputError(sorted(problems, key=_by_place))
+    return LoadedFleet(path, fleet, document, members, catalog)
+
+
+def build_site(loaded: LoadedFleet) -> str | None:
+    """The fleet's ``build_on`` as a catalog takes it."""
+    name = loaded.fleet.build_on
+    return None if name is None else _reference(loaded.path.parent, name)
+
+
+def _catalog(fleet: Fleet, document: Document, path: Path, collections: Sequence[Path]) -> Catalog:
+    own = [path.parent / folder for folder in fleet.collections]
+    problems = [
+        Problem(
+            f"the collection {fleet.collections[number]} is not a folder",
+            where=document.position(["collections", number]),
+            expected=f"a folder, from {path.parent}",
+        )
+        for number, folder in enumerate(own)
+        if not folder.is_dir()
+    ]
+    if problems:
+        raise InputError(problems)
+    return Catalog([*collections, *own, *collections_from_environment()])
+
+
+def _filled(fleet: Fleet, folder: Path, document: Document, number: int) -> FleetMember:
+    member, defaults = fleet.members[number], fleet.defaults
+    site = member.site or defaults.site or ""
+    test_site = member.test_site or defaults.test_site
+    return FleetMember(
+        name=member.name or _default_name(member, site),
+        stack=_reference(folder, member.stack),
+        site=_reference(folder, site),
+        partition=member.partition,
+        settings=tuple(member.settings),
+        format=member.format or defaults.format,
+        engine=member.engine or defaults.engine,
+        test=defaults.test if member.test is None else member.test,
+        test_site=None if test_site is None else _reference(folder, test_site),
+        place=document.position(["members", number]),
+    )
+
+
+def _default_name(member: Member, site: str) -> str:
+    stack, place = (Path(name).name.removesuffix(".yaml") for name in (member.stack, site or "nowhere"))
+    return f"{stack}-{place}"
+
+
+def _reference(folder: Path, name: str) -> str:
+    """A file lies where the fleet's file says, from its own folder."""
+    return str(folder / name) if is_file_name(name) else name
+
+
+def _repeated_names(document: Document, members: Sequence[FleetMember]) -> list[Problem]:
+    problems = []
+    first: dict[str, FleetMember] = {}
+    for number, member in enumerate(members):
+        other = first.setdefault(member.name, member)
+        if other is not member:
+            problems.append(
+                Problem(
+                    f"two members are called {member.name}",
+                    where=document.position(["members", number, "name"], key=True),
+                    expected=f"another name than that of line {other.place.line}",
+                    remedy="give this one a `name:` of its own",
+                )
+            )
+    return problems
+
+
+def _member_problems(
+    fleet: Fleet, document: Document, catalog: Catalog, number: int, member: FleetMember
+) -> list[Problem]:
+    at: list[str | int] = ["members", number]
+    problems = _unknown(catalog, "stack", member.stack, document.position([*at, "stack"]))
+    if not member.site:
+        message = "`site` is missing: neither the member nor `defaults` has it"
+        problems.append(Problem(message, document.position(at), remedy="add `site: …`"))
+    else:
+        own = fleet.members[number].site is not None
+        place = [*at, "site"] if own else ["defaults", "site"]
+        problems += _unknown(catalog, "site", member.site, document.position(place))
+    if member.test_site is not None:
+        place = [*at, "test_site"] if fleet.members[number].test_site is not None else ["defaults", "test_site"]
+        problems += _unknown(catalog, "site", member.test_site, document.position(place))
+    if member.engine is not None and member.format not in (None, format_of(member.engine)):
+        message = f"{member.engine} does not build recipes in the format {member.format}"
+        problems.append(Problem(message, document.position(at), f"format: {format_of(member.engine)}"))
+    try:
+        msgspec.convert(member.name, Name)
+    except msgspec.ValidationError:
+        message = f"{member.name!r} cannot be the name of an image"
+        expected = "at most 64 lower-case letters, digits, '.', '_' and '-'"
+        problems.append(Problem(message, document.position(at), expected, "give it a `name:`"))
+    for index, setting in enumerate(member.settings):
+        try:
+            parse_settings([setting], catalog)
+        except HpcgenError as error:
+            where = document.position([*at, "settings", index])
+            problems += [problem.at(where) for problem in error.problems]
+    return problems
+
+
+def _unknown(catalog: Catalog, kind: str, name: str, where: Position) -> list[Problem]:
+    if is_file_name(name):
+        if Path(name).is_file():
+            return []
+        return [Problem(f"there is no file {name}", where, f"a {kind}'s name, or a file beside this one")]
+    try:
+        catalog.find(kind, name)
+    except HpcgenError as error:
+        return [problem.at(where) for problem in error.problems]
+    return []
+
+
+def _by_place(problem: Problem) -> tuple[str, int, int]:
+    where = problem.where
+    return (where.file, where.line, where.column) if isinstance(where, Position) else (str(where), 0, 0)

@@ -1,0 +1,167 @@
+"""GitLab's pipeline of a fleet: a first job asks hpcgen what changed and writes a child pipeline with one job for each.
+
+Keywords as in GitLab's CI/CD YAML reference: dynamic child pipelines (trigger:include:artifact), cache:fallback_keys
+(16.0), artifacts:reports:junit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hpcgen import __version__
+from hpcgen.fleet.changes import MemberState
+from hpcgen.fleet.pipelines.options import FORMATS, WORK, PipelineOptions, dump, setup_variable
+from hpcgen.text import sh
+
+IMAGE = "debian:12"
+JOBS = f"{WORK}/jobs.yml"
+LOCK = f"{WORK}/fleet.lock"
+_INSTALL = "apt-get -q update && apt-get -qy --no-install-recommends install"
+SETUP = {
+    "docker": f"{_INSTALL} buildah",
+    "singularity": "",
+    "charliecloud": f"{_INSTALL} charliecloud squashfs-tools",
+}
+"""What Debian lacks to build a format; it has no Apptainer: name an image that has one (--image singularity=…)."""
+
+IN_CONTAINER = {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}
+"""How buildah works inside the container of a job, without rights of its own (buildah-build(1), storage.conf(5))."""
+
+
+def gitlab_pipeline(options: PipelineOptions) -> str:
+    """.gitlab-ci.yml as text: lists what changed, writes the child pipeline and starts it."""
+    data = {
+        "stages": ["changed", "images"],
+        "variables": _variables(options),
+        "changed": {
+            "stage": "changed",
+            **_machine(options, ""),
+            "cache": _cache("pull"),
+            "script": [*_prepare(), f"hpcgen ci gitlab --jobs {_again(options)} -o {JOBS}"],
+            "artifacts": {"paths": [JOBS], "expire_in": "1 week"},
+        },
+        "images": {
+            "stage": "images",
+            "trigger": {"include": [{"artifact": JOBS, "job": "changed"}], "strategy": "depend"},
+        },
+    }
+    return dump(data, _head(options))
+
+
+def gitlab_jobs(states: Sequence[MemberState], options: PipelineOptions) -> str:
+    """The child pipeline: a job for each member that is to be built, and one that notes what was."""
+    todo = [each for each in states if each.to_build]
+    head = [f"Written by hpcgen {__version__}: hpcgen ci gitlab --jobs"]
+    if not todo:
+        empty = {"nothing changed": {"script": ["echo 'every image of the fleet is as its plan wants it'"]}}
+        return dump(empty, head)
+    data: dict[str, Any] = {"stages": ["build", "collect"], "variables": _variables(options)}
+    data |= {f"build {each.member.name}": _build(each, options) for each in todo}
+    data["collect"] = _collect(options)
+    return dump(data, head)
+
+
+def _head(options: PipelineOptions) -> list[str]:
+    lines = [
+        f"Written by hpcgen {__version__}: hpcgen ci gitlab",
+        "Builds, tests and publishes the images of a fleet whose plan changed. It asks hpcgen which these are, so it",
+        "need not be written again when the fleet changes.",
+        "",
+        "CI/CD variables: HPCGEN_SETUP_DOCKER, HPCGEN_SETUP_SINGULARITY and HPCGEN_SETUP_CHARLIECLOUD are command",
+        "lines that make a job's machine ready to build that format.",
+    ]
+    if options.registry:
+        lines += [
+            "HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD (masked) log in to the registry; for the project's own",
+            "registry GitLab's are taken.",
+        ]
+    return lines
+
+
+def _variables(options: PipelineOptions) -> dict[str, str]:
+    return {
+        "HPCGEN_FLEET": options.fleet,
+        "HPCGEN_REQUIREMENT": options.requirement,
+        **{setup_variable(form): SETUP[form] for form in FORMATS},
+    }
+
+
+def _machine(options: PipelineOptions, form: str) -> dict[str, Any]:
+    """Which runner takes a job, and the container that it runs in."""
+    tags = options.runner(form, [])
+    return {"image": options.image(form, IMAGE), **({"tags": tags} if tags else {})}
+
+
+def _prepare() -> list[str]:
+    """hpcgen in an environment of its own; Python is there, or comes from Debian."""
+    return [
+        f"python3 -c 'import ensurepip' 2> /dev/null || ({_INSTALL} python3-venv ca-certificates)",
+        f"mkdir -p {WORK}/parts {WORK}/reports",
+        f"python3 -m venv {WORK}/venv",
+        f'{WORK}/venv/bin/python -m pip install -q "$HPCGEN_REQUIREMENT"',
+        f'export PATH="$PWD/{WORK}/venv/bin:$PATH"',
+    ]
+
+
+def _again(options: PipelineOptions) -> str:
+    """The options of this very pipeline, for the job that writes the child."""
+    words = ["--fleet", '"$HPCGEN_FLEET"', "--hpcgen", '"$HPCGEN_REQUIREMENT"', "--lock", LOCK]
+    given = {"--runner": {form: ",".join(tags) for form, tags in options.runners.items()}, "--image": options.images}
+    for option, values in given.items():
+        for form, value in sorted(values.items()):
+            words += [option, sh(f"{form}={value}" if form else value)]
+    return " ".join(words)
+
+
+def _cache(policy: str) -> dict[str, Any]:
+    return {
+        "key": "hpcgen-fleet-$CI_COMMIT_REF_SLUG",
+        "fallback_keys": ["hpcgen-fleet-$CI_DEFAULT_BRANCH"],
+        "paths": [LOCK],
+        "policy": policy,
+    }
+
+
+def _build(state: MemberState, options: PipelineOptions) -> dict[str, Any]:
+    member = state.member
+    form = state.plan.format if state.plan is not None else member.format or "docker"
+    part = f'"{WORK}/parts/$HPCGEN_MEMBER.lock"'
+    setup = setup_variable(form)
+    script = [
+        *_prepare(),
+        f'if [ -n "${setup}" ]; then bash -euo pipefail -c "${setup}"; fi',
+        f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {part} '
+        f'--junit "{WORK}/reports/$HPCGEN_MEMBER.xml"',
+    ]
+    if options.registry:
+        script.append(
+            'if [ "$CI_COMMIT_BRANCH" = "$CI_DEFAULT_BRANCH" ]; then '
+            f'hpcgen fleet publish --fleet "$HPCGEN_FLEET" --lock {part} "$HPCGEN_MEMBER"; fi'
+        )
+    return {
+        "stage": "build",
+        **_machine(options, form),
+        "variables": {"HPCGEN_MEMBER": member.name, **(IN_CONTAINER if form == "docker" else {})},
+        "script": script,
+        "artifacts": {
+            "when": "always",
+            "paths": [f"{WORK}/parts/*.lock"],
+            "reports": {"junit": f"{WORK}/reports/*.xml"},
+            "expire_in": "1 week",
+        },
+    }
+
+
+def _collect(options: PipelineOptions) -> dict[str, Any]:
+    return {
+        "stage": "collect",
+        # What was built is noted even if another member failed.
+        "when": "always",
+        **_machine(options, ""),
+        "cache": _cache("pull-push"),
+        "script": [
+            *_prepare(),
+            f'find {WORK}/parts -name "*.lock" -exec hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {{}} +',
+        ],
+    }

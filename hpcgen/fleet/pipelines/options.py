@@ -1,0 +1,81 @@
+"""What a pipeline depends on beside the fleet, and how its YAML is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+import msgspec
+
+from hpcgen import __version__
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.fields import FormatName
+from hpcgen.text import plain
+
+FORMATS: tuple[FormatName, ...] = get_args(FormatName)
+WORK = ".hpcgen"
+"""Where a pipeline keeps its lock, the locks of single builds, and test reports."""
+
+
+class PipelineOptions(msgspec.Struct, frozen=True):
+    """``fleet`` is the file from the repository's top; ``registry`` is empty where nothing is published.
+
+    ``runners`` and ``images`` by recipe format, under ``""`` for all others: labels or tags of the machine
+    that builds, and (GitLab) the container image that a job runs in. ``requirement`` is what pip installs.
+    """
+
+    fleet: str
+    registry: str = ""
+    runners: dict[str, list[str]] = {}
+    images: dict[str, str] = {}
+    requirement: str = f"hpcgen=={__version__}"
+    branch: str = "main"
+
+    def runner(self, form: str, default: Sequence[str]) -> list[str]:
+        """Labels of the machine that builds a format."""
+        return self.runners.get(form) or self.runners.get("") or list(default)
+
+    def image(self, form: str, default: str) -> str:
+        """The container image that a format is built in."""
+        return self.images.get(form) or self.images.get("") or default
+
+
+def by_format(given: Sequence[str], option: str) -> dict[str, str]:
+    """``FORMAT=VALUE`` or ``VALUE`` for all others; InputError for another format."""
+    result: dict[str, str] = {}
+    for text in given:
+        form, equals, value = text.partition("=")
+        if not equals:
+            form, value = "", text
+        if (form and form not in FORMATS) or not value:
+            raise InputError(
+                Problem(f"{text!r} does not name a format", option, f"{'|'.join(FORMATS)}=VALUE, or VALUE")
+            )
+        result[form] = plain(value, option)
+    return result
+
+
+def setup_variable(form: str) -> str:
+    """The variable whose command line prepares a machine to build a format."""
+    return f"HPCGEN_SETUP_{form.upper()}"
+
+
+def dump(data: dict[str, Any], head: Sequence[str]) -> str:
+    """A pipeline as YAML: keys in their order, scripts of several lines as blocks, ``head`` as comments."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Lists are indented below their key, as pipelines are written by hand."""
+
+        def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+            super().increase_indent(flow, False)
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    # Without aliases: readers differ in what they take.
+    Dumper.ignore_aliases = lambda self, data: True  # type: ignore[method-assign]
+    body: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
+    return "".join(f"# {plain(line)}\n" if line else "#\n" for line in head) + body

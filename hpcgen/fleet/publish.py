@@ -1,0 +1,170 @@
+"""Push built images to a registry, each by a program that knows its kind.
+
+Commands and variables as in podman-push(1), buildah-push(1), docker push, `apptainer push` (for oras:// it takes the
+credentials of a pull, $APPTAINER_DOCKER_USERNAME: its cmd/internal/cli/push.go), ch-image(1) and ch-convert(1).
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
+from hpcgen.fleet.changes import published_name
+from hpcgen.fleet.file import LoadedFleet
+from hpcgen.fleet.lock import read_lock, update_lock
+from hpcgen.model.fleet import LockedImage
+from hpcgen.processes import need, stream
+from hpcgen.text import sh
+
+USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
+
+
+def push_commands(image: LockedImage, target: str, scratch: Path) -> list[list[str]]:
+    """The commands that bring an image to ``target``; a digest is left in ``scratch``/digest where the program can.
+
+    Raises
+    ------
+    InputError: no program pushes this kind.
+    """
+    kind, _, name = image.image.partition(":")
+    if kind == "podman":
+        program = "podman" if image.engine == "podman" else "buildah"
+        return [[program, "push", "--digestfile", str(scratch / "digest"), name, f"docker://{target}"]]
+    if kind == "docker":
+        return [["docker", "tag", name, target], ["docker", "push", target]]
+    if kind == "sif":
+        program = "singularity" if image.engine == "singularity" else "apptainer"
+        return [[program, "push", name, f"oras://{target}"]]
+    if kind == "ch-image":
+        return [["ch-image", "push", name, target]]
+    if kind == "directory" and image.engine == "ch-image":
+        return [["ch-image", "push", "--image", name, target]]
+    if kind in ("squashfs", "tar"):
+        unpacked = str(scratch / "image")
+        form = "squash" if kind == "squashfs" else "tar"
+        return [
+            ["ch-convert", "-i", form, "-o", "dir", name, unpacked],
+            ["ch-image", "push", "--image", unpacked, target],
+        ]
+    raise InputError(
+        Problem(
+            f"an image of the kind {kind} cannot be pushed to a registry",
+            expected="an image of podman, docker or ch-image, a SIF or a squashfs file",
+            remedy="hpcgen convert makes another kind of it",
+        )
+    )
+
+
+def credentials(environment: Mapping[str, str], registry: str, scratch: Path) -> dict[str, str]:
+    """Variables by which each program logs in, of user and password in ``environment``; none without them.
+
+    In a GitLab job those of the project's own registry are taken, for that registry alone. podman,
+    buildah and docker read a file (containers-auth.json(5)); it is written to ``scratch``, for us alone.
+    """
+    host = registry.partition("/")[0]
+    user, password = environment.get(USER), environment.get(PASSWORD)
+    if not user and environment.get("CI_REGISTRY") == host:
+        user, password = environment.get("CI_REGISTRY_USER"), environment.get("CI_REGISTRY_PASSWORD")
+    if not user or not password:
+        return {}
+    word = base64.b64encode(f"{user}:{password}".encode()).decode()
+    text = json.dumps({"auths": {host: {"auth": word}}})
+    file = scratch / "config.json"
+    with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+        stream.write(text)
+    names = {"REGISTRY_AUTH_FILE": str(file), "DOCKER_CONFIG": str(scratch)}
+    for program in ("APPTAINER", "SINGULARITY"):
+        names |= {f"{program}_DOCKER_USERNAME": user, f"{program}_DOCKER_PASSWORD": password}
+    return {**names, "CH_IMAGE_USERNAME": user, "CH_IMAGE_PASSWORD": password}
+
+
+def publish_images(
+    loaded: LoadedFleet,
+    lock: Path,
+    names: Sequence[str],
+    *,
+    dry_run: bool,
+    say: Callable[[str], None],
+) -> Iterator[str]:
+    """Push, note it in the lock, and yield each image's name in the registry; the commands alone with ``dry_run``.
+
+    A push that fails does not keep the others back.
+
+    Raises
+    ------
+    InputError: the fleet has no registry; a member that is named was not built.
+    OutputError: what could not be pushed, all of it.
+    """
+    chosen = _chosen(loaded, read_lock(lock), names)
+    problems: list[Problem] = []
+    for name, (image, target) in chosen.items():
+        try:
+            yield from _publish(name, image, target, lock, dry_run, say)
+        except HpcgenError as error:
+            problems += error.problems
+    if problems:
+        raise OutputError(problems)
+
+
+def _chosen(
+    loaded: LoadedFleet, locked: Mapping[str, LockedImage], names: Sequence[str]
+) -> dict[str, tuple[LockedImage, str]]:
+    where = loaded.document.position()
+    if not loaded.fleet.registry:
+        message = "this fleet says no registry to publish to"
+        raise InputError(Problem(message, where, "registry: registry.example.org/hpc", "add `registry: …`"))
+    chosen: dict[str, tuple[LockedImage, str]] = {}
+    problems = []
+    for member in [loaded.member(name) for name in names] if names else loaded.members:
+        image = locked.get(member.name)
+        if image is None or not image.image:
+            if names:
+                message = f"{member.name} was not built yet"
+                problems.append(Problem(message, remedy=f"hpcgen build --member {member.name}"))
+            continue
+        target = published_name(loaded, member, image.content)
+        if names or image.published != target:
+            chosen[member.name] = (image, target)
+    if problems:
+        raise InputError(problems)
+    return chosen
+
+
+def _publish(
+    name: str, image: LockedImage, target: str, lock: Path, dry_run: bool, say: Callable[[str], None]
+) -> Iterator[str]:
+    # Beside the system's own temporary files may be little room: an unpacked image is large.
+    with tempfile.TemporaryDirectory(prefix="hpcgen-", dir=os.environ.get("TMPDIR")) as folder:
+        scratch = Path(folder)
+        commands = push_commands(image, target, scratch)
+        if dry_run:
+            for words in commands:
+                yield " ".join(sh(word) for word in words)
+            return
+        say(f"{name}: pushing to {target}")
+        environment = {**os.environ, **credentials(os.environ, target, scratch)}
+        for words in commands:
+            program = need(words[0], f"push {name}", "install it, or publish on a machine that has it")
+            status = stream([program, *words[1:]], lambda line: say(f"  {line}"), env=environment)
+            if status != 0:
+                raise OutputError(
+                    Problem(
+                        f"{name} was not pushed to {target}: {words[0]} ended with status {status}",
+                        remedy=f"read what it said above; it logs in as ${USER} with ${PASSWORD} if these are set",
+                    )
+                )
+        digest = _digest(scratch / "digest")
+    changed = msgspec.structs.replace(image, published=target, digest=digest or image.digest)
+    update_lock(lock, {name: changed})
+    yield target
+
+
+def _digest(file: Path) -> str:
+    return file.read_text().strip() if file.exists() else ""

@@ -1,0 +1,66 @@
+"""Builds as jobs: which site's batch system, and handing the script over to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from hpcgen.errors import InputError, Problem
+from hpcgen.fleet.build_job import BuildJob, build_script, check_site
+from hpcgen.fleet.changes import MemberState
+from hpcgen.fleet.file import LoadedFleet, build_site
+from hpcgen.launch.image_job import ImageJob
+from hpcgen.launch.schedulers.queue import queue_for
+from hpcgen.launch.submission import Submitted, hand_over
+from hpcgen.model.plan import Plan
+from hpcgen.model.site import Site
+from hpcgen.processes import need
+from hpcgen.writing import write_file
+
+
+def array_site(loaded: LoadedFleet, states: Sequence[MemberState], asked: str | None) -> tuple[Site, str]:
+    """The site whose batch system builds, and its kind of node.
+
+    ``--on`` wins, then the fleet's ``build_on``; without both it is the members' site, if all have the same.
+
+    Raises
+    ------
+    InputError: the members are for several sites.
+    PolicyError: see :func:`hpcgen.fleet.build_job.check_site`.
+    """
+    name = asked or build_site(loaded)
+    if name is None:
+        sites = sorted({state.member.site for state in states})
+        if len(sites) > 1:
+            message = f"the members are for {', '.join(sites)}: which of them builds?"
+            where = loaded.document.position()
+            raise InputError(Problem(message, where, remedy="add `build_on: SITE` to the fleet, or --on SITE"))
+        name = sites[0]
+    site = loaded.catalog.site(name)
+    check_site(site, loaded.catalog.site_document(name))
+    return site, site.default_partition
+
+
+def submit_build(job: BuildJob, plan: Plan) -> Submitted:
+    """Write the script into the job's folder and submit it from there.
+
+    Parameters
+    ----------
+    plan: what is built, or the first of it: what follows the job reads the site from it.
+
+    Raises
+    ------
+    MissingToolError: the batch system's commands are not here.
+    OutputError: the script cannot be written.
+    JobFailedError: the batch system refuses the job.
+    """
+    queue = queue_for(job.site.scheduler)
+    assert queue is not None, "check_site lets no other site through"
+    for program in queue.programs:
+        need(program, f"submit jobs of {job.site.name}", "call it where jobs are submitted, as a rule a login node")
+    name, text = build_script(job)
+    script = job.folder / f"{job.name}.{name}"
+    write_file(script, text, executable=True)
+    here = ImageJob(plan=replace(plan, site=job.site, partition=job.partition), environment={})
+    return Submitted(hand_over(queue, script), job.name, script, job.folder, here, queue)

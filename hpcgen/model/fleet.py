@@ -1,0 +1,87 @@
+"""A fleet: which stacks are built for which sites, and what was last built of them."""
+
+from typing import Annotated
+
+import msgspec
+
+from hpcgen.model.fields import FormatName, Name, Record, Sha256, Text
+from hpcgen.model.record import BuilderName
+
+Registry = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*$(?!\n)",
+        description="a registry's host and folder such as registry.example.org/hpc, lower case, without https://",
+    ),
+]
+Reference = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9._~/][A-Za-z0-9._~/+@%:,=-]*$(?!\n)",
+        description="the name of a site or stack, or a file that ends in .yaml, from the folder of this file",
+    ),
+]
+
+
+class Member(Record, frozen=True):
+    """One image: a stack for a site. ``name`` is STACK-SITE unless given; ``engine`` is the one that builds.
+
+    ``settings`` are ``BLOCK.OPTION=VALUE``, as with ``--set``. Without ``test`` an image is done when it is built.
+    ``test_site`` describes the machine that tests, where that is not the site itself.
+    """
+
+    stack: Reference
+    site: Reference | None = None
+    name: Name | None = None
+    partition: Name | None = None
+    settings: list[Text] = []
+    format: FormatName | None = None
+    engine: BuilderName | None = None
+    test: bool | None = None
+    test_site: Reference | None = None
+
+
+class Defaults(Record, frozen=True):
+    """What holds for members that do not say it themselves."""
+
+    site: Reference | None = None
+    format: FormatName | None = None
+    engine: BuilderName | None = None
+    test: bool = True
+    test_site: Reference | None = None
+
+
+class Fleet(Record, frozen=True):
+    """fleet.yaml. ``registry`` is where images are published, as REGISTRY/NAME:CONTENT.
+
+    ``collections`` are folders, from the folder of this file. ``build_on`` is the site whose batch system
+    ``hpcgen build --all --array`` uses; it can be left out where all members are for one site.
+    """
+
+    members: Annotated[list[Member], msgspec.Meta(min_length=1)]
+    registry: Registry | None = None
+    collections: list[Text] = []
+    build_on: Reference | None = None
+    defaults: Defaults = Defaults()
+
+
+class LockedImage(Record, frozen=True):
+    """What was last built of one member: the plan's hash, and by what; ``tested`` only if all tests passed.
+
+    ``image`` is its kind and place, such as ``sif:images/x.sif``; ``published`` the name in the registry.
+    """
+
+    content: Sha256
+    format: FormatName
+    engine: BuilderName
+    tested: bool = False
+    image: Text = ""
+    digest: Text = ""
+    published: Text = ""
+
+
+class FleetLock(Record, frozen=True):
+    """fleet.lock: the last good build of each member by its name."""
+
+    images: dict[Name, LockedImage]
+    fleet_lock: int = 1
