@@ -148,10 +148,13 @@ def _readable(path: Path) -> bool:
 
 
 def make_context(kit: KitFolder, context: Path) -> None:
-    """The folders that a Dockerfile copies from: the kit's files and the site's certificates."""
+    """The folders that a Dockerfile copies from: the kit's files and the site's certificates.
+
+    Files keep their times, by which ch-image knows files that it has in its cache (lib/build.py, src_metadata).
+    """
     (context / KIT_FOLDER).mkdir(parents=True)
     (context / CERTIFICATE_FOLDER).mkdir()
     for name in kit_files(kit.plan):
-        shutil.copy(kit.folder / name, context / KIT_FOLDER / name)
+        shutil.copy2(kit.folder / name, context / KIT_FOLDER / name)
     for source, name in kit.host_files:
-        shutil.copy(source, context / CERTIFICATE_FOLDER / name)
+        shutil.copy2(source, context / CERTIFICATE_FOLDER / name)

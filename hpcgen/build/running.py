@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import platform
+import re
 import tempfile
 import threading
 import time
@@ -30,6 +31,10 @@ from hpcgen.processes import interruptible, need, stream
 
 TAIL = 15
 """How many of the last lines a failure shows."""
+
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What would steer a terminal; it stays in the log alone."""
 
 
 class BuildOptions(msgspec.Struct, frozen=True):
@@ -135,7 +140,7 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
     """
     from hpcgen.records.store import new_id
 
-    started = datetime.now(timezone.utc).isoformat(timespec="seconds")
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
     identity = new_id(started, kit.plan.site.name, kit.plan.stack.name)
     with tempfile.TemporaryDirectory(prefix="hpcgen-build-", ignore_cleanup_errors=True) as folder:
         prepared = prepare(kit, options, identity.split("-")[0], Path(folder))
@@ -237,6 +242,7 @@ class _Run:
 
     def _line(self, line: str) -> None:
         self._write(line)
+        line = _CONTROL.sub("", line)
         self.output.append(line)
         for event in self.reader(line):
             self.progress.take(event)
@@ -262,7 +268,7 @@ class _Run:
 
     def _told(self, failed: _Failed) -> BuildFailedError:
         """The failure as a record and as what a person reads."""
-        failure = self._failure(failed.message())
+        failure = self._failure(failed.message(), by_engine=True)
         record = self._keep("failed", failure=failure)
         lines = [f"the image was not built: {failure.message}", f"  step: {failure.step}" if failure.step else ""]
         lines += [f"  cause: {failure.cause}" if failure.cause else ""]
@@ -270,10 +276,10 @@ class _Run:
         lines += [f"  log: {record.log}"]
         return BuildFailedError(Problem("\n".join(line for line in lines if line), remedy=failure.remedy))
 
-    def _failure(self, message: str) -> BuildFailure:
+    def _failure(self, message: str, by_engine: bool = False) -> BuildFailure:
         index = self.progress.failing()
         step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
-        explained = _explain(self.output, self.builder.name)
+        explained = _explain(self.output, self.builder.name) if by_engine else None
         cause, remedy = explained if explained is not None else ("", "")
         return BuildFailure(
             step=step,

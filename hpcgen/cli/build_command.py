@@ -13,6 +13,7 @@ from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, say, s
 if TYPE_CHECKING:
     from hpcgen.build import BuildOptions
     from hpcgen.build.kits import KitFolder
+    from hpcgen.errors import TestFailedError
     from hpcgen.model.record import BuildRecord
 
 ENGINES = ("buildah", "podman", "docker", "apptainer", "singularity", "ch-image")
@@ -58,14 +59,17 @@ def command(
             _dry_run(kit, options)
             return
         result = _build(kit, options)
+    failed = None
+    if prove:
+        result, failed = _prove(result, record)
     if as_json:
         import msgspec
 
         click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
     elif result.image is not None:
         click.echo(result.image.name)
-    if prove:
-        _prove(result)
+    if failed is not None:
+        raise failed
 
 
 def _kit(ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any]) -> KitFolder:
@@ -129,6 +133,26 @@ def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
     return record
 
 
-def _prove(record: BuildRecord) -> None:
-    """Test what was built."""
-    raise click.UsageError("this hpcgen has no tests of images yet")
+def _prove(record: BuildRecord, keep: bool) -> tuple[BuildRecord, TestFailedError | None]:
+    """Test what was built, as ``hpcgen test`` does: the record with the results, and the error if some failed."""
+    import msgspec
+
+    from hpcgen.errors import Problem, TestFailedError
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.prove import failed, prove_image
+
+    image = record.image
+    assert image is not None
+    run = prove_image(ImageReference(image.kind, image.name))
+    if keep:
+        from hpcgen.records.store import add_test_run
+
+        record = add_test_run(record, run)
+    else:
+        record = msgspec.structs.replace(record, tests=[*record.tests, run])
+    bad = failed(run)
+    say(f"tests: {run.count('passed')} passed, {len(bad)} failed, {run.count('left out')} left out")
+    if not bad:
+        return record, None
+    again = f"hpcgen test {image.name} shows their output"
+    return record, TestFailedError([Problem(f"{each.group}: {each.name}: {each.reason}", remedy=again) for each in bad])
