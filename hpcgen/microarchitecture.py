@@ -49,3 +49,9 @@ def compiler_flags(target: str, compiler: str, version: str) -> tuple[str, ...]:
 def has_feature(target: str, feature: str) -> bool:
     """Whether a CPU has an instruction set extension such as ``avx512f``."""
     return feature in _target(target)
+
+
+def features_of(target: str) -> frozenset[str]:
+    """The features that a CPU's programs may use, by the names that Linux has for them in /proc/cpuinfo."""
+    # archspec itself adds sse3 to what it reads there, where Linux says pni (Prescott new instructions).
+    return frozenset("pni" if name == "sse3" else name for name in _target(target).features)

@@ -15,8 +15,9 @@ from hpcgen.errors import HpcgenError
 
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
-    "build": "Build an image with a container engine.",
     "plan": "Show what would be built, and why.",
+    "build": "Build an image with a container engine.",
+    "test": "Prove an image on this machine.",
     "job": "Print the job script that starts an image.",
     "run": "Start an image right here, as its site does.",
     "submit": "Submit an image as a job and follow it.",

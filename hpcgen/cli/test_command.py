@@ -1,0 +1,121 @@
+"""``hpcgen test``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpcgen.cli.common import catalog_of, say
+
+if TYPE_CHECKING:
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.model.fields import EngineName
+    from hpcgen.model.record import TestRun
+
+
+@click.command("test")
+@click.argument("image")
+@click.option("--site", metavar="NAME|FILE", help="Another site than the image was built for, or a newer profile.")
+@click.option("--partition", metavar="NAME", help="Kind of node.")
+@click.option(
+    "--engine",
+    type=click.Choice(["charliecloud", "apptainer", "singularity", "docker", "podman"]),
+    help="Another engine than the site prefers.",
+)
+@click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks to start; all of one node if left out.")
+@click.option("--threads", type=click.IntRange(1), help="Threads of each rank.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write the results as JUnit XML too.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=1),
+    default=900.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="For each start of the image, of which there are three.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    image: str,
+    site: str | None,
+    partition: str | None,
+    engine: EngineName | None,
+    ranks_per_node: int | None,
+    threads: int | None,
+    as_json: bool,
+    junit: Path | None,
+    timeout: float,
+) -> None:
+    """Run the self-tests of every block in IMAGE right here, and hold the image against this machine.
+
+    Exit code 9 if a test failed.
+    """
+    from hpcgen.images.reference import parse_image
+    from hpcgen.processes import interruptible
+    from hpcgen.prove import prove_image
+
+    reference = parse_image(image)
+    profile = catalog_of(ctx).site(site) if site is not None else None
+    with interruptible(), _progress() as tell:
+        run = prove_image(
+            reference,
+            site=profile,
+            partition=partition,
+            engine=engine,
+            ranks_per_node=ranks_per_node,
+            threads=threads,
+            timeout_s=timeout,
+            on_begin=tell,
+        )
+    _write(run, reference, as_json, junit)
+    _fail(run)
+
+
+def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | None) -> None:
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(run), indent=2).decode())
+    else:
+        from hpcgen.cli.test_report import report
+
+        click.echo(report(run, sys.stdout))
+    if junit is not None:
+        from hpcgen.prove.junit import junit_xml
+        from hpcgen.writing import write_file
+
+        write_file(junit, junit_xml(run, image.name))
+    from hpcgen.records.store import add_test_run, of_image
+
+    record = of_image(image)
+    if record is not None:
+        add_test_run(record, run)
+        say(f"added to the build record {record.id}")
+
+
+def _fail(run: TestRun) -> None:
+    from hpcgen.cli.test_report import printable
+    from hpcgen.errors import Problem, TestFailedError
+    from hpcgen.prove import failed
+
+    if found := failed(run):
+        raise TestFailedError([Problem(f"{each.group}: {each.name}: {printable(each.reason)}") for each in found])
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, str], None]]:
+    """The test that runs, on a terminal; elsewhere the results are enough."""
+    if not sys.stderr.isatty():
+        yield lambda group, name: None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda group, name: status.update(Text(f"{group}: {name}"))

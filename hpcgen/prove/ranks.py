@@ -1,0 +1,82 @@
+"""What the block rank_test and the MPI library print → what is known of a job's ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import msgspec
+
+_RANK = re.compile(r"rank (\d+) of (\d+) on (.+)")
+_MAPS = re.compile(r"rank (\d+) maps (/.+)")
+_LIBRARY = re.compile(r"library (.+)")
+_MPI = re.compile(r"/(libmpi(_[a-z0-9_]+)?\.so|libmpich\.so)")
+_PROVIDER = re.compile(r"libfabric provider: ([A-Za-z0-9_;]+)")
+
+DEBUG = {
+    "I_MPI_DEBUG": "4",
+    "MPIR_CVAR_DEBUG_SUMMARY": "1",
+    "MPIR_CVAR_CH4_OFI_CAPABILITY_SETS_DEBUG": "1",
+}
+"""Variables that have an MPI say at its start which provider of libfabric it has chosen.
+
+Intel MPI 2021.17: ``[0] MPI startup(): libfabric provider: tcp``, seen; 2019: the same, UCL-ARC/rcps-buildscripts
+issue 224. MPICH from 3.3 on: ``libfabric provider: tcp`` (pmodels/mpich, ch4/netmod/ofi, ofi_init.c); the first name
+of its variable is that of 4.x, the second that of 3.x.
+"""
+
+
+class Ranks(msgspec.Struct, frozen=True):
+    """The ranks of a job.
+
+    Parameters
+    ----------
+    seen: number and size of the job that each rank told, in the order that they came.
+    maps: by rank, the MPI and fabric libraries mapped into it.
+    version: what the library says it is.
+    provider: the provider of libfabric that was chosen, "" if the MPI does not say.
+    """
+
+    seen: list[tuple[int, int]]
+    maps: dict[int, list[str]]
+    version: str = ""
+    provider: str = ""
+
+    def mpi(self, rank: int) -> list[str]:
+        """The MPI libraries mapped into a rank, sorted."""
+        return sorted({path for path in self.maps.get(rank, []) if _MPI.search(path)})
+
+
+def read_ranks(lines: Iterable[str]) -> Ranks:
+    """Read the output of rank_test, in which the lines of the ranks are mixed."""
+    seen: list[tuple[int, int]] = []
+    maps: dict[int, list[str]] = {}
+    version = provider = ""
+    for line in lines:
+        if found := _RANK.fullmatch(line):
+            seen.append((int(found[1]), int(found[2])))
+        elif found := _MAPS.fullmatch(line):
+            maps.setdefault(int(found[1]), []).append(found[2])
+        elif found := _LIBRARY.fullmatch(line):
+            version = version or found[1]
+        elif found := _PROVIDER.search(line):
+            provider = provider or found[1]
+    return Ranks(seen, maps, version, provider)
+
+
+def version_of(library: str) -> str:
+    """The version in the text of MPI_Get_library_version; "" if there is none.
+
+    ``Intel(R) MPI Library 2021.17 for Linux* OS``, ``Intel(R) MPI Library 2019 Update 6 for Linux* OS``,
+    ``MPICH Version: 4.3.2``, ``Open MPI v4.1.4, package: …``, ``MPI VERSION : CRAY MPICH version 8.1.27.26 (…)``.
+    """
+    found = re.search(r"(?:Library|Version:|Open MPI v|version)\s*(\d+(?:\.\d+)*)(?: Update (\d+))?", library)
+    if found is None:
+        return ""
+    return f"{found[1]}.{found[2]}" if found[2] else found[1]
+
+
+def agree(one: str, other: str) -> bool:
+    """Whether two versions are the same as far as both go: 2021.17 and 2021.17.2 are, 2021.16 and 2021.17.2 not."""
+    first, second = (re.split(r"[.\-+]", text) for text in (one, other))
+    return all(a == b for a, b in zip(first, second, strict=False))
