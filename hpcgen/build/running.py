@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import os
 import platform
 import re
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Literal
@@ -268,7 +267,7 @@ class _Run:
 
     def _told(self, failed: _Failed) -> BuildFailedError:
         """The failure as a record and as what a person reads."""
-        failure = self._failure(failed.message(), by_engine=True)
+        failure = self._failure(failed.message(), failed.status)
         record = self._keep("failed", failure=failure)
         lines = [f"the image was not built: {failure.message}", f"  step: {failure.step}" if failure.step else ""]
         lines += [f"  cause: {failure.cause}" if failure.cause else ""]
@@ -276,10 +275,10 @@ class _Run:
         lines += [f"  log: {record.log}"]
         return BuildFailedError(Problem("\n".join(line for line in lines if line), remedy=failure.remedy))
 
-    def _failure(self, message: str, by_engine: bool = False) -> BuildFailure:
+    def _failure(self, message: str, status: int | None = None) -> BuildFailure:
         index = self.progress.failing()
         step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
-        explained = _explain(self.output, self.builder.name) if by_engine else None
+        explained = _explain(self.output, self.builder.name, status) if status is not None else None
         cause, remedy = explained if explained is not None else ("", "")
         return BuildFailure(
             step=step,
@@ -339,11 +338,8 @@ class _Failed(Exception):
         return f"{' '.join(words)} {how}"
 
 
-def _explain(lines: Sequence[str], engine: str) -> tuple[str, str] | None:
-    """What is known about a failure with these last lines."""
-    try:
-        remedies = importlib.import_module("hpcgen.build.remedies")
-    except ImportError:
-        return None
-    explain: Callable[[Sequence[str], str], tuple[str, str] | None] = remedies.explain
-    return explain(lines, engine)
+def _explain(lines: Sequence[str], engine: str, status: int) -> tuple[str, str] | None:
+    """What is known about a failure; the knowledge is read only where there is one."""
+    from hpcgen.build.remedies import explain
+
+    return explain(lines, engine, status)
