@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
 from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, say, say_findings
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ ENGINES = ("buildah", "podman", "docker", "apptainer", "singularity", "ch-image"
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
 @click.option("--log", metavar="FILE", type=click.Path(path_type=Path), help="The engine's whole output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@fleet_build_options
 def command(
     ctx: click.Context,
     engine: Any,
@@ -45,7 +47,7 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Build the image of a KIT that render -o wrote, or of --site and --stack."""
+    """Build the image of a KIT that render -o wrote, of --site and --stack, or many with --all."""
     import tempfile
 
     from hpcgen.build import BuildOptions
@@ -53,6 +55,8 @@ def command(
     options = BuildOptions(
         engine=engine, output=output, cache=not no_cache, words=engine_option, log=log, record=record
     )
+    if fleet_build(ctx, options, dry_run, as_json, asked):
+        return
     with tempfile.TemporaryDirectory(prefix="hpcgen-kit-", ignore_cleanup_errors=True) as folder:
         kit = _kit(ctx, engine, keep or Path(folder) / "kit", asked)
         if dry_run:

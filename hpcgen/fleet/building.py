@@ -34,12 +34,15 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class HowToBuild(msgspec.Struct, frozen=True):
-    """``options`` of each build, ``watcher`` makes what is told of one, ``report`` is told of each test run."""
+    """``options`` of each build; ``watcher`` makes what is told of one.
+
+    ``report`` is told of each test run: the member, its image, the results.
+    """
 
     options: BuildOptions
     watcher: Callable[[], Watcher]
     say: Callable[[str], None]
-    report: Callable[[str, TestRun], None]
+    report: Callable[[str, str, TestRun], None]
 
 
 def build_members(loaded: LoadedFleet, states: Sequence[MemberState], lock: Path, how: HowToBuild) -> Iterator[Outcome]:
@@ -70,12 +73,17 @@ def _build_one(loaded: LoadedFleet, state: MemberState, how: HowToBuild) -> tupl
     member, plan = state.member, state.plan
     if plan is None:
         raise BuildFailedError(state.problems)
-    options = msgspec.structs.replace(
-        how.options, engine=member.engine or how.options.engine, output=output_of(plan, member.name)
-    )
-    record = build_image(make_kit(plan, loaded.catalog), options, how.watcher())
+    record = build_image(make_kit(plan, loaded.catalog), options_of(state, how.options), how.watcher())
     run = _tested(loaded, state, record, how) if member.test else None
     return record, run
+
+
+def options_of(state: MemberState, options: BuildOptions) -> BuildOptions:
+    """The options of one member's build: its engine, and its own name for the image."""
+    assert state.plan is not None
+    member = state.member
+    engine = member.engine or options.engine
+    return msgspec.structs.replace(options, engine=engine, output=output_of(state.plan, member.name))
 
 
 def output_of(plan: Plan, name: str) -> str:
@@ -104,7 +112,7 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: H
     run = prove_image(ImageReference(kind=image.kind, name=image.name), site=site)
     if how.options.record:
         add_test_run(record, run)
-    how.report(state.member.name, run)
+    how.report(state.member.name, image.name, run)
     wrong = failed(run)
     if wrong:
         problems = [Problem(_told(state.member.name, each.group, each.name, each.reason)) for each in wrong]

@@ -175,7 +175,7 @@ def _build_step() -> dict[str, Any]:
     script = f"""\
 mkdir -p {WORK}/parts {WORK}/reports
 hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock "{WORK}/parts/$HPCGEN_MEMBER.lock" \\
-  --junit "{WORK}/reports/$HPCGEN_MEMBER.xml"
+  --reports {WORK}/reports
 """
     return {"name": "Build and test", "run": script}
 

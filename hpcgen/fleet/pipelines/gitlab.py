@@ -131,8 +131,7 @@ def _build(state: MemberState, options: PipelineOptions) -> dict[str, Any]:
     script = [
         *_prepare(),
         f'if [ -n "${setup}" ]; then bash -euo pipefail -c "${setup}"; fi',
-        f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {part} '
-        f'--junit "{WORK}/reports/$HPCGEN_MEMBER.xml"',
+        f'hpcgen build --fleet "$HPCGEN_FLEET" --member "$HPCGEN_MEMBER" --lock {part} --reports {WORK}/reports',
     ]
     if options.registry:
         script.append(

@@ -1,0 +1,301 @@
+"""``hpcgen build`` of many images, and builds as jobs of the batch system."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hpcgen.cli.common import catalog_of, plan_from, say
+
+if TYPE_CHECKING:
+    from hpcgen.build import BuildOptions
+    from hpcgen.fleet.build_job import BuildJob
+    from hpcgen.fleet.building import Outcome
+    from hpcgen.fleet.changes import MemberState
+    from hpcgen.fleet.file import LoadedFleet
+    from hpcgen.model.plan import Plan
+    from hpcgen.model.record import TestRun
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+_OPTIONS: list[Callable[[Any], Any]] = [
+    click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it."),
+    click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and leave it to itself."),
+    click.option("--all", "every", is_flag=True, help="Build and test those images of a fleet whose plan changed."),
+    click.option("--member", "names", multiple=True, metavar="NAME", help="Only this one of the fleet; repeatable."),
+    click.option("--fleet", "fleet_file", metavar="FILE", type=_FILE, help="The fleet; fleet.yaml if left out."),
+    click.option("--lock", "lock_file", metavar="FILE", type=_FILE, help="What was last built; beside the fleet."),
+    click.option("--force", is_flag=True, help="With --all or --member: what did not change too."),
+    click.option(
+        "--reports",
+        metavar="DIR",
+        type=click.Path(path_type=Path, file_okay=False),
+        help="With --all or --member: a JUnit file of each image's tests.",
+    ),
+    click.option("--array", is_flag=True, help="With --all or --member: as one Slurm array, a task for each image."),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="With --array: how many tasks at once."),
+    click.option("--on", "build_on", metavar="NAME|FILE", help="With --array: the site whose batch system builds."),
+]
+_FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
+_OF_JOBS = {"time", "queue", "account"}
+_BOTH = {"every", "names", "engine", "no_cache", "engine_option", "dry_run", "record", "as_json"}
+_NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--queue": 1, "--account": 1}
+_NOT_IN_TASK = {**_NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
+
+
+def fleet_build_options(function: F) -> F:
+    """Options of fleets and of builds as jobs."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def fleet_build(ctx: click.Context, options: BuildOptions, dry_run: bool, as_json: bool, asked: dict[str, Any]) -> bool:
+    """Do what ``--all``, ``--member`` and ``--submit`` ask for; False if none of them is there.
+
+    Parameters
+    ----------
+    asked: all other options; those of :func:`fleet_build_options` are taken out.
+    """
+    own = {name: asked.pop(name) for name in ("submit", "no_follow", "every", "names", *_FLEET)}
+    if own["every"] or own["names"]:
+        _check_usage(ctx, own["array"])
+        _many(ctx, options, dry_run, as_json, own, asked)
+        return True
+    given = _given(ctx)
+    if stray := given & _FLEET:
+        raise click.UsageError(f"{_option(ctx, stray)} belongs to --all or --member")
+    if own["no_follow"] and not own["submit"]:
+        raise click.UsageError("--no-follow belongs to --submit")
+    if own["submit"]:
+        _submit(ctx, dry_run, own["no_follow"], asked)
+    return bool(own["submit"])
+
+
+def _given(ctx: click.Context) -> set[str]:
+    """Names of the parameters that stand on the command line."""
+    source = click.core.ParameterSource.COMMANDLINE
+    return {name for name in ctx.params if ctx.get_parameter_source(name) is source and ctx.params[name]}
+
+
+def _option(ctx: click.Context, names: set[str]) -> str:
+    """The option of the first of some parameters, as it is typed."""
+    return next((each.opts[0] for each in ctx.command.params if each.name in names), "")
+
+
+def _check_usage(ctx: click.Context, array: bool) -> None:
+    allowed = _FLEET | _BOTH | (_OF_JOBS if array else set())
+    if stray := _given(ctx) - allowed:
+        name = _option(ctx, stray)
+        if stray & _OF_JOBS:
+            raise click.UsageError(f"{name} belongs to --array: an image that is built right here waits in no queue")
+        raise click.UsageError(f"{name} does not go with --all and --member: the fleet's file says it")
+    if not array and (stray := _given(ctx) & {"limit", "build_on"}):
+        raise click.UsageError(f"{_option(ctx, stray)} belongs to --array")
+
+
+# many images
+
+
+def _many(
+    ctx: click.Context, options: BuildOptions, dry_run: bool, as_json: bool, own: dict[str, Any], asked: dict[str, Any]
+) -> None:
+    from hpcgen.fleet.changes import member_states
+    from hpcgen.fleet.file import load_fleet
+    from hpcgen.fleet.lock import read_lock
+
+    loaded = load_fleet(own["fleet_file"] or Path("fleet.yaml"), ctx.find_root().obj)
+    lock = own["lock_file"] or loaded.lock_path
+    states = member_states(loaded, read_lock(lock), own["names"])
+    todo = [each for each in states if each.to_build or own["force"]]
+    if len(todo) < len(states):
+        say(f"{len(states) - len(todo)} of {len(states)} did not change")
+    if own["array"]:
+        _array(ctx, loaded, todo, own, asked, dry_run)
+        return
+    if dry_run:
+        ctx.exit(_show(loaded, todo, options))
+    outcomes = list(_built(loaded, todo, lock, options, own["reports"]))
+    _summary(outcomes, as_json)
+    ctx.exit(next((each.exit_code for each in outcomes if each.exit_code), 0))
+
+
+def _built(
+    loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, options: BuildOptions, reports: Path | None
+) -> Any:
+    from hpcgen.build.display import Live, Plain
+    from hpcgen.fleet.building import HowToBuild, build_members
+
+    def watcher() -> Any:
+        return Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
+
+    def report(name: str, image: str, run: TestRun) -> None:
+        say(f"{name}: tests: {run.count('passed')} passed, {run.count('failed')} failed, {run.seconds:.0f} s")
+        if reports is not None:
+            from hpcgen.prove.junit import junit_xml
+            from hpcgen.writing import write_file
+
+            reports.mkdir(parents=True, exist_ok=True)
+            write_file(reports / f"{name}.xml", junit_xml(run, image))
+
+    return build_members(loaded, todo, lock, HowToBuild(options, watcher, say, report))
+
+
+def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:
+    """The engines' commands; the exit code of the first member that has none."""
+    import tempfile
+
+    from hpcgen.build.kits import read_kit
+    from hpcgen.build.running import commands, prepare
+    from hpcgen.errors import HpcgenError, InputError
+    from hpcgen.fleet.building import options_of
+    from hpcgen.kit import make_kit
+    from hpcgen.writing import write_kit
+
+    code = 0
+    click.echo("# BUILD is a temporary folder with what the recipes copy from.")
+    for state in todo:
+        click.echo(f"# {state.member.name}: {state.reason or state.state}")
+        if state.plan is None:
+            code = code or InputError.exit_code
+            continue
+        try:
+            with tempfile.TemporaryDirectory(prefix="hpcgen-kit-") as folder:
+                write_kit(Path(folder) / "kit", make_kit(state.plan, loaded.catalog).files)
+                prepared = prepare(read_kit(Path(folder) / "kit"), options_of(state, options), "0", Path("BUILD"))
+                for line in commands(prepared):
+                    click.echo(line)
+        except HpcgenError as error:
+            code = code or error.exit_code
+            for problem in error.problems:
+                say(f"error: {state.member.name}: {problem}")
+    return code
+
+
+def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(outcomes), indent=2).decode())
+    elif outcomes:
+        from hpcgen.cli.tables import table
+
+        head = ["name", "result", "time", "tests", "image"]
+        rows = [[o.name, o.result, f"{o.seconds:.0f} s", o.tests or "-", o.image or o.message] for o in outcomes]
+        click.echo(table(head, rows, sys.stdout))
+    failed = sum(each.result == "failed" for each in outcomes)
+    say(f"{len(outcomes) - failed} built, {failed} failed" if outcomes else "nothing is to be built")
+
+
+# builds as jobs
+
+
+def _array(
+    ctx: click.Context,
+    loaded: LoadedFleet,
+    todo: Sequence[MemberState],
+    own: dict[str, Any],
+    asked: dict[str, Any],
+    dry_run: bool,
+) -> None:
+    """One task for each member that has a plan; the others are told, and make the exit code."""
+    from hpcgen.errors import InputError
+    from hpcgen.fleet.build_job import BuildJob, passed_on, words_again
+    from hpcgen.fleet.queued import array_site
+
+    planned = [each for each in todo if each.plan is not None]
+    if planned:
+        import os
+
+        site, partition = array_site(loaded, planned, own["build_on"])
+        job = BuildJob(
+            site=site,
+            partition=partition,
+            name="build-fleet",
+            words=words_again(sys.argv[1:], _NOT_IN_TASK),
+            folder=Path.cwd(),
+            request=_request(asked),
+            members=[each.member.name for each in planned],
+            limit=own["limit"] or 0,
+            environment=passed_on(os.environ),
+        )
+        plan = planned[0].plan
+        assert plan is not None
+        _hand_over(job, plan, dry_run, follow=False)
+    else:
+        say("nothing is to be built")
+    if problems := [problem for each in todo for problem in each.problems]:
+        raise InputError(problems)
+
+
+def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str, Any]) -> None:
+    import os
+
+    from hpcgen.fleet.build_job import BuildJob, check_site, passed_on, words_again
+
+    plan = _plan(ctx, asked)
+    check_site(plan.site)
+    job = BuildJob(
+        site=plan.site,
+        partition=plan.partition,
+        name=f"build-{plan.stack.name}",
+        words=words_again(sys.argv[1:], _NOT_IN_JOB),
+        folder=Path.cwd(),
+        request=_request(asked),
+        environment=passed_on(os.environ),
+    )
+    _hand_over(job, plan, dry_run, follow=not no_follow)
+
+
+def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
+    """The plan of the kit or of the options: what cannot be planned is not worth a place in the queue."""
+    words = asked["words"]
+    if asked["site"] is None and asked["stack"] is None:
+        if len(words) != 1:
+            raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
+        from hpcgen.build.kits import read_kit
+
+        return read_kit(Path(words[0])).plan
+    if asked["site"] is None or asked["stack"] is None:
+        raise click.UsageError("--site and --stack go together")
+    rest = {name: value for name, value in asked.items() if name != "words"}
+    return plan_from(ctx, catalog_of(ctx), command=words, **{**rest, **dict.fromkeys(_OF_JOBS)})
+
+
+def _request(asked: dict[str, Any]) -> Any:
+    """What is asked of the job that builds."""
+    from hpcgen.model.job import JobRequest
+
+    return JobRequest(walltime=asked["time"], queue=asked["queue"], account=asked["account"])
+
+
+def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
+    """Print the script, or submit it and follow the job."""
+    if dry_run:
+        from hpcgen.fleet.build_job import build_script
+
+        click.echo(build_script(job)[1], nl=False)
+        return
+    from hpcgen.fleet.queued import submit_build
+    from hpcgen.launch.follow import Follower, failure
+
+    submitted = submit_build(job, plan)
+    look, cancel = (" ".join(words(submitted.id)) for words in (submitted.queue.look, submitted.queue.cancel))
+    say(f"job {submitted.id} submitted with {submitted.script}")
+    if not follow:
+        say(f"look at it with `{look}`, cancel it with `{cancel}`")
+        click.echo(submitted.id)
+        return
+    try:
+        result = Follower(submitted, say).to_the_end()
+    except KeyboardInterrupt:
+        say(f"job {submitted.id} goes on: look at it with `{look}`, cancel it with `{cancel}`")
+        raise
+    if not result.good:
+        raise failure(result)
+    say(f"job {result.id} ended well")
