@@ -79,19 +79,19 @@ def job_from(ctx: click.Context, **asked: Any) -> ImageJob:
         memory_per_rank_gb=asked["memory_per_rank"],
         command=ctx.meta.get(_WORDS) or None,
     )
-    job = _job(ctx, request, **asked)
+    job = _job(ctx, request, asked)
     say_findings(job.plan)
     if asked["explain"]:
         _explain(job, request)
     return job
 
 
-def _job(ctx: click.Context, request: JobRequest, **asked: Any) -> ImageJob:
+def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> ImageJob:
     from hpcgen.launch.image_job import plan_for_image
 
     reference = _reference(asked["image"])
     if asked["stack"] is not None:
-        return _planned_anew(ctx, request, reference, **asked)
+        return _planned_anew(ctx, request, reference, asked)
     if asked["settings"]:
         raise click.UsageError("--set goes with --stack: what is in an image cannot be set any more", ctx)
     if reference is None:
@@ -108,7 +108,9 @@ def _reference(image: str | None) -> ImageReference | None:
     return parse_image(image)
 
 
-def _planned_anew(ctx: click.Context, request: JobRequest, image: ImageReference | None, **asked: Any) -> ImageJob:
+def _planned_anew(
+    ctx: click.Context, request: JobRequest, image: ImageReference | None, asked: dict[str, Any]
+) -> ImageJob:
     from hpcgen.launch.image_job import plan_for_stack
     from hpcgen.planning import make_plan
 

@@ -157,7 +157,7 @@ class Follower:
         end = time.monotonic() + COPY_S
         quiet = time.monotonic()
         while time.monotonic() - quiet < SETTLE_S:
-            missing = not self.tails[0][0].path.exists() and self.submitted.queue.output_at_end
+            missing = self.submitted.queue.output_at_end and not all(tail.path.exists() for tail, _ in self.tails)
             if self._pour() or (missing and time.monotonic() < end):
                 quiet = time.monotonic()
             time.sleep(LOOK_S / 2)

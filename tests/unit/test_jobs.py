@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,8 +10,9 @@ from hypothesis import strategies as st
 from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError, PolicyError
 from hpcgen.jobs import job_findings, parse_walltime, resolve_job, walltime_text
+from hpcgen.layouts import consider, explain
 from hpcgen.model.job import Job, JobRequest
-from hpcgen.model.site import Site
+from hpcgen.model.site import Layout, Site
 from hpcgen.model.stack import Run, Stack
 
 
@@ -170,3 +172,65 @@ def test_whatever_is_accepted_fits(nodes: int, ranks: int, threads: int, memory:
     else:
         assert fits
         assert result.queue
+
+
+def layouts(site: Site, *given: tuple[int, int, str]) -> Site:
+    """The site with layouts of (ranks per node, nodes, measured) on its thin nodes."""
+    made = [
+        Layout(partition="thin", ranks_per_node=ranks, threads_per_rank=48 // ranks, nodes=nodes, measured=measured)
+        for ranks, nodes, measured in given
+    ]
+    return msgspec.structs.replace(site, layouts=made)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks"),
+    [(None, 2), (1, 8), (4, 2), (5, 2), (63, 2), (64, 4), (500, 4), (512, 16), (700, 16)],
+)
+def test_the_number_of_nodes_picks_the_nearest_layout(supermuc: Site, nodes: int | None, ranks: int) -> None:
+    site = layouts(supermuc, (2, 4, ""), (8, 1, ""), (4, 64, ""), (16, 512, ""))
+    chosen = job(site, nodes=nodes)
+    assert chosen.ranks_per_node == ranks
+    if nodes is not None:
+        assert chosen.nodes == nodes
+
+
+def test_of_equal_layouts_the_measured_one_is_taken(supermuc: Site) -> None:
+    site = layouts(supermuc, (2, 4, ""), (4, 4, "3DGAN"), (8, 16, "3DGAN"))
+    assert job(site, nodes=8).ranks_per_node == 4
+    assert job(site, nodes=2).ranks_per_node == 4
+    # Without a number the profile's order counts.
+    assert job(site).ranks_per_node == 2
+
+
+def test_the_reason_names_the_choice(supermuc: Site) -> None:
+    site = layouts(supermuc, (2, 4, ""), (4, 64, "3DGAN"))
+    reasons = job(site, nodes=10).reasons
+    assert "ranks per node 2: layout of the site for thin: it is for the most nodes up to 10" in reasons
+    assert job(site, nodes=2).reasons[1].endswith("it is for the fewest nodes above 2")
+
+
+def test_explain_tells_of_every_layout_and_queue(supermuc: Site) -> None:
+    site = layouts(supermuc, (2, 4, "3DGAN"), (8, 1, ""), (4, 64, ""))
+    request = JobRequest(nodes=20, memory_per_rank_gb=15)
+    the_job = resolve_job(site, "thin", stack(), request)
+    lines = explain(site, "thin", stack(), the_job, request)
+    assert "  thin: 2 × 24 on 4 nodes: taken: it is for the most nodes up to 20 (measured: 3DGAN)" in lines
+    assert (
+        "  thin: 8 × 6 on 1 node: not taken: 8 × 15 GB = 120 GB exceed the 77 GB that a job may use (not measured)"
+        in lines
+    )
+    assert "  thin: 4 × 12 on 64 nodes: not taken: the one for 4 nodes is nearer to 20 (not measured)" in lines
+    assert "memory: 2 × 15 GB = 30 GB of the 77 GB that a job may use of a node" in lines
+    assert "  micro, 1 to 16: does not take 20 nodes" in lines
+    assert "  general, 17 to 768: taken" in lines
+
+
+@given(st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 99), st.sampled_from(["", "yes"])), max_size=6))
+def test_a_layout_is_taken_if_any_fits(given_layouts: list[tuple[int, int, str]]) -> None:
+    site = layouts(Catalog().site("supermuc"), *given_layouts)
+    for request in (JobRequest(), JobRequest(nodes=7), JobRequest(ranks_per_node=4, nodes=50)):
+        considered = consider(site, "thin", stack(), request, None)
+        fitting = [each for each in given_layouts if request.ranks_per_node in (None, each[0])]
+        assert sum(each.taken for each in considered) == bool(fitting)
+        assert all(each.why for each in considered)

@@ -1,0 +1,373 @@
+"""What batch systems answer, and a job followed to its end.
+
+Slurm's answers are those of Slurm 22.05; the container tier submits to a real one. There is no free PBS to be had as a
+package, so ``qsub`` and ``qstat`` are small programs here that behave as the manuals say: they show that hpcgen speaks
+to them as documented, not that a real server answers like this.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpcgen.launch.follow import Tail, last_lines
+from hpcgen.launch.here import told
+from hpcgen.launch.schedulers.pbs_queue import PbsQueue, TorqueQueue
+from hpcgen.launch.schedulers.queue import GONE, JobState, seconds_of
+from hpcgen.launch.schedulers.slurm_queue import SlurmQueue, expand
+from hpcgen.model.site import Scheduler
+
+SCONTROL = """\
+JobId=8 JobName=demo
+   UserId=root(0) GroupId=root(0) MCS_label=N/A
+   Priority=0 Nice=0 Account=(null) QOS=(null)
+   JobState={state} Reason={reason} Dependency=(null)
+   Requeue=1 Restarts=0 BatchFlag=1 Reboot=0 ExitCode={exit_code}
+   RunTime=1-00:00:07 TimeLimit=UNLIMITED TimeMin=N/A
+   Partition=general AllocNode:Sid=localhost:5259
+   ReqNodeList=(null) ExcNodeList=(null)
+   NodeList={nodes}
+   NumNodes=1 NumCPUs=1 NumTasks=1 CPUs/Task=1 ReqB:S:C:T=0:0:*:*
+   Command=(null)
+   WorkDir=/home/u/a b
+   StdErr={error}
+   StdIn=/dev/null
+   StdOut=/home/u/a b/./demo.8.out
+   Power=
+"""
+
+
+def slurm(state: str, reason: str = "None", exit_code: str = "0:0", nodes: str = "", error: str = "") -> JobState:
+    error = error or "/home/u/a b/./demo.8.out"
+    text = SCONTROL.format(state=state, reason=reason, exit_code=exit_code, nodes=nodes, error=error)
+    found = SlurmQueue().read(0, text, "")
+    assert found is not None
+    return found
+
+
+def test_slurm_waits_runs_and_ends() -> None:
+    waiting = slurm("PENDING", "Resources")
+    assert (waiting.phase, waiting.reason, waiting.exit_status) == ("waiting", "Resources", None)
+    running = slurm("RUNNING", nodes="n[01-04]")
+    assert (running.phase, running.where, running.reason) == ("running", "n[01-04]", "")
+    assert slurm("COMPLETING").phase == "running"
+    ended = slurm("COMPLETED")
+    assert (ended.phase, ended.good, ended.exit_status, ended.elapsed_s) == ("ended", True, 0, 86407)
+    assert (ended.output, ended.error) == ("/home/u/a b/./demo.8.out", "")
+    assert slurm("COMPLETED", error="/home/u/demo.%j.err").error == "/home/u/demo.8.err"
+
+
+@pytest.mark.parametrize(
+    ("state", "exit_code", "status", "number"),
+    [("FAILED", "3:0", 3, 0), ("FAILED", "0:9", 0, 9), ("TIMEOUT", "0:15", 0, 15), ("OUT_OF_MEMORY", "0:125", 0, 125)],
+)
+def test_slurm_tells_failures(state: str, exit_code: str, status: int, number: int) -> None:
+    ended = slurm(state, "NonZeroExitCode", exit_code)
+    assert (ended.phase, ended.good, ended.word, ended.exit_status, ended.signal) == (
+        *("ended", False),
+        *(state, status, number),
+    )
+
+
+def test_slurm_forgets_a_job_and_accounting_may_know_it() -> None:
+    queue = SlurmQueue()
+    assert queue.read(1, "", "slurm_load_jobs error: Invalid job id specified") == GONE
+    assert queue.read(1, "", "Slurm accounting storage is disabled") is None
+    assert queue.read(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)") is None
+    cancelled = queue.read(0, "8|CANCELLED by 1000|0:15|12\n", "")
+    assert cancelled == JobState("ended", "CANCELLED", exit_status=0, signal=15, elapsed_s=12)
+
+
+@pytest.mark.parametrize(
+    ("said", "job_id"), [("12\n", "12"), ("Welcome!\n12;alpha\n", "12"), ("Submitted batch job\n", ""), ("", "")]
+)
+def test_the_id_is_found_in_what_sbatch_says(said: str, job_id: str) -> None:
+    assert SlurmQueue().job_id(said) == job_id
+
+
+@pytest.mark.parametrize(
+    ("pattern", "file"),
+    [
+        ("./%x.%j.out", "./demo.42.out"),
+        ("log-%5j", "log-00042"),
+        ("100%%-%A", "100%-42"),
+        ("%N.out", "%N.out"),
+        ("", ""),
+    ],
+)
+def test_slurms_file_patterns(pattern: str, file: str) -> None:
+    assert expand(pattern, "demo", "42") == file
+
+
+QSTAT = """\
+Job Id: 41.server
+    Job_Name = demo
+    resources_used.walltime = 00:01:05
+    job_state = {state}
+    Error_Path = login1:/home/u/work/demo.e41
+    exec_host = n1/0*4+n2/0*4
+    Join_Path = n
+    Output_Path = login1.example.org:/home/u/a/very/long/path/of/a/folder/
+\tdemo.o41
+    Variable_List = PBS_O_HOME=/home/u,PBS_O_WORKDIR=/home/u/work,
+\tLANG=C
+    comment = {comment}
+    {status}
+"""
+
+
+def test_pbs_and_torque_states() -> None:
+    running = PbsQueue().read(0, QSTAT.format(state="R", comment="Job run at noon", status=""), "")
+    assert running is not None
+    assert (running.phase, running.where, running.elapsed_s) == ("running", "n1/0*4+n2/0*4", 65)
+    assert running.output == "/home/u/a/very/long/path/of/a/folder/demo.o41"
+    assert running.error == "/home/u/work/demo.e41"
+    waiting = PbsQueue().read(0, QSTAT.format(state="Q", comment="Not Running: no node", status=""), "")
+    assert waiting is not None
+    assert (waiting.phase, waiting.reason) == ("waiting", "Not Running: no node")
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "good", "exit_status", "number"),
+    [
+        ("F", "Exit_status = 0", True, 0, 0),
+        ("F", "Exit_status = 271", False, 271, 15),
+        ("C", "exit_status = 4", False, 4, 0),
+        ("C", "exit_status = -11", False, -11, 0),
+        ("C", "", False, None, 0),
+    ],
+)
+def test_pbs_and_torque_ends(state: str, status: str, good: bool, exit_status: int | None, number: int) -> None:
+    ended = TorqueQueue().read(0, QSTAT.format(state=state, comment="x", status=status), "")
+    assert ended is not None
+    assert (ended.phase, ended.good, ended.exit_status, ended.signal) == ("ended", good, exit_status, number)
+
+
+def test_pbs_forgets_a_job() -> None:
+    queue = PbsQueue()
+    assert queue.read(1, "", "qstat: PBS is not configured to maintain job history") is None
+    assert queue.read(153, "", "qstat: Unknown Job Id 41.server") == GONE
+    assert queue.read(1, "", "Connection refused\nqstat: cannot connect to server") is None
+    assert queue.default_files("a-name-that-is-too-long", "41.server", Scheduler(kind="pbs")) == (
+        "a-name-that-is-.o41",
+        "a-name-that-is-.e41",
+    )
+
+
+@given(st.integers(0, 10**7))
+def test_slurms_times_are_read(seconds: int) -> None:
+    days, rest = divmod(seconds, 86400)
+    clock = f"{rest // 3600:02d}:{rest // 60 % 60:02d}:{rest % 60:02d}"
+    assert seconds_of(f"{days}-{clock}" if days else clock) == seconds
+
+
+def test_a_growing_file_is_shown_once(tmp_path: Path) -> None:
+    path, shown = tmp_path / "out", io.BytesIO()
+    tail = Tail(path)
+    assert not tail.pour(shown)
+    path.write_bytes(b"one\ntw")
+    assert tail.pour(shown)
+    with path.open("ab") as file:
+        file.write(b"o\n")
+    tail.pour(shown)
+    tail.pour(shown)
+    assert shown.getvalue() == b"one\ntwo\n"
+    path.write_bytes(b"new\n")
+    tail.pour(shown)
+    assert shown.getvalue() == b"one\ntwo\nnew\n"
+
+
+def test_the_end_of_a_log_does_not_move_the_cursor(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"".join(b"line %d\n" % number for number in range(100_000)) + b"\x1b[2Jlast \xff\n")
+    lines = last_lines(path, 3)
+    assert lines == ["line 99998", "line 99999", "[2Jlast \N{REPLACEMENT CHARACTER}"]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(3, "status 3"), (137, "status 137 (the signal SIGKILL)"), (-11, "the signal SIGSEGV"), (255, "status 255")],
+)
+def test_statuses_in_words(status: int, words: str) -> None:
+    assert told(status) == words
+
+
+QSUB = """\
+#!/bin/bash
+# Takes a job as qsub does: the script starts later, in the home folder, and its output comes when it has ended.
+set -eu
+spool=$SPOOL
+here=$PWD
+echo Q > "$spool/state"
+echo 41.server
+name=$(sed -n 's/^#PBS -N //p' "$1")
+cp "$1" "$spool/script"
+(
+    exec > /dev/null 2>&1
+    sleep 0.3
+    echo R > "$spool/state"
+    cd /
+    status=0
+    PBS_JOBID=41.server PBS_O_WORKDIR=$here bash "$spool/script" > "$spool/out" 2> "$spool/err" || status=$?
+    echo "$status" > "$spool/status"
+    echo END > "$spool/state"
+    sleep 0.7
+    cp "$spool/err" "$here/$name.e41"
+    cp "$spool/out" "$here/$name.o41"
+) &
+"""
+
+QSTAT_PROGRAM = """\
+#!/bin/bash
+set -eu
+letter=$(cat "$SPOOL/state")
+[ "$letter" != R ] || touch "$SPOOL/seen"
+if [ "$letter" = END ]; then
+    if [ "${FORGETFUL:-}" ] || { [ "$KIND" = pbs ] && [ "$1" != -x ]; }; then
+        echo "qstat: Unknown Job Id 41.server" >&2
+        exit 153
+    fi
+    letter=C
+    status="exit_status = $(cat "$SPOOL/status")"
+    if [ "$KIND" = pbs ]; then
+        letter=F
+        status=E${status#e}
+    fi
+fi
+echo "Job Id: 41.server"
+printf '    %s\\n' "Job_Name = mpi-hello" "job_state = $letter" "${status:-queue = batch}"
+"""
+
+
+class Site:
+    """A folder to submit from, on a site with Torque or PBS Pro whose programs are those above."""
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self.folder = folder
+        programs = folder / "bin"
+        sites = folder / "collection" / "site_profiles"
+        for each in (programs, sites, folder / "spool", folder / "work"):
+            each.mkdir(parents=True)
+        engine = '#!/bin/bash\nwhile [ "$1" != mpiexec ]; do shift; done\nshift 3\nexec "$@"\n'
+        for name, text in (("qsub", QSUB), ("qstat", QSTAT_PROGRAM), ("singularity", engine)):
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        sources = {"scheduler.kind": {"from": "here", "checked": "2026-11-20", "verified": "no"}}
+        profile = {"name": "here", "extends": "hlrs-testbed", "scheduler": {"kind": kind}, "sources": sources}
+        (sites / "here.yaml").write_text(json.dumps(profile))
+        (folder / "work" / "mpi-hello.sif").touch()
+        path = f"{programs}:{os.environ['PATH']}"
+        self.env = {**os.environ, "PATH": path, "SPOOL": str(folder / "spool"), "KIND": kind}
+
+    def command(self, *words: str) -> list[str]:
+        options = ["--collection", str(self.folder / "collection")]
+        return [sys.executable, "-m", "hpcgen", *options, *words]
+
+    def submit(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+        command = self.command("submit", "--site", "here", "--stack", "mpi-hello", *words)
+        work = self.folder / "work"
+        return subprocess.run(command, cwd=work, env={**self.env, **env}, capture_output=True, text=True, timeout=60)
+
+
+@pytest.fixture(params=["torque", "pbs"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    return Site(tmp_path, request.param)
+
+
+def test_a_job_is_followed_and_its_output_brought_back(site: Site) -> None:
+    done = site.submit("--", "sh", "-c", 'until [ -e "$SPOOL/seen" ]; do sleep 0.1; done; echo from the job; pwd')
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == f"from the job\n{site.folder / 'work'}\n"
+    assert "job 41.server submitted with" in done.stderr
+    assert "job 41.server runs" in done.stderr
+    assert "job 41.server ended well" in done.stderr
+
+
+def test_a_failed_job_is_told_with_the_end_of_its_log(site: Site) -> None:
+    done = site.submit("--json", "--", "sh", "-c", "echo nearly; echo broken >&2; exit 7")
+    assert done.returncode == 10
+    result = json.loads(done.stdout)
+    assert (result["id"], result["good"], result["exit_status"]) == ("41.server", False, 7)
+    assert "with status 7" in done.stderr
+    assert "  | broken" in done.stderr
+    assert [Path(name).name for name in result["output"]] == ["mpi-hello.o41", "mpi-hello.e41"]
+
+
+def test_a_forgotten_job_is_not_called_good(site: Site) -> None:
+    done = site.submit("--", "true", FORGETFUL="1")
+    assert done.returncode == 10
+    assert "how job 41.server (mpi-hello) ended is not known" in done.stderr
+
+
+def test_without_following_the_id_is_all(tmp_path: Path) -> None:
+    site = Site(tmp_path, "torque")
+    done = site.submit("--no-follow", "--folder", "new/place", "--", "true")
+    assert (done.returncode, done.stdout) == (0, "41.server\n")
+    assert (tmp_path / "work" / "new" / "place" / "mpi-hello.job.pbs").exists()
+
+
+def test_ctrl_c_leaves_the_job_alone(tmp_path: Path) -> None:
+    site = Site(tmp_path, "torque")
+    command = site.command("submit", "--site", "here", "--stack", "mpi-hello", "--", "sleep", "4")
+    process = subprocess.Popen(
+        command, cwd=tmp_path / "work", env=site.env, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    said = ""
+    while "runs" not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    process.send_signal(signal.SIGINT)
+    said += process.stderr.read()
+    assert process.wait(20) == 130
+    assert "goes on: look at it with `qstat -f 41.server`, cancel it with `qdel 41.server`" in said
+    until = time.monotonic() + 30
+    while not (tmp_path / "spool" / "status").exists():
+        assert time.monotonic() < until
+        time.sleep(0.2)
+    assert (tmp_path / "spool" / "status").read_text() == "0\n"
+
+
+def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
+    site = Site(tmp_path, "torque")
+    (tmp_path / "bin" / "qsub").write_text("#!/bin/sh\necho 'qsub: Unknown queue' >&2\nexit 2\n")
+    refused = site.submit("--queue", "nowhere")
+    assert refused.returncode == 10
+    assert "qsub did not take the job:\nqsub: Unknown queue" in refused.stderr
+    (tmp_path / "bin" / "qsub").write_text("#!/bin/sh\necho thank you\n")
+    assert "its id is not in what it said:\nthank you" in site.submit().stderr
+    (tmp_path / "bin" / "qsub").unlink()
+    missing = site.submit(PATH=str(tmp_path / "bin"))
+    assert missing.returncode == 69
+    assert "qsub is not on PATH" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["submit", "--site", "workstation", "--stack", "mpi-hello"], 6, "has no batch system"),
+        (["submit", "--site", "supermuc", "--stack", "mpi-hello"], 6, "wants an account"),
+        (["job"], 2, "name an IMAGE, or --site and --stack"),
+        (["job", "--stack", "mpi-hello"], 2, "--stack needs --site"),
+        (["job", "no-such-image"], 4, "no-such-image"),
+        (["run", "--site", "supermuc", "--stack", "mpi-hello", "--nodes", "2"], 6, "need an allocation"),
+    ],
+)
+def test_wrong_calls(words: list[str], code: int, says: str, tmp_path: Path) -> None:
+    env = {name: value for name, value in os.environ.items() if name not in ("SLURM_JOB_ID", "PBS_JOBID")}
+    command = [sys.executable, "-m", "hpcgen", *words]
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
