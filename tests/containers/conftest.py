@@ -137,3 +137,20 @@ def slurm_cluster(testbed_env: dict[str, str]) -> Iterator[Callable[..., Slurm]]
     clusters = Clusters(testbed_env)
     yield clusters.get
     clusters.stop()
+
+
+@pytest.fixture(scope="session")
+def mpi_hello_image(
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    ch_image: ChImage,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script: a folder, not to be changed."""
+    from mpi_hello import profile, render
+
+    folder = tmp_path_factory.mktemp("mpi-hello")
+    kit = render(profile(machine_facts, plain_base_image, host_mpi), folder)
+    ch_image.run(["bash", kit / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
+    return folder / "image"

@@ -10,35 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, ChImage, HostMpi, Sid, Slurm
+from container_tools import BaseImage, HostMpi, Sid, Slurm
+from mpi_hello import HOST_ROOT, profile, render
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
-
-HOST_ROOT = "/opt/host-mpi"
-
-
-def profile(facts: dict[str, Any], base: BaseImage, host: HostMpi, **more: Any) -> dict[str, Any]:
-    """This machine with an Intel MPI of its own, bound into the image at another path than the image's."""
-    result = site_profile(facts, base)
-    result["mpi"] = {
-        "flavour": "intel",
-        "version": "2021.17.2",
-        "abi": "mpich",
-        "root": HOST_ROOT,
-        "libraries": [f"{HOST_ROOT}/lib"],
-        "binds": [{"source": str(host.root), "target": HOST_ROOT}],
-        "launcher": "mpiexec",
-    }
-    return {**result, **more}
-
-
-def render(site: dict[str, Any], folder: Path, *words: str) -> Path:
-    collection = folder / "collection"
-    (collection / "site_profiles").mkdir(parents=True)
-    (collection / "site_profiles" / "here.yaml").write_text(json.dumps(site))
-    command = [sys.executable, "-m", "hpcgen", "--collection", collection, "render", "--site", "here"]
-    job = ["--stack", "mpi-hello", "--ranks-per-node", "2", "--threads", "1", "--time", "5m"]
-    subprocess.run([*command, *job, *words, "-o", folder / "kit"], check=True)
-    return folder / "kit"
 
 
 def check(output: str) -> None:
@@ -48,24 +22,9 @@ def check(output: str) -> None:
     assert all(f"{HOST_ROOT}/lib/" in line for line in mapped), output
 
 
-@pytest.fixture(scope="module")
-def image(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    ch_image: ChImage,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """mpi-hello, built by the rendered Charliecloud script."""
-    folder = tmp_path_factory.mktemp("mpi-hello")
-    kit = render(profile(machine_facts, plain_base_image, host_mpi), folder)
-    ch_image.run(["bash", kit / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
-    return folder / "image"
-
-
 @pytest.fixture
 def slurm_kit(
-    image: Path, machine_facts: dict[str, Any], plain_base_image: BaseImage, host_mpi: HostMpi, tmp_path: Path
+    mpi_hello_image: Path, machine_facts: dict[str, Any], plain_base_image: BaseImage, host_mpi: HostMpi, tmp_path: Path
 ) -> Path:
     """The kit for a site with Slurm and srun, with the image where its job script looks for it."""
     scheduler = {"kind": "slurm", "directives": ["--export=NONE", "--get-user-env"], "output": "./%x.out"}
@@ -74,7 +33,7 @@ def slurm_kit(
     site["partitions"]["cpu"]["queues"] = [{"name": "general"}]
     kit = render(site, tmp_path)
     # --export=NONE leaves the job without the caller's HPCGEN_IMAGE.
-    (kit / "mpi-hello").symlink_to(image)
+    (kit / "mpi-hello").symlink_to(mpi_hello_image)
     return kit
 
 
