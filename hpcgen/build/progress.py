@@ -29,6 +29,7 @@ class Progress:
     ----------
     steps: the steps of the recipe, in its order.
     alone: one step runs at a time, and ends when the next begins; else steps end when the engine says so.
+    stopped: what fails now does so because a person wants it.
     on_end: called with the index of each step that has ended.
     """
 
@@ -39,7 +40,7 @@ class Progress:
         self.states: dict[int, State] = {}
         self.seconds: dict[int, float] = {}
         self._begun: dict[int, float] = {}
-        self.last: int | None = None
+        self.stopped = False
 
     def take(self, event: Event) -> None:
         """Take note of an event."""
@@ -89,7 +90,8 @@ class Progress:
         """``[3/12] horovod 0.28.1: compile Horovod … 74 s``"""
         state = self.states.get(index, "running")
         took = f"{self.seconds.get(index, 0.0):.0f} s"
-        said = {"cached": "cached", "failed": f"failed after {took}"}.get(state, took)
+        ended = "stopped" if self.stopped else "failed"
+        said = {"cached": "cached", "failed": f"{ended} after {took}"}.get(state, took)
         return f"[{index + 1}/{len(self.steps)}] {self.steps[index].title} … {said}"
 
     def _begin(self, index: int) -> None:
@@ -100,7 +102,6 @@ class Progress:
                 self._end(other, "done")
         self.states[index] = "running"
         self._begun[index] = time.monotonic()
-        self.last = index
 
     def _end(self, index: int, state: Literal["done", "cached", "failed"], seconds: float | None = None) -> None:
         begun = self._begun.pop(index, None)

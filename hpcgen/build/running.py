@@ -189,6 +189,7 @@ class _Run:
 
     def go(self) -> BuildRecord:
         self._scratch()
+        self.builder.begin()
         built = False
         try:
             # Signals reach the main thread alone.
@@ -201,6 +202,7 @@ class _Run:
                 self._run_all(self.builder.publish(self.work))
                 built = True
         except KeyboardInterrupt:
+            self.progress.stopped = True
             self._stopped(built)
             self._keep("interrupted", failure=self._failure("stopped by a signal"))
             raise

@@ -202,10 +202,14 @@ def test_apptainer_tells_steps_by_what_they_print() -> None:
     lines = ["INFO:    Starting build..."]
     for number, index in enumerate(marks, 1):
         if index == first_of_final + 1:
-            lines.append("INFO:    Starting build...")
+            lines.append("INFO:    Fetching OCI image...")
         said = f"hpcgen: step {number} of {len(marks)}: {steps[index].title}"
         lines += [f"+ echo {said}", said, "+ what it does"]
-    lines += ["hpcgen: step 1000 of 3: what no step says", "INFO:    Creating SIF file..."]
+    lines += [
+        "hpcgen: step 1000 of 3: what no step says",
+        "INFO:    Running testscript",
+        "INFO:    Creating SIF file...",
+    ]
     progress = Progress(steps, builder.alone)
     begun(builder.reader(Recipe(steps)), "\n".join(lines), progress)
     progress.close(failed=False)

@@ -1,8 +1,9 @@
 """Apptainer and Singularity.
 
-Output, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` when a stage's base is taken, then what the steps
-print (each names itself, see ``formats.singularity``), ``INFO:    Creating SIF file...`` at the end. The file is
-written to the given name while the build goes on, and steps are never kept.
+Output, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` at the beginning, then what the steps print (each
+names itself, see ``formats.singularity``), lines of ``INFO:`` when the next stage's base is taken, and at the end
+``INFO:    Running testscript`` and ``INFO:    Creating SIF file...``. The file is written to the given name while the
+build goes on, and steps are never kept.
 """
 
 from __future__ import annotations
@@ -35,8 +36,9 @@ class Apptainer(Builder):
         return definition_steps(text)
 
     def later_steps(self, target: Target) -> list[Step]:
-        """A SIF file takes as long to write as many steps."""
-        return [Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else []
+        """The image is tested as it is built, and a SIF file takes as long to write as many steps."""
+        test = Step(HPCGEN, "run the self-test", 2, "TEST")
+        return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
 
     def build(self, work: Work) -> list[Call]:
         """build, in the kit's folder, from which the definition file takes the kit's files."""
@@ -51,20 +53,26 @@ class Apptainer(Builder):
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the number that a step prints, and by what the program itself says between them."""
-        bases = [index for index, step in enumerate(recipe.steps) if step.keyword == "BASE"]
         marks = [index for index, step in enumerate(recipe.steps) if step.keyword == "MARK"]
-        writing = [index for index, step in enumerate(recipe.steps) if step.keyword == "WRITE"]
-        started = 0
+        said = {"TEST": "Running testscript", "WRITE": "Creating SIF file..."}
+        later = {text: i for i, step in enumerate(recipe.steps) for key, text in said.items() if step.keyword == key}
+        current = -1
+
+        def begin(index: int) -> Event:
+            nonlocal current
+            current = index
+            return Event("begin", index)
 
         def read(line: str) -> Iterator[Event]:
-            nonlocal started
             found = _MARK.match(line)
             if found is not None and int(found[1]) <= len(marks):
-                yield Event("begin", marks[int(found[1]) - 1])
-            elif line.startswith("INFO: ") and "Starting build..." in line and started < len(bases):
-                yield Event("begin", bases[started])
-                started += 1
-            elif line.startswith("INFO: ") and "Creating SIF file..." in line and writing:
-                yield Event("begin", writing[0])
+                yield begin(marks[int(found[1]) - 1])
+            elif line.startswith("INFO: "):
+                text = line.partition(":")[2].strip()
+                if text in later:
+                    yield begin(later[text])
+                # The program itself speaks before the first step and between those of two stages.
+                elif current + 1 < len(recipe.steps) and recipe.steps[current + 1].keyword == "BASE":
+                    yield begin(current + 1)
 
         return read

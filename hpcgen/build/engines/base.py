@@ -147,6 +147,9 @@ class Builder:
         """Steps after those of the recipe."""
         return []
 
+    def begin(self) -> None:
+        """Note what :meth:`clean` has to know; called once, before the first command."""
+
     def build(self, work: Work) -> list[Call]:
         """Commands that make the image under its temporary name."""
         raise NotImplementedError

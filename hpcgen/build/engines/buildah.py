@@ -10,14 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from hpcgen.build.engines.base import Call, Reader, Target, Work, asked
 from hpcgen.build.engines.dockerfiles import DockerfileBuilder
 from hpcgen.build.progress import Event
 from hpcgen.build.steps import Recipe
-from hpcgen.model.record import BuiltImage
+from hpcgen.model.record import BuilderName, BuiltImage
 
 _STEP = re.compile(r"(?:\[(\d+)/(\d+)\] )?STEP (\d+)/(\d+): ([A-Z]+)\b")
+_LAYER = re.compile(r"--> ([0-9a-f]{11,64})$")
+_SHORT = 11
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -25,6 +28,24 @@ class Buildah(DockerfileBuilder):
     """Into the store that buildah, podman and skopeo share. ``BUILDAH_ISOLATION`` is read by the program itself."""
 
     store = "podman"
+
+    def __init__(self, name: BuilderName) -> None:
+        super().__init__(name)
+        self._before: frozenset[str] | None = None
+        self._layers: set[str] = set()
+
+    def begin(self) -> None:
+        """Which containers there are."""
+        self._before = frozenset(each["id"] for each in self._containers())
+
+    def _containers(self) -> list[dict[str, str]]:
+        """Working containers of builds, with ``id``, ``imageid`` and ``image``."""
+        of_podman = ["ps", "-a", "--external", "--no-trunc", "--format", "json"]
+        listing = ["containers", "--json"] if self.name == "buildah" else of_podman
+        status, text = asked([self.program, *listing])
+        found = json.loads(text) or [] if status == 0 else []
+        lower = [{key.lower(): value for key, value in each.items()} for each in found]
+        return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
 
     def build(self, work: Work) -> list[Call]:
         """build, into a temporary name."""
@@ -37,8 +58,22 @@ class Buildah(DockerfileBuilder):
         return [Call((self.program, "tag", work.target.temporary, work.target.name))]
 
     def clean(self, work: Work, built: bool) -> list[Call]:
-        """The temporary name goes; the image with it, if that is its only one."""
-        return [Call((self.program, "rmi", work.target.temporary))]
+        """The temporary name goes, the image with it, if that is its only one; and what a stopped buildah left.
+
+        An interrupted podman leaves the working containers of its stage (4.3.1 does). They are new, and were made
+        from the base or from a layer that this build has named. One from a base may also be another build's.
+        """
+        calls = [Call((self.program, "rmi", work.target.temporary))]
+        if built or self._before is None:
+            return calls
+        bases = {step.about.split()[-1] for step in work.steps if step.keyword == "FROM"}
+        alone = not _another_build()
+        for each in self._containers():
+            ours = each["imageid"][:_SHORT] in self._layers or (alone and each["image"] in bases)
+            if ours and each["id"] not in self._before:
+                force = ("-f",) if self.name == "podman" else ()
+                calls.append(Call((self.program, "rm", *force, each["id"])))
+        return calls
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the stage and the number of the instruction."""
@@ -56,6 +91,8 @@ class Buildah(DockerfileBuilder):
                     current = places.get((stage, number))
                     if current is not None and recipe.steps[current].keyword == found[5]:
                         yield Event("begin", current)
+            elif layer := _LAYER.match(line):
+                self._layers.add(layer[1])
             elif line.startswith("--> Using cache ") and current is not None:
                 yield Event("cached", current)
                 current = None
@@ -73,6 +110,18 @@ class Buildah(DockerfileBuilder):
             lower = {key.lower(): value for key, value in found.items()}
             size, digest = _bytes(lower.get("size")), str(lower.get("digest", ""))
         return BuiltImage(kind=target.kind, name=target.name, bytes=size, digest=digest)
+
+
+def _another_build() -> bool:
+    """Whether buildah or podman builds something now; ours has ended."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].rsplit(b"/", 1)[-1] in (b"buildah", b"podman") and {b"build", b"bud"} & set(words[1:3]):
+            return True
+    return False
 
 
 def _bytes(size: object) -> int | None:
