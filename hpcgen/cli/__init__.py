@@ -26,6 +26,7 @@ COMMANDS = {
     "records": "List, show and compare records of builds.",
     "fleet": "List many images, and which are to be built.",
     "ci": "Write the pipeline that builds a fleet.",
+    "convert": "Convert an image to another format.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
     "check": "Check profiles, recipes, release tables and fleets.",

@@ -69,10 +69,10 @@ def read_archive(open_layers: Layers, paths: Sequence[str], name: str, top: str 
     ------
     InputError: damaged, of an unknown compression, or a file in it is absurdly large.
     """
-    interest = {path for wanted in paths for path in _prefixes(_normal(wanted))}
+    interest = {path for wanted in paths for path in _prefixes(normal(wanted))}
     for _ in range(_ROUNDS):
         view = _view(open_layers, interest, name, top)
-        resolved = {wanted: _resolve(view, _normal(wanted)) for wanted in paths}
+        resolved = {wanted: _resolve(view, normal(wanted)) for wanted in paths}
         more = {path for place in resolved.values() for path in _prefixes(place)} - interest
         if not more:
             break
@@ -85,7 +85,7 @@ def members(stream: IO[bytes], name: str) -> Iterator[tuple[tarfile.TarFile, tar
     """The members of a tar file, one after the other, without keeping them; InputError where it is damaged."""
     try:
         # tarfile's own decompression copies its whole buffer for each header; this is many times faster.
-        with tarfile.open(fileobj=_decompressed(stream, name), mode="r:", tarinfo=_Member) as archive:
+        with tarfile.open(fileobj=decompressed(stream, name), mode="r:", tarinfo=_Member) as archive:
             while (member := archive.next()) is not None:
                 archive.members.clear()  # type: ignore[attr-defined]
                 yield archive, member
@@ -93,7 +93,8 @@ def members(stream: IO[bytes], name: str) -> Iterator[tuple[tarfile.TarFile, tar
         raise InputError(Problem(f"{name} cannot be read: {failure}", remedy="copy the image again")) from failure
 
 
-def _decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
+def decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
+    """A tar file's bytes, whatever it was compressed with; InputError for zstd."""
     first = stream.read(6)
     stream.seek(0)
     if first.startswith(b"\x1f\x8b"):
@@ -115,7 +116,7 @@ def _decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
 def content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
     """The bytes of a regular file; InputError if it is larger than MAX_FILE."""
     if member.size > MAX_FILE:
-        raise too_large(_normal(member.name))
+        raise too_large(normal(member.name))
     stream = archive.extractfile(member)
     assert stream is not None
     return stream.read()
@@ -132,7 +133,7 @@ def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: s
     """Lay one layer over the view. Whiteouts are the OCI image specification's (layer.md)."""
     upper: set[str] = set()
     for archive, member in members(layer, name):
-        path = _normal(member.name).removeprefix(top)
+        path = normal(member.name).removeprefix(top)
         folder, last = posixpath.split(path)
         if last == ".wh..wh..opq":
             _forget(view, folder, upper)
@@ -150,9 +151,9 @@ def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: s
         if member.isreg():
             view[path] = Entry(data=content(archive, member))
         elif member.islnk():
-            view[path] = _hard_link(view, _normal(member.linkname).removeprefix(top))
+            view[path] = _hard_link(view, normal(member.linkname).removeprefix(top))
         elif member.issym():
-            view[path] = Entry(link=_normal(posixpath.join(folder, member.linkname)))
+            view[path] = Entry(link=normal(posixpath.join(folder, member.linkname)))
         else:
             view[path] = Entry()
 
@@ -172,7 +173,7 @@ def _resolve(view: dict[str, Entry], path: str) -> str:
         for prefix in _prefixes(path):
             entry = view.get(prefix)
             if entry is not None and entry.link is not None:
-                path = _normal(entry.link + path[len(prefix) :])
+                path = normal(entry.link + path[len(prefix) :])
                 break
         else:
             return path
@@ -184,6 +185,6 @@ def _prefixes(path: str) -> list[str]:
     return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
-def _normal(path: str) -> str:
+def normal(path: str) -> str:
     """An absolute path without . and .., none of which leads out of the image."""
     return "/" + posixpath.normpath("/" + path).lstrip("/")

@@ -47,7 +47,7 @@ def parse_image(text: str) -> ImageReference:
     plain(text, "the image's name")
     kind, _, rest = text.partition(":")
     if kind in STORES and rest:
-        return _stored(kind, rest)
+        return stored_reference(kind, rest)
     if kind == "oci-archive" and rest:
         return _at_path(Path(rest), "oci-archive")
     if kind in get_args(ImageKind) and rest:
@@ -114,7 +114,8 @@ def _at_path(path: Path, kind: ImageKind | None) -> ImageReference:
     return ImageReference(found, str(full))
 
 
-def _stored(kind: ImageKind, name: str) -> ImageReference:
+def stored_reference(kind: ImageKind, name: str) -> ImageReference:
+    """An image of a store by its name; InputError for what no store takes as a name."""
     if not _NAME.fullmatch(name):
         raise InputError(
             Problem(f"{name!r} is no image name", expected="letters, digits and . _ / : @ + % -, as in localhost/x:1")
@@ -125,7 +126,7 @@ def _stored(kind: ImageKind, name: str) -> ImageReference:
 def _look_up(text: str) -> ImageReference:
     from hpcgen.images.stores import STORE_PROGRAMS, is_stored
 
-    _stored("podman", text)
+    stored_reference("podman", text)
     have = [kind for kind in STORES if any(shutil.which(program) for program in STORE_PROGRAMS[kind])]
     found = [kind for kind in have if is_stored(kind, text)]
     if len(found) > 1:

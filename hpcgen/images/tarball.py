@@ -21,13 +21,14 @@ _DEPTH = 4
 
 def read_tar(path: str, paths: Sequence[str]) -> dict[str, bytes]:
     """Files of a tar file of an image's root; the root may lie in one folder of its own."""
-    found = read_archive(lambda: _opened(path), paths, path)
+    found = read_archive(lambda: opened(path), paths, path)
     if not found and (top := _first_folder(path)):
-        return read_archive(lambda: _opened(path), paths, path, top)
+        return read_archive(lambda: opened(path), paths, path, top)
     return found
 
 
-def _opened(path: str) -> Iterator[IO[bytes]]:
+def opened(path: str) -> Iterator[IO[bytes]]:
+    """One file, open while it is used; InputError if it cannot be."""
     try:
         stream = open(path, "rb")  # noqa: SIM115 - closed below, after the reader is done
     except OSError as failure:
@@ -38,7 +39,7 @@ def _opened(path: str) -> Iterator[IO[bytes]]:
 
 def _first_folder(path: str) -> str:
     """The folder that the first members lie in, as ``/name``; empty if there is none in common."""
-    for stream in _opened(path):
+    for stream in opened(path):
         names = [member.name.removeprefix("./").split("/") for _, member in islice(members(stream, path), 3)]
         tops = {parts[0] for parts in names} - {"", "."}
         if len(tops) == 1:
@@ -70,12 +71,22 @@ class OciArchive:
         """Files as a container of the image would have them."""
         return read_archive(self._layers, paths, self.path)
 
+    def layer_count(self) -> int:
+        """How many layers it has."""
+        return len(self._listed())
+
+    def layer(self, number: int) -> IO[bytes]:
+        """One layer, the lowest is 0, as it is stored."""
+        return self._open(self._blob_name(self._listed()[number]))
+
     def _layers(self) -> Iterator[IO[bytes]]:
+        return (self.layer(number) for number in range(self.layer_count()))
+
+    def _listed(self) -> list[Any]:
         layers = self._manifest.get("layers")
         if not isinstance(layers, list):
             raise self._damaged("its manifest lists no layers")
-        for layer in layers:
-            yield self._open(self._blob_name(layer))
+        return layers
 
     def _find_manifest(self) -> dict[str, Any]:
         found = self._json("index.json")

@@ -1,0 +1,51 @@
+"""``hpcgen convert``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hpcgen.cli.common import say
+
+
+@click.command("convert")
+@click.argument("image", metavar="IMAGE")
+@click.argument("output", metavar="OUTPUT")
+@click.option("--force", "-f", is_flag=True, help="Replace OUTPUT, once the new image is whole.")
+@click.option("--dry-run", is_flag=True, help="Print the commands and do nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON.")
+def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) -> None:
+    """Convert an image to another kind: OCI, SIF, squashfs, folder, tar file, with what is installed here.
+
+    OUTPUT is a file ending in .sif, .sqfs, .tar, .tar.gz or .oci (an OCI archive), a folder, or a name in a store:
+    podman:NAME, docker:NAME, ch-image:NAME. KIND:PATH says what a file without these endings is to be.
+    """
+    from hpcgen.images.convert import check_output, convert, parse_output, planned, shown
+    from hpcgen.images.reference import parse_image
+    from hpcgen.images.roots import Marks
+
+    source, target = parse_image(image), parse_output(output)
+    if dry_run:
+        check_output(target, force)
+        click.echo("\n".join(shown(planned(source, target, Path("WORK"), Marks()))))
+        return
+    from hpcgen.processes import interruptible
+
+    with interruptible():
+        convert(source, target, force, on_step=say)
+    _tell(target, as_json)
+
+
+def _tell(target: object, as_json: bool) -> None:
+    from hpcgen.cli.units import size
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.images.size import image_bytes
+
+    assert isinstance(target, ImageReference)
+    count = image_bytes(target)
+    say(f"made {target} ({size(count)})")
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"kind": target.kind, "name": target.name, "bytes": count}, indent=2))

@@ -1,0 +1,321 @@
+"""One image as another kind: podman's or docker's store, OCI archive, SIF, squashfs, folder, tar file, ch-image.
+
+The output appears under its name when it is whole. Variables and labels go with it, wherever the kind can hold them.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpcgen.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
+from hpcgen.images import roots
+from hpcgen.images.contents import read_files
+from hpcgen.images.conversions import Conversion, Step, Way, chain, missing
+from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
+from hpcgen.images.reference import STORES, ImageReference, stored_reference
+from hpcgen.images.roots import Marks
+from hpcgen.model.fields import EnvName
+from hpcgen.model.record import ImageKind
+from hpcgen.text import sh
+
+_ENDINGS: dict[str, ImageKind] = {
+    ".sif": "sif",
+    ".sqfs": "squashfs",
+    ".squashfs": "squashfs",
+    ".tar": "tar",
+    ".tar.gz": "tar",
+    ".tgz": "tar",
+    ".oci": "oci-archive",
+}
+_WORK_ENDINGS = {"sif": ".sif", "squashfs": ".sqfs", "tar": ".tar", "oci-archive": ".oci"}
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_TAIL = 20
+
+
+def parse_output(text: str) -> ImageReference:
+    """What kind an output is to be: KIND:NAME says it, else the name's ending; another path is a folder."""
+    kind, _, rest = text.partition(":")
+    if kind in STORES and rest:
+        return stored_reference(kind, rest)
+    named = kind if kind in ("oci-archive", "sif", "squashfs", "directory", "tar") and rest else ""
+    path = Path(os.path.normpath(Path.cwd() / Path(rest if named else text).expanduser()))
+    by_ending = next((value for ending, value in _ENDINGS.items() if path.name.endswith(ending)), "directory")
+    return ImageReference(named or by_ending, str(path))  # type: ignore[arg-type]
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A conversion that is ready to be done: its steps, where it works, and what its output is."""
+
+    steps: list[Step]
+    made: str
+    output: ImageReference
+
+
+def marks_of(image: ImageReference) -> Marks:
+    """Variables and labels of an image: its own, and those of its record where it has one."""
+    environment, labels = _own_marks(image)
+    try:
+        kit = stored_kit(image)
+    except (InputError, MissingToolError):
+        return Marks(environment, labels)
+    recorded = kit.lock.get("environment")
+    try:
+        environment |= msgspec.convert(recorded or {}, dict[EnvName, str])
+    except msgspec.ValidationError as failure:
+        raise InputError(Problem(f"the lock in {image} is not understood: {failure}")) from failure
+    return Marks(environment, {**_labels_of(kit), **labels})
+
+
+def _own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
+    if image.kind in ("podman", "docker"):
+        from hpcgen.images.stores import stored_image
+
+        facts = stored_image(image.kind, image.name)
+        return dict(facts.environment), dict(facts.labels)
+    if image.kind == "oci-archive":
+        from hpcgen.images.tarball import OciArchive
+
+        config = OciArchive(image.name).config()
+        return _pairs(config.get("Env")), _texts(config.get("Labels"))
+    places = ["/" + roots.ENVIRONMENT, "/.singularity.d/labels.json"]
+    found = read_files(image, places)
+    lines = found.get(places[0], b"").decode("utf-8", "replace").splitlines()
+    try:
+        labels = msgspec.json.decode(found.get(places[1], b"{}"))
+    except (msgspec.DecodeError, RecursionError):
+        labels = {}
+    return _pairs(lines), _texts(labels)
+
+
+def _pairs(lines: Any) -> dict[str, str]:
+    pairs = (str(line).partition("=") for line in lines) if isinstance(lines, list) else ()
+    return {name: value for name, equals, value in pairs if equals and name.isidentifier() and value.isprintable()}
+
+
+def _texts(labels: Any) -> dict[str, str]:
+    return {str(key): str(value) for key, value in labels.items()} if isinstance(labels, dict) else {}
+
+
+def _labels_of(kit: StoredKit) -> dict[str, str]:
+    """The labels that a docker build would have given, where the kind had no room for them."""
+    kept = {name: kit.files[name].text.rstrip("\n") for name in ("plan.json", "hpcgen.lock") if name in kit.files}
+    labels = {f"{LABEL}kit.{name}": text for name, text in kept.items()}
+    for name in ("content", "site", "stack", "partition"):
+        if isinstance(value := kit.lock.get(name), str):
+            labels[f"{LABEL}{name}"] = value
+    return labels | ({f"{LABEL}version": str(kit.lock["hpcgen"])} if "hpcgen" in kit.lock else {})
+
+
+def start_kind(image: ImageReference) -> str:
+    """Where in the table of conversions an image begins."""
+    if image.kind != "directory":
+        return image.kind
+    root = Path(image.name)
+    if (root / roots.ENVIRONMENT).is_file() and (root / "mnt" / "9").is_dir():
+        return "directory"
+    return "sandbox" if (root / ".singularity.d" / "env").is_dir() else "foreign"
+
+
+def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
+    """The conversions to do, one after the other.
+
+    Raises
+    ------
+    InputError: it is of this kind already.  MissingToolError: a program is not installed here.
+    """
+    start = start_kind(image)
+    if image.kind == output.kind and start == output.kind:
+        raise InputError(Problem(f"{image} is of the kind {image.kind} already", remedy="copy it as it is"))
+
+    def have(program: str) -> bool:
+        return shutil.which(program) is not None
+
+    rows = chain(start, output.kind, have)
+    if rows is not None:
+        return rows
+    lacking = missing(start, output.kind, have)
+    if not lacking:
+        raise InputError(Problem(f"no known way leads from {image.kind} to {output.kind}"))
+    raise MissingToolError(
+        Problem(
+            f"{' and '.join(lacking)} is not on PATH; it is needed to make {output.kind} of {image.kind}",
+            remedy=f"install {' and '.join(lacking)}, or convert where it is installed",
+        )
+    )
+
+
+def planned(image: ImageReference, output: ImageReference, work: Path, marks: Marks) -> Plan:
+    """All steps of a conversion that works in the folder ``work``."""
+    rows = [row for row in rows_for(image, output) if row.cost]
+    token = secrets.token_hex(4)
+    architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
+    steps: list[Step] = []
+    place = image.name
+    for number, row in enumerate(rows, 1):
+        last = number == len(rows)
+        if row.end in STORES:
+            target = output.name if last else f"localhost/hpcgen-convert:{token}"
+        else:
+            target = str(work / f"{number}{_WORK_ENDINGS.get(row.end, '')}")
+        way = Way(place, target, marks, token, last, architecture)
+        steps += row.steps(way)
+        if number > 1 and not place.startswith("localhost/hpcgen-convert"):
+            steps.append(_removal(Path(place)))
+        place = target
+    if output.kind == "tar" and not output.name.endswith(".tar"):
+        packed = work / "packed.tar.gz"
+        loose = Path(place)
+        steps.append(Step("compress it with gzip", action=lambda: roots.compress(loose, packed)))
+        place = str(packed)
+    return Plan(steps, place, output)
+
+
+def _removal(path: Path) -> Step:
+    from hpcgen.build.places import remove
+
+    return Step(action=lambda: remove(path))
+
+
+def shown(plan: Plan) -> list[str]:
+    """The steps for people: commands as a shell reads them, and what hpcgen does itself as comments."""
+    lines = []
+    for step in plan.steps:
+        if step.argv:
+            lines.append(" ".join(sh(word) for word in step.argv))
+        elif step.about:
+            lines.append(f"# hpcgen: {step.about}")
+    if plan.output.kind not in STORES:
+        lines.append(" ".join(("mv", sh(plan.made), sh(plan.output.name))))
+    return lines
+
+
+def check_output(output: ImageReference, force: bool) -> None:
+    """OutputError if the output is there already and may not be replaced, or has no folder to lie in."""
+    if output.kind in STORES:
+        from hpcgen.images.stores import is_stored
+
+        if not force and is_stored(output.kind, output.name):
+            raise OutputError(Problem(f"{output} is there already", remedy="--force replaces it"))
+        return
+    path = Path(output.name)
+    if not path.parent.is_dir():
+        raise OutputError(Problem(f"cannot write {path}: there is no folder {path.parent}", remedy="make it first"))
+    if (path.exists() or path.is_symlink()) and not force:
+        raise OutputError(Problem(f"{path} is there already", remedy="--force replaces it"))
+
+
+def convert(
+    image: ImageReference, output: ImageReference, force: bool = False, on_step: Callable[[str], None] = lambda _: None
+) -> None:
+    """Do it.
+
+    Parameters
+    ----------
+    force: an image that is there already is replaced, once the new one is whole.
+    on_step: told of each step before it begins.
+
+    Raises
+    ------
+    BuildFailedError: a program failed; nothing is left under the output's name that was not there before.
+    OutputError: it is there already, or cannot be written.
+    """
+    check_output(output, force)
+    with _work_folder(output) as work:
+        plan = planned(image, output, work, marks_of(image))
+        _run(plan, on_step, force)
+        if output.kind not in STORES:
+            from hpcgen.build.engines.base import Target
+            from hpcgen.build.places import put_in_place
+
+            put_in_place(Target(output.kind, output.name, plan.made))
+
+
+def _run(plan: Plan, on_step: Callable[[str], None], force: bool) -> None:
+    undo: list[list[str]] = []
+    try:
+        for step, line in zip(plan.steps, _lines(plan), strict=True):
+            if line:
+                on_step(line)
+            # What was there before must not be taken away.
+            if step.undo and not (force and step.argv[0] == "ch-image"):
+                undo.append(step.undo)
+            if step.action is not None:
+                _act(step)
+            else:
+                _start(step)
+    except BaseException:
+        for argv in reversed(undo):
+            _quietly(argv)
+        raise
+
+
+def _lines(plan: Plan) -> list[str]:
+    return [" ".join(step.argv) if step.argv else step.about for step in plan.steps]
+
+
+def _act(step: Step) -> None:
+    assert step.action is not None
+    try:
+        step.action()
+    except OSError as failure:
+        raise OutputError(
+            Problem(
+                f"could not {step.about or 'clean up'}: {failure.strerror}",
+                remedy="free some space, or write elsewhere",
+            )
+        ) from failure
+
+
+def _start(step: Step) -> None:
+    from hpcgen.processes import stream
+
+    tail: list[str] = []
+
+    def keep(line: str) -> None:
+        tail.append(line)
+        del tail[:-_TAIL]
+
+    status = stream(step.argv, keep)
+    if status:
+        said = "\n".join(f"    {line}" for line in tail)
+        raise BuildFailedError(
+            Problem(
+                f"{step.argv[0]} ended with status {status}; its last lines:\n{said}",
+                remedy="no image was left under the output's name; the command was " + " ".join(map(sh, step.argv)),
+            )
+        )
+
+
+def _quietly(argv: list[str]) -> None:
+    from hpcgen.images.commands import ask
+
+    try:
+        ask(argv)
+    except (HpcgenError, OSError):
+        return
+
+
+@contextmanager
+def _work_folder(output: ImageReference) -> Iterator[Path]:
+    """A hidden folder beside the output, so that the last step is a rename; for a store, a temporary one."""
+    from hpcgen.build.places import remove
+
+    beside = None if output.kind in STORES else str(Path(output.name).parent)
+    try:
+        work = Path(tempfile.mkdtemp(prefix=".hpcgen-convert-", dir=beside or os.environ.get("TMPDIR") or "/var/tmp"))
+    except OSError as failure:
+        raise OutputError(Problem(f"cannot write beside {output}: {failure.strerror}")) from failure
+    try:
+        yield work
+    finally:
+        remove(work)
