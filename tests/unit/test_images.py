@@ -10,8 +10,13 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 import tarfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -294,3 +299,140 @@ def test_names_are_looked_up_in_the_storage_of_ch_image(
         assert (told["image"]["kind"], told["stack"]) == ("ch-image", "mpi-hello")
     done = hpcgen("inspect", "ch-image:other", env=there)
     assert (done.returncode, "CH_IMAGE_STORAGE" in done.stderr) == (4, True)
+
+
+def with_programs(tmp_path: Path, **scripts: str) -> dict[str, str]:
+    """A PATH with tar and these programs alone.
+
+    They stand for squashfs-tools and Apptainer, which a machine of the unit tier does not have.
+    """
+    folder = tmp_path / "programs"
+    folder.mkdir(exist_ok=True)
+    for name in ("tar", "mkdir", "gzip"):
+        if not (folder / name).exists():
+            (folder / name).symlink_to(str(shutil.which(name)))
+    for name, script in scripts.items():
+        (folder / name).write_text(f"#!/bin/sh\n{script}\n")
+        (folder / name).chmod(0o755)
+    return {"PATH": str(folder)}
+
+
+def leftovers(tmp_path: Path) -> list[str]:
+    return [path.name for path in tmp_path.iterdir() if path.name.startswith(".hpcgen")]
+
+
+def test_a_folder_becomes_oci_archive_tar_and_folder_again(root: Path, tmp_path: Path, hpcgen: Command) -> None:
+    (root / "usr" / "lib").mkdir(parents=True)
+    (root / "lib").symlink_to("usr/lib")
+    (root / "usr" / "lib" / "tool").write_text("#!/bin/sh\n")
+    (root / "usr" / "lib" / "tool").chmod(0o755)
+    (root / "usr" / "lib" / "same").hardlink_to(root / "usr" / "lib" / "tool")
+    env = with_programs(tmp_path)
+    for source, target in (("root", "a.oci"), ("a.oci", "b.tar.gz"), ("b.tar.gz", "c")):
+        done = hpcgen("convert", source, target, env=env)
+        assert done.returncode == 0, done.stderr
+        assert f"made {'oci-archive:' if target == 'a.oci' else ''}{tmp_path / target}" in done.stderr
+    assert leftovers(tmp_path) == []
+    assert hpcgen("rebuild", "c", "-o", "again").returncode == 0
+    for file in STORED.iterdir():
+        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+    tool = tmp_path / "c" / "lib" / "tool"
+    assert tool.stat().st_mode & 0o111 and tool.samefile(tmp_path / "c" / "usr" / "lib" / "same")
+
+
+def test_variables_and_labels_go_with_the_image(root: Path, tmp_path: Path, hpcgen: Command) -> None:
+    env = with_programs(tmp_path)
+    assert hpcgen("convert", "root", "a.oci", env=env).returncode == 0
+    from hpcgen.images.tarball import OciArchive
+
+    config = OciArchive(str(tmp_path / "a.oci")).config()
+    assert "MPI_HOME=/opt/mpich" in config["Env"]
+    assert config["Labels"]["io.hpcgen.kit.plan.json"] + "\n" == (STORED / "plan.json").read_text()
+    assert config["Labels"]["io.hpcgen.content"] in (STORED / "hpcgen.lock").read_text()
+    assert hpcgen("convert", "a.oci", "c", env=env).returncode == 0
+    assert "MPI_HOME=/opt/mpich\n" in (tmp_path / "c" / "ch" / "environment").read_text()
+    assert "export MPI_HOME=/opt/mpich\n" in (tmp_path / "c" / ".singularity.d/env/91-environment.sh").read_text()
+    assert (tmp_path / "c" / "mnt" / "9").is_dir() and (tmp_path / "c" / "etc" / "hosts").is_file()
+
+
+def test_layers_are_joined_as_an_engine_would(tmp_path: Path, hpcgen: Command) -> None:
+    first = io.BytesIO()
+    with tarfile.open(fileobj=first, mode="w") as archive:
+        for name, data in (("a/one", b"1"), ("a/gone", b"2"), ("b/below", b"3"), ("f/name", b"old")):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+        other = tarfile.TarInfo("f/other")
+        other.type, other.linkname = tarfile.LNKTYPE, "f/name"
+        archive.addfile(other)
+        long = tarfile.TarInfo("a/" + "x" * 150)
+        archive.addfile(long)
+    upper = layer({"a/.wh.gone": b"", "b": b"now a file", "f/name": b"new"})
+    oci_archive(tmp_path / "a.oci", [gzip.compress(first.getvalue()), upper])
+    done = hpcgen("convert", "a.oci", "c", env=with_programs(tmp_path))
+    assert done.returncode == 0, done.stderr
+    root = tmp_path / "c"
+    assert sorted(path.name for path in (root / "a").iterdir()) == ["one", "x" * 150]
+    assert (root / "b").read_bytes() == b"now a file"
+    assert ((root / "f/name").read_bytes(), (root / "f/other").read_bytes()) == (b"new", b"old")
+
+
+def test_what_is_missing_is_named_and_what_is_there_is_kept(root: Path, tmp_path: Path, hpcgen: Command) -> None:
+    env = with_programs(tmp_path)
+    done = hpcgen("convert", "root", "a.sif", env=env)
+    assert done.returncode == 69
+    assert "apptainer is not on PATH" in done.stderr
+    (tmp_path / "b.tar").write_text("mine")
+    assert hpcgen("convert", "root", "b.tar", env=env).returncode == 7
+    assert (tmp_path / "b.tar").read_text() == "mine"
+    assert hpcgen("convert", "root", "b.tar", "--force", env=env).returncode == 0
+    assert hpcgen("convert", "b.tar", "c.tar.gz", env=env).returncode == 3
+    assert hpcgen("convert", "root", "no/b.oci", env=env).returncode == 7
+
+
+def test_a_dry_run_prints_commands_and_does_nothing(root: Path, tmp_path: Path, hpcgen: Command) -> None:
+    env = with_programs(tmp_path, mksquashfs="exit 1")
+    before = sorted(tmp_path.iterdir())
+    done = hpcgen("convert", "root", "with space.sqfs", "--dry-run", env=env)
+    assert done.returncode == 0
+    assert "mksquashfs WORK/2 WORK/3.sqfs" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"mv WORK/3.sqfs '{tmp_path}/with space.sqfs'"
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_program_that_fails_leaves_nothing_behind(root: Path, tmp_path: Path, hpcgen: Command) -> None:
+    env = with_programs(tmp_path, mksquashfs='echo half > "$2"; echo "no space"; exit 1')
+    (tmp_path / "old.sqfs").write_text("old")
+    done = hpcgen("convert", "root", "old.sqfs", "--force", env=env)
+    assert done.returncode == 8
+    assert "no space" in done.stderr
+    assert (tmp_path / "old.sqfs").read_text() == "old"
+    assert leftovers(tmp_path) == []
+
+
+def test_ctrl_c_leaves_nothing_behind(root: Path, tmp_path: Path) -> None:
+    env = with_programs(tmp_path, mksquashfs='echo half > "$2"; echo started > "$0.started"; while :; do :; done')
+    command = [sys.executable, "-m", "hpcgen", "convert", str(root), "a.sqfs"]
+    with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **env}, stderr=subprocess.PIPE) as process:
+        started = tmp_path / "programs" / "mksquashfs.started"
+        while not started.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert not (tmp_path / "a.sqfs").exists()
+    assert leftovers(tmp_path) == []
+
+
+def test_a_link_that_leads_out_of_an_image_is_not_written_through(tmp_path: Path, hpcgen: Command) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (tmp_path / "evil").mkdir()
+    (tmp_path / "evil" / "ch").symlink_to(outside)
+    tar(tmp_path / "evil.tar", tmp_path / "evil")
+    done = hpcgen("convert", "evil.tar", "c", env=with_programs(tmp_path))
+    assert done.returncode == 3
+    assert "out of the image" in done.stderr
+    assert list(outside.iterdir()) == []
+    assert not (tmp_path / "c").exists()
