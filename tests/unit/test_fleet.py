@@ -23,6 +23,7 @@ from hpcgen.model.fleet import Fleet, LockedImage
 from hpcgen.model.job import JobRequest
 from hpcgen.typed import schema
 from tests.conftest import Command
+from tests.unit.test_build import docker
 
 SITES = ("supermuc", "workstation", "hlrs-testbed")
 STACKS = ("mpi-hello", "tf-horovod")
@@ -300,7 +301,94 @@ def test_publishing_notes_the_digest_and_skips_what_is_there(hpcgen: Command, tm
     assert (failed.returncode, "no such host" in failed.stderr, "status 125" in failed.stderr) == (7, True, True)
 
 
+def with_docker(folder: Path) -> dict[str, str]:
+    """A PATH with nothing but a stand-in for docker, as no engine of it is on the machines that tests run on."""
+    programs = folder / "bin"
+    programs.mkdir()
+    docker(programs)
+    for tool in ("sh", "cat"):
+        (programs / tool).symlink_to(f"/bin/{tool}")
+    return {"PATH": str(programs), "HPCGEN_RECORDS": str(folder / "records")}
+
+
+def test_a_failing_build_keeps_none_of_the_others_back(hpcgen: Command, tmp_path: Path) -> None:
+    write_fleet(tmp_path, "defaults: {test: false}\n", tf_horovod_supermuc="partition: nowhere")
+    env = with_docker(tmp_path)
+    done = hpcgen("build", "--all", "--json", env=env)
+    results = {row["name"]: row["result"] for row in json.loads(done.stdout)}
+    assert results == {f"{stack}-{s}": "built" if s == "workstation" else "failed" for stack in STACKS for s in SITES}
+    assert done.returncode == 69
+    assert "2 built, 4 failed" in done.stderr
+    assert "hpcgen: mpi-hello-supermuc, 1 of 6: never built\nhpcgen: error: ch-image is needed" in done.stderr
+    now = read_lock(tmp_path / "fleet.lock")
+    assert sorted(now) == ["mpi-hello-workstation", "tf-horovod-workstation"]
+    assert now["mpi-hello-workstation"].image == "docker:mpi-hello-workstation:latest"
+    assert now["mpi-hello-workstation"].tested is False
+    again = hpcgen("build", "--member", "mpi-hello-workstation", env=env)
+    assert (again.returncode, again.stdout, "nothing is to be built" in again.stderr) == (0, "", True)
+    forced = hpcgen("build", "--member", "mpi-hello-workstation", "--force", "--json", env=env)
+    assert json.loads(forced.stdout)[0]["result"] == "built"
+
+
+def test_a_dry_run_prints_the_commands_and_changes_nothing(hpcgen: Command, tmp_path: Path) -> None:
+    write_fleet(tmp_path)
+    done = hpcgen("build", "--all", "--dry-run", env=with_docker(tmp_path))
+    assert done.stdout.count("docker buildx build") == 2
+    assert done.returncode == 69
+    assert not (tmp_path / "fleet.lock").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--all", "--site", "supermuc"), "--site does not go with --all"),
+        (("--all", "-o", "x"), "-o does not go with --all"),
+        (("--all", "--time", "2h"), "--time belongs to --array"),
+        (("--all", "--limit", "2"), "--limit belongs to --array"),
+        (("--force", "kit"), "--force belongs to --all or --member"),
+        (("--no-follow", "kit"), "--no-follow belongs to --submit"),
+        (("--submit",), "name one KIT"),
+    ],
+)
+def test_options_that_make_no_sense_together_are_refused(
+    hpcgen: Command, tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    write_fleet(tmp_path)
+    done = hpcgen("build", *words)
+    assert (done.returncode, told in done.stderr) == (2, True), done.stderr
+
+
+def test_an_array_needs_one_site_and_says_how_to_name_it(hpcgen: Command, tmp_path: Path, collection: Path) -> None:
+    (collection / "site_profiles" / "mine.yaml").write_text(BUILDING_SITE)
+    write_fleet(tmp_path)
+    done = hpcgen("build", "--all", "--array")
+    assert (done.returncode, "build_on: SITE" in done.stderr) == (3, True)
+    words = ("--collection", "collection", "build", "--all", "--array", "--on", "mine", "--account", "abc", "--dry-run")
+    script = hpcgen(*words).stdout
+    assert "#SBATCH --array=0-5\n" in script
+    last = script.splitlines()[-1]
+    assert "-m hpcgen --collection collection build --member" in last
+    write_fleet(tmp_path, "build_on: mine\ncollections: [collection]\n")
+    assert "#SBATCH --array=0-5%2\n" in hpcgen("build", *words[3:5], "--limit", "2", *words[7:]).stdout
+
+
+def test_a_single_build_as_a_job_prints_its_script(hpcgen: Command, tmp_path: Path, collection: Path) -> None:
+    (collection / "site_profiles" / "mine.yaml").write_text(BUILDING_SITE)
+    words = ("--collection", "collection", "build", "--site", "mine", "--stack", "mpi-hello", "--submit")
+    asked = ("--time", "3h", "--account", "abc", "--engine", "ch-image", "--set", "gnu.fortran=true")
+    done = hpcgen(*words, *asked, "--dry-run")
+    assert "#SBATCH --time=03:00:00\n" in done.stdout, done.stderr
+    assert f"cd {tmp_path}\n" in done.stdout
+    assert done.stdout.splitlines()[-1] == (
+        f"exec {sys.executable} -m hpcgen --collection collection build --site mine --stack mpi-hello "
+        "--engine ch-image --set gnu.fortran=true"
+    )
+    refused = hpcgen("build", "--site", "supermuc", "--stack", "mpi-hello", "--submit")
+    assert (refused.returncode, "containers.build_on" in refused.stderr) == (6, True)
+
+
 SITE = "name: mine\nextends: supermuc\ntitle: mine\n"
+BUILDING_SITE = f"{SITE}containers: {{build_on: [compute]}}\nnetwork: {{internet: {{compute: true, login: true}}}}\n"
 
 
 @pytest.mark.parametrize(
@@ -329,9 +417,7 @@ def test_a_site_that_does_not_let_compute_nodes_build_is_not_asked_to(
 def build_job(collection: Path, extra: str = "", **fields: object) -> BuildJob:
     from hpcgen.catalog import Catalog
 
-    (collection / "site_profiles" / "mine.yaml").write_text(
-        f"{SITE}containers: {{build_on: [compute]}}\nnetwork: {{internet: {{compute: true, login: true}}}}\n{extra}"
-    )
+    (collection / "site_profiles" / "mine.yaml").write_text(f"{BUILDING_SITE}{extra}")
     site = Catalog([collection]).site("mine")
     check_site(site)
     given = {"name": "build", "words": ["build", "kit"], "folder": Path("/home/it's me"), **fields}

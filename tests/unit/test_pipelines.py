@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from hpcgen.fleet.lock import read_lock
 from tests.conftest import Command
+from tests.unit.test_build import docker
 from tests.unit.test_fleet import locked_as_planned, write_fleet
 
 SERVICES = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
@@ -81,7 +83,7 @@ def test_gitlabs_child_has_one_build_for_one_changed_plan(hpcgen: Command, tmp_p
 def test_github_gets_one_entry_of_its_matrix_for_one_changed_plan(hpcgen: Command, tmp_path: Path) -> None:
     one_changed(tmp_path)
     _, workflow = written(hpcgen, tmp_path, "github")
-    outputs = run_list_step(hpcgen, workflow, tmp_path)
+    outputs = run_list_step(workflow, tmp_path)
     assert [member["name"] for member in outputs] == ["tf-horovod-workstation"]
     build = workflow["jobs"]["build"]
     assert build["strategy"] == {
@@ -91,33 +93,67 @@ def test_github_gets_one_entry_of_its_matrix_for_one_changed_plan(hpcgen: Comman
     assert set(re.findall(r"matrix\.member\.(\w+)", json.dumps(build))) <= set(outputs[0])
 
 
-def run_list_step(hpcgen: Command, workflow: dict[str, Any], folder: Path) -> Any:
-    """Run the step that lists what changed, as GitHub runs it, and read its output as GitHub does."""
-    step = next(step for step in workflow["jobs"]["changed"]["steps"] if step.get("id") == "list")
-    (folder / ".hpcgen").mkdir(exist_ok=True)
-    if (folder / "fleet.lock").exists():
-        (folder / "fleet.lock").rename(folder / ".hpcgen" / "fleet.lock")
+def run_step(workflow: dict[str, Any], job: str, name: str, folder: Path, **variables: str) -> str:
+    """Run a step as GitHub does, with a stand-in for docker; what it printed."""
     programs = folder / "bin"
-    programs.mkdir(exist_ok=True)
-    (programs / "hpcgen").write_text(f'#!/bin/sh\nexec {sys.executable} -m hpcgen "$@"\n')
-    (programs / "hpcgen").chmod(0o755)
+    if not programs.exists():
+        programs.mkdir()
+        docker(programs)
+        (programs / "hpcgen").write_text(f'#!/bin/sh\nexec {sys.executable} -m hpcgen "$@"\n')
+        (programs / "hpcgen").chmod(0o755)
     script = folder / "step.sh"
-    script.write_text(step["run"])
-    subprocess.run(
-        ["bash", "-e", str(script)],
+    script.write_text(next(step["run"] for step in workflow["jobs"][job]["steps"] if step.get("name") == name))
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-e", str(script)],
         cwd=folder,
         env={
             "PATH": f"{programs}:/usr/bin:/bin",
             "GITHUB_OUTPUT": str(folder / "output"),
             "HPCGEN_FLEET": workflow["env"]["HPCGEN_FLEET"],
             "HPCGEN_ENTRY_POINTS": "0",
+            "HPCGEN_RECORDS": str(folder / "records"),
+            **variables,
         },
-        check=True,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
     )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def run_list_step(workflow: dict[str, Any], folder: Path) -> Any:
+    """What the first job says that changed, read as GitHub reads it."""
+    if (folder / "fleet.lock").exists():
+        (folder / ".hpcgen").mkdir(exist_ok=True)
+        (folder / "fleet.lock").rename(folder / ".hpcgen" / "fleet.lock")
+    run_step(workflow, "changed", "List what is to be built", folder)
     found = re.fullmatch(r"members<<(\S+)\n(.*)\n\1\n", (folder / "output").read_text(), re.DOTALL)
     assert found is not None
+    (folder / "output").unlink()
     return json.loads(found[2])
+
+
+def test_the_steps_of_the_workflow_build_publish_and_note_what_changed(hpcgen: Command, tmp_path: Path) -> None:
+    """All steps that are ours, in their order; what GitHub itself does between them is left out."""
+    one_changed(tmp_path)
+    with (tmp_path / "fleet.yaml").open("a") as file:
+        file.write("defaults: {test: false}\n")
+    _, workflow = written(hpcgen, tmp_path, "github")
+    (member,) = run_list_step(workflow, tmp_path)
+    values = {"HPCGEN_MEMBER": member["name"], "HPCGEN_FORMAT": member["format"]}
+    setup = "echo ready > setup"
+    run_step(workflow, "build", "Make the runner ready", tmp_path, HPCGEN_SETUP_DOCKER=setup, **values)
+    assert (tmp_path / "setup").exists()
+    run_step(workflow, "build", "Build and test", tmp_path, **values)
+    assert member["publish"] in run_step(workflow, "build", "Publish", tmp_path, **values)
+    assert f"push {member['publish']}\n" in (tmp_path / "docker.calls").read_text()
+    run_step(workflow, "collect", "Merge", tmp_path)
+    noted = read_lock(tmp_path / ".hpcgen" / "fleet.lock")
+    assert len(noted) == 6
+    assert noted[member["name"]].published == member["publish"]
+    assert run_list_step(workflow, tmp_path) == []
 
 
 def test_nothing_changed_is_an_empty_matrix_and_a_child_that_says_so(hpcgen: Command, tmp_path: Path) -> None:
@@ -126,9 +162,10 @@ def test_nothing_changed_is_an_empty_matrix_and_a_child_that_says_so(hpcgen: Com
     validate(SERVICES["gitlab"], file)
     assert list(child) == ["nothing changed"]
     _, workflow = written(hpcgen, tmp_path, "github")
-    assert run_list_step(hpcgen, workflow, tmp_path) == []
+    assert run_list_step(workflow, tmp_path) == []
     assert workflow["jobs"]["build"]["if"] == "${{ needs.changed.outputs.members != '[]' }}"
-    assert "members<<END-OF-MEMBERS\n[]\n" in (tmp_path / "output").read_text()
+    # The condition of the jobs below compares this very text.
+    assert hpcgen("fleet", "--lock", ".hpcgen/fleet.lock", "--changed", "--json").stdout == "[]\n"
 
 
 def test_a_member_without_a_plan_fails_in_a_job_of_its_own(hpcgen: Command, tmp_path: Path) -> None:
@@ -137,7 +174,7 @@ def test_a_member_without_a_plan_fails_in_a_job_of_its_own(hpcgen: Command, tmp_
     _, child = written(hpcgen, tmp_path, "gitlab", "--jobs")
     assert "build mpi-hello-supermuc" in child
     _, workflow = written(hpcgen, tmp_path, "github")
-    assert [member["state"] for member in run_list_step(hpcgen, workflow, tmp_path)] == ["no plan"]
+    assert [member["state"] for member in run_list_step(workflow, tmp_path)] == ["no plan"]
 
 
 def steps_of(workflow: dict[str, Any]) -> list[dict[str, Any]]:
