@@ -1,0 +1,276 @@
+"""``hpcgen build`` with the real engines: cache, interruption, names, records.
+
+Most of it is done with a stack of two small blocks on the bare base, so that a build takes seconds. No Docker engine
+can be had here: tests/unit/test_build.py has what can be tested without.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_tools import BaseImage, ChImage, Run, Sid, SidHpcgen, Tool, run
+from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
+
+ENGINES = ["buildah", "podman", "ch-image"]
+BLOCK = '''\
+from hpcgen.block import Block
+from hpcgen.steps import Runtime, run
+
+
+class Small(Block):
+    """{about}."""
+
+    name = "{name}"
+
+    def build(self, ctx):
+        yield run("{about}", "mkdir -p /opt/{name}", "echo {text} > /opt/{name}/text", "{command}")
+
+    def runtime(self, ctx):
+        # Builders leave out a stage that nothing is copied from.
+        return Runtime(copies=("/opt/{name}",))
+'''
+STACK = "name: small\ntitle: two blocks\nblocks: {early: {}, late: {}}\nrun: {command: [sh], mpi: false}\n"
+SLOW_S = 4
+WAITING = "waiting-for-the-signal"
+
+
+class Small:
+    """A stack of an early block that takes some seconds and a late one, whose text can be changed."""
+
+    def __init__(self, folder: Path, profile: dict[str, Any]) -> None:
+        self.folder = folder
+        self.early = uuid.uuid4().hex
+        profile["network"] = {"internet": {"login": True, "compute": True}, "mirrors": profile["network"]["mirrors"]}
+        self.profile = profile
+
+    def collection(self, text: str, late: str = "true") -> Path:
+        """A collection whose late block writes ``text`` and runs a command."""
+        folder = self.folder / text
+        for name in ("site_profiles", "recipes", "building_blocks"):
+            (folder / name).mkdir(parents=True)
+        blocks = {"early": (self.early, f"sleep {SLOW_S}"), "late": (text, late)}
+        for name, (written, command) in blocks.items():
+            block = BLOCK.format(name=name, about=f"the {name} one", text=written, command=command)
+            (folder / "building_blocks" / f"{name}.py").write_text(block)
+            (folder / "building_blocks" / f"{name}.yaml").write_text(f'block: {name}\nreleases: {{"1": {{}}}}\n')
+        (folder / "recipes" / "small.yaml").write_text(STACK)
+        (folder / "site_profiles" / "here.yaml").write_text(json.dumps(self.profile))
+        return folder
+
+
+@pytest.fixture
+def small(tmp_path: Path, machine_facts: dict[str, Any], base_image: BaseImage) -> Small:
+    return Small(tmp_path, site_profile(machine_facts, base_image))
+
+
+@pytest.fixture
+def here(testbed_env: dict[str, str], tmp_path: Path) -> Tool:
+    """This machine's tools, and a folder of its own for records."""
+    return Tool({**testbed_env, "HPCGEN_RECORDS": str(tmp_path / "records"), "BUILDAH_ISOLATION": "chroot"})
+
+
+def words(collection: Path | str, engine: str, output: str) -> list[str]:
+    named = ["--site", "here", "--stack", "small", "--engine", engine, "-o", output, "--json"]
+    return ["--collection", str(collection), "build", *named]
+
+
+def build(here: Tool, collection: Path, engine: str, output: str) -> dict[str, Any]:
+    return record_in(here.run([sys.executable, "-m", "hpcgen", *words(collection, engine, output)]))
+
+
+def record_in(done: Run) -> dict[str, Any]:
+    """The record that --json printed, among the lines for people."""
+    text = done.stdout
+    record: dict[str, Any] = json.JSONDecoder().raw_decode(text[text.index("\n{") + 1 :])[0]
+    return record
+
+
+def results(record: Mapping[str, Any]) -> dict[str, str]:
+    """How the steps of the two blocks ended."""
+    return {step["block"].split()[0]: step.get("result", "done") for step in record["steps"] if "one" in step["about"]}
+
+
+def output_of(engine: str, folder: Path) -> str:
+    return str(folder / "image") if engine == "ch-image" else f"localhost/small-{folder.name.lower()}:1"
+
+
+def text_in(here: Tool, engine: str, output: str) -> str:
+    """What the late block wrote."""
+    if engine == "ch-image":
+        return (Path(output) / "opt" / "late" / "text").read_text().strip()
+    return here.run(["podman", "run", "--rm", output, "cat", "/opt/late/text"]).stdout.split()[-1]
+
+
+def left(here: Tool, engine: str, folder: Path) -> set[str]:
+    """Everything that builds could leave: working containers or images in the store, and half files."""
+    listing = ["ch-image", "list"] if engine == "ch-image" else ["buildah", "containers", "-q"]
+    names = {name for name in here.run(listing).stdout.split() if name != "building"}
+    if engine != "ch-image":
+        names |= {line for line in here.run(["buildah", "images"]).stdout.splitlines() if "hpcgen-build" in line}
+    return names | {path.name for path in folder.iterdir() if path.name.startswith(".hpcgen")}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_came_before_a_change_is_taken_from_the_cache(
+    engine: str, small: Small, here: Tool, tmp_path: Path
+) -> None:
+    output = output_of(engine, tmp_path)
+    before = left(here, engine, tmp_path)
+    cold = build(here, small.collection("first"), engine, output)
+    assert results(cold) == {"early": "done", "late": "done"}
+    assert next(step["seconds"] for step in cold["steps"] if step["about"] == "the early one") >= SLOW_S
+    assert text_in(here, engine, output) == "first"
+    warm = build(here, small.collection("second"), engine, output)
+    assert results(warm) == {"early": "cached", "late": "done"}
+    assert text_in(here, engine, output) == "second"
+    assert warm["seconds"] < cold["seconds"]
+    assert left(here, engine, tmp_path) == before
+    kept = json.loads((tmp_path / "records" / f"{warm['id']}.json").read_text())
+    assert kept == warm
+    assert kept["image"]["bytes"] > 100e6
+    assert "[early 1: the early one" not in Path(kept["log"]).read_text()
+    assert "early 1: the early one … cached" in Path(kept["log"]).read_text()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_signal_leaves_the_older_image_and_nothing_else(
+    engine: str, small: Small, here: Tool, tmp_path: Path
+) -> None:
+    output = output_of(engine, tmp_path)
+    build(here, small.collection("older"), engine, output)
+    before = left(here, engine, tmp_path)
+    slow = small.collection("newer", f"sh -c 'echo {WAITING}; sleep 300'")
+    log = tmp_path / "log"
+    command = [sys.executable, "-m", "hpcgen", *words(slow, engine, output), "--log", str(log)]
+    process = subprocess.Popen(command, env=dict(here.env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_for(log, process)
+    asked = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[0].decode()
+    assert process.returncode == 130, said
+    assert "late 1: the late one … stopped after" in said
+    assert time.monotonic() - asked < 30
+    assert left(here, engine, tmp_path) == before
+    assert text_in(here, engine, output) == "older"
+    records = [json.loads(path.read_text()) for path in (tmp_path / "records").glob("*.json")]
+    assert sorted(record.get("result", "built") for record in records) == ["built", "interrupted"]
+
+
+def wait_for(log: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until the step prints its word on a line of its own."""
+    end = time.monotonic() + 120
+    while not (log.exists() and WAITING in log.read_text().splitlines()):
+        assert process.poll() is None, process.communicate()[0].decode()
+        assert time.monotonic() < end, log.read_text()
+        time.sleep(0.1)
+
+
+def test_charliecloud_writes_what_the_run_script_looks_for(
+    machine_facts: dict[str, Any], plain_base_image: BaseImage, here: Tool, tmp_path: Path
+) -> None:
+    """A real stack without -o, by the site's own engine: the kit's script finds it, and the record its steps."""
+    (tmp_path / "site.yaml").write_text(json.dumps({**site_profile(machine_facts, plain_base_image), "name": "site"}))
+    mpi = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2", "--ranks-per-node", "2"]
+    named = ["--site", str(tmp_path / "site.yaml"), "--stack", "mpi-hello", *mpi, "--threads", "1"]
+    command = [sys.executable, "-m", "hpcgen", "build", *named, "--kit", str(tmp_path / "kit"), "--no-cache", "--json"]
+    record = record_in(here.run(command, cwd=tmp_path))
+    assert record["image"]["kind"] == "squashfs"
+    digest = here.run(["sha256sum", tmp_path / "mpi-hello.sqfs"]).stdout.split()[0]
+    assert record["image"]["digest"] == f"sha256:{digest}"
+    assert {"intel_mpi 2021.17.2", "rank_test 1"} <= {step["block"] for step in record["steps"]}
+    assert any(line.startswith("wheels ") for line in record["inputs"])
+    done = here.run(["bash", tmp_path / "kit" / "run.sh"], cwd=tmp_path)
+    assert done.stdout.count(" of 2 on ") == 2
+
+
+# The newer tools, with hpcgen itself in their root
+
+
+@pytest.fixture
+def sid_small(machine_facts: dict[str, Any], base_image: BaseImage, sid: Sid, tmp_path: Path) -> Small:
+    """The same stack in a folder of the user "builder"."""
+    folder = tmp_path / "sid"
+    folder.mkdir()
+    return Small(folder, site_profile(machine_facts, base_image))
+
+
+class SidBuild:
+    """hpcgen build in the sid root, in a folder that is /kit there."""
+
+    def __init__(self, hpcgen: SidHpcgen, folder: Path, base: BaseImage) -> None:
+        self.hpcgen, self.folder = hpcgen, folder
+        self.binds = [(folder, "/kit"), (base.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
+        self.env = {"HPCGEN_RECORDS": "/kit/records", "CH_IMAGE_STORAGE": "/kit/storage"}
+
+    def build(self, collection: Path, engine: str, output: str) -> dict[str, Any]:
+        """One build; the record."""
+        self.hpcgen.sid.folder(self.folder)
+        argv = words(f"/kit/{collection.name}", engine, output)
+        return record_in(self.hpcgen.run(argv, binds=self.binds, env=self.env, cwd="/kit"))
+
+    def run(self, command: list[str]) -> Run:
+        """Any command there."""
+        return self.hpcgen.sid.run(command, binds=self.binds, env=self.env, cwd="/kit")
+
+
+@pytest.fixture
+def sid_build(sid_hpcgen: SidHpcgen, sid_small: Small, base_image: BaseImage) -> SidBuild:
+    return SidBuild(sid_hpcgen, sid_small.folder, base_image)
+
+
+def test_apptainer_writes_a_sif_file_and_a_folder(sid_small: Small, sid_build: SidBuild) -> None:
+    folder = sid_build.build(sid_small.collection("folder"), "apptainer", "image")
+    assert folder["image"]["kind"] == "directory"
+    file = sid_build.build(sid_small.collection("file"), "apptainer", "image.sif")
+    assert file["image"]["kind"] == "sif"
+    assert results(file) == {"early": "done", "late": "done"}
+    assert [step["about"] for step in file["steps"]][-2:] == ["run the self-test", "write the SIF file"]
+    assert len([step for step in file["steps"] if step["about"].startswith("base image")]) == 2
+    digest = run(["sha256sum", sid_small.folder / "image.sif"]).stdout.split()[0]
+    assert file["image"]["digest"] == f"sha256:{digest}"
+    for image, text in (("image", "folder"), ("image.sif", "file")):
+        said = sid_build.run(["apptainer", "exec", image, "cat", "/opt/late/text"]).stdout
+        assert said.split()[-1] == text
+
+
+def test_a_signal_to_apptainer_leaves_the_older_image(sid_small: Small, sid_build: SidBuild) -> None:
+    older = sid_build.build(sid_small.collection("older"), "apptainer", "image")
+    slow = sid_small.collection("newer", f"sh -c 'echo {WAITING}; sleep 300'")
+    sid_build.hpcgen.sid.folder(sid_small.folder)
+    stop = f"python3 -m hpcgen {' '.join(words(f'/kit/{slow.name}', 'apptainer', 'image'))} & pid=$!; n=0;"
+    stop += f" until grep -qx {WAITING} /kit/records/*.log || [ $n = 600 ]; do sleep 0.2; n=$((n+1)); done;"
+    stop += " kill -TERM $pid; wait $pid; echo status $?; pgrep -x sleep; echo; ls -a /kit; ls /tmp"
+    paths = {"PYTHONPATH": "/hpcgen/checkout:/hpcgen/packages", "PYTHONDONTWRITEBYTECODE": "1"}
+    own = [(Path(__file__).parents[2], "/hpcgen/checkout"), (sid_build.hpcgen.packages, "/hpcgen/packages")]
+    done = sid_build.hpcgen.sid.run(
+        ["bash", "-c", stop], binds=[*own, *sid_build.binds], env={**paths, **sid_build.env}, cwd="/kit"
+    )
+    assert "status 130" in done.stdout
+    assert "late 1: the late one … stopped after" in done.stdout
+    assert ".hpcgen-" not in done.stdout.split("status 130")[1]
+    assert "hpcgen-build" not in done.stdout.split("status 130")[1]
+    assert older["image"]["name"] == "/kit/image"
+    assert sid_build.run(["apptainer", "exec", "image", "cat", "/opt/late/text"]).stdout.split()[-1] == "older"
+
+
+def test_newer_charliecloud_has_a_cache_too(
+    sid_small: Small, sid_build: SidBuild, base_image: BaseImage, ch_image: ChImage
+) -> None:
+    sid_build.hpcgen.sid.folder(sid_small.folder)
+    base = f"{BASE_IN_SID}/{base_image.root_tar.name}"
+    sid_build.run(["ch-image", "--no-cache", "import", base, base_image.ch_image])
+    cold = sid_build.build(sid_small.collection("first"), "ch-image", "image")
+    warm = sid_build.build(sid_small.collection("second"), "ch-image", "image")
+    assert results(cold) == {"early": "done", "late": "done"}
+    assert results(warm) == {"early": "cached", "late": "done"}
+    assert (sid_small.folder / "image" / "opt" / "late" / "text").read_text().strip() == "second"
+    assert sid_build.run(["ch-image", "list"]).stdout.split() == [base_image.ch_image]
