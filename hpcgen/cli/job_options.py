@@ -65,8 +65,13 @@ def job_options(function: F) -> F:
     return function
 
 
-def job_from(ctx: click.Context, **asked: Any) -> ImageJob:
-    """The job that the command line asks for; findings, and with ``--explain`` the reasons, are said on stderr."""
+def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
+    """The job that the command line asks for; findings, and with ``--explain`` the reasons, are said on stderr.
+
+    Parameters
+    ----------
+    batch: it goes to the batch system, so that accounts matter.
+    """
     from hpcgen.model.job import JobRequest
 
     request = JobRequest(
@@ -80,10 +85,19 @@ def job_from(ctx: click.Context, **asked: Any) -> ImageJob:
         command=ctx.meta.get(_WORDS) or None,
     )
     job = _job(ctx, request, asked)
-    say_findings(job.plan)
+    _say_findings(job, batch)
     if asked["explain"]:
         _explain(job, request)
     return job
+
+
+def _say_findings(job: ImageJob, batch: bool) -> None:
+    from msgspec.structs import replace
+
+    findings = [finding for finding in job.plan.findings if batch or finding.name != "account"]
+    say_findings(replace(job.plan, findings=findings))
+    if batch and job.kind in ("podman", "docker", "ch-image"):
+        say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 
 
 def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> ImageJob:

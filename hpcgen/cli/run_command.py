@@ -17,7 +17,7 @@ def command(ctx: click.Context, **asked: Any) -> None:
     """Start IMAGE right here, as the site starts it, and wait for its end."""
     from hpcgen.launch.here import notes, run_here
 
-    job = job_from(ctx, **asked)
+    job = job_from(ctx, batch=False, **asked)
     for note in notes(job, os.environ):
         say(f"note: {note}")
     run_here(job)

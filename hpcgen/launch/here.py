@@ -14,6 +14,8 @@ from hpcgen.processes import PATIENCE_S, interruptible, need
 ALLOCATION = ("SLURM_JOB_ID", "PBS_JOBID")
 """Variables that are set in an allocation of a batch system."""
 
+BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
+
 OWN_STATUS = {
     66: "the image is not there",
     69: "a program is missing",
@@ -60,6 +62,7 @@ def run_here(job: ImageJob) -> None:
     JobFailedError: the program ended with an error.
     MissingToolError: there is no bash.
     KeyboardInterrupt: after what was started has been ended.
+    BrokenPipeError: the reader of its output went away.
     """
     bash = need("bash", "start a job")
     # In this process's own group: Ctrl-C reaches the launcher too, and programs can read from the terminal.
@@ -70,6 +73,8 @@ def run_here(job: ImageJob) -> None:
     except BaseException:
         _end(process)
         raise
+    if status in BROKEN_PIPE:
+        raise BrokenPipeError
     if status:
         raise JobFailedError(Problem(f"{job.plan.job.command[0]} ended with {told(status)}", remedy=_remedy(status)))
 

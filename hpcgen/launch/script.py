@@ -85,7 +85,9 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, nam
         "start": scheduler.start,
         "programs": [sh(word) for word in [*how.outer[:1], engine.command_name()]],
         "image_missing": _missing(engine, named),
-        "images": [quoted(image)] if image is not None else _images(engine, names, folder),
+        # No variable of the caller puts another in place of an image that was named.
+        "image": quoted(image) if image is not None else "",
+        "images": _images(engine, names, folder),
         "charliecloud_gpu": engine.name == "charliecloud" and bool(how.call.gpu),
         "exports": [sh_assign(name, value) for name, value in how.variables.exported.items()],
         "command": line(plan.job.command),
