@@ -286,6 +286,7 @@ class SidHpcgen:
         binds: Sequence[Bind] = (),
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
+        before: str = "",
         check: bool = True,
         timeout: float = 1800,
     ) -> Run:
@@ -297,6 +298,7 @@ class SidHpcgen:
             binds=[*own, *binds],
             env={**paths, **(env or {})},
             cwd=cwd,
+            before=before,
             check=check,
             timeout=timeout,
         )

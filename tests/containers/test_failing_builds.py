@@ -1,0 +1,320 @@
+"""Builds that fail for the reasons that people meet: what ``hpcgen build`` then says, and what it leaves.
+
+Each is caused for real, in a few seconds, on this machine or in the sid root: an address where nobody listens, a server
+with a certificate of its own, another sha256, a full disk, a killed engine, no entry in /etc/subuid, no permission for
+/dev/fuse, an edited recipe, a failing test, no memory. The kernel's killer alone is played by ``kill -9``, which leaves
+the same line and the same status; what it leaves under a memory cgroup is in tests/unit/failing_builds.yaml.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import http.server
+import json
+import os
+import re
+import signal
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_tools import BaseImage, Buildah, Run, SidHpcgen
+from test_rendered_kits import BASE_IN_SID, site_profile
+
+IMAGE = "localhost/failing-build:here"
+BLOCK = '''\
+from hpcgen.block import Block
+from hpcgen.steps import Runtime, Test, run
+
+
+class Tried(Block):
+    """A block that does what a test wants to see fail."""
+
+    name = "tried"
+
+    def inputs(self, ctx):
+        return [ctx.archive("source")] if FETCH else []
+
+    def build(self, ctx):
+        yield run("try it", "mkdir -p /opt/tried", COMMANDS, *([ctx.fetch(ctx.archive("source"))] if FETCH else []))
+
+    def runtime(self, ctx):
+        return Runtime(copies=("/opt/tried",))
+
+    def test(self, ctx):
+        return [Test("is there", TEST)]
+'''
+# A base that installs nothing: a step can then fail within a second, without a mirror.
+BARE = '''\
+from hpcgen.block import Block
+
+
+class Debian(Block):
+    """Debian as it is."""
+
+    name = "debian"
+    provides = ("base",)
+'''
+STACK = "name: tried\ntitle: fails\nblocks: {tried: {}}\nrun: {command: [sh], mpi: false}\n"
+ARCHIVE = "thing-1.0.tar.gz"
+
+MakeKit = Callable[..., Path]
+
+
+@pytest.fixture
+def make_kit(tmp_path: Path, machine_facts: dict[str, Any], plain_base_image: BaseImage) -> MakeKit:
+    """``make_kit(format, commands=…, test=…, sha256=…, bare=…, **network)``: the folder of a kit."""
+
+    def kit(
+        format: str,
+        commands: tuple[str, ...] = (),
+        test: str = "true",
+        sha256: str = "",
+        bare: bool = True,
+        **network: Any,
+    ) -> Path:
+        collection = tmp_path / "collection"
+        for name in ("site_profiles", "recipes", "building_blocks"):
+            (collection / name).mkdir(parents=True)
+        blocks = collection / "building_blocks"
+        constants = f"FETCH, COMMANDS, TEST = {bool(sha256)}, {list(commands)}, {test!r}\n\n\n"
+        (blocks / "tried.py").write_text(BLOCK.replace("class Tried", f"{constants}class Tried"))
+        archive = f'{{url: "https://example.org/{ARCHIVE}", sha256: "{sha256}"}}' if sha256 else ""
+        row = f"{{archives: {{source: {archive}}}}}" if archive else "{}"
+        (blocks / "tried.yaml").write_text(f'block: tried\nreleases: {{"1": {row}}}\n')
+        if bare:
+            (blocks / "debian.py").write_text(BARE)
+        (collection / "recipes" / "tried.yaml").write_text(STACK)
+        site = site_profile(machine_facts, plain_base_image)
+        if bare:
+            site["network"]["ca_certificates"] = []
+            del site["network"]["mirrors"]["apt"]
+        site["network"]["mirrors"].update(network.pop("mirrors", {}))
+        site["network"].update(network)
+        (collection / "site_profiles" / "here.yaml").write_text(json.dumps(site))
+        command = [sys.executable, "-m", "hpcgen", "--collection", collection, "render", "--site", "here"]
+        words = ["--stack", "tried", "--format", format, "-o", tmp_path / "kit"]
+        subprocess.run([*command, *words], check=True, capture_output=True)
+        return tmp_path / "kit"
+
+    return kit
+
+
+class Server:
+    """A web server with a certificate that it made itself, on loopback."""
+
+    def __init__(self, folder: Path) -> None:
+        self.certificate = folder / "own.crt"
+        key = folder / "own.key"
+        made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+        names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", self.certificate]
+        subprocess.run([*made, *names], check=True, capture_output=True)
+        (folder / "files").mkdir()
+        (folder / "files" / ARCHIVE).write_bytes(b"not what the table says")
+        handler = functools.partial(Quiet, directory=str(folder / "files"))
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.certificate, key)
+        self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.address = f"https://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: the tests look at what the client says."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    folder = tmp_path / "server"
+    folder.mkdir()
+    running = Server(folder)
+    yield running
+    running.server.shutdown()
+
+
+def words(kit: Path, *more: str) -> list[str | Path]:
+    return [sys.executable, "-m", "hpcgen", "build", kit, "--engine", "buildah", "-o", IMAGE, *more]
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {"HPCGEN_RECORDS": str(folder / "records"), "BUILDAH_ISOLATION": "chroot"}
+
+
+def build(buildah: Buildah, kit: Path, *more: str) -> Run:
+    """Build by buildah; the image must not be there afterwards."""
+    done = buildah.run(words(kit, *more), env=environment(kit.parent), check=False, timeout=120)
+    left = buildah.run(["buildah", "images", "-q", "--filter", f"reference={IMAGE}"], check=False)
+    assert not left.stdout.strip(), "an image is left under the final name"
+    return done
+
+
+def build_in_sid(sid_hpcgen: SidHpcgen, kit: Path, engine: str, output: str, before: str, **env: str) -> Run:
+    """Build in the sid root, as an ordinary user; nothing must be there afterwards."""
+    sid_hpcgen.sid.folder(kit)
+    archives = Path(sid_hpcgen.sid.env["HPCGEN_TESTBED"])
+    done = sid_hpcgen.run(
+        ["build", "/kit", "--engine", engine, "-o", output],
+        binds=[(kit, "/kit"), (archives, BASE_IN_SID)],
+        cwd="/kit",
+        before=before,
+        env={"HPCGEN_RECORDS": "/tmp/records", **env},
+        check=False,
+        timeout=120,
+    )
+    assert not (kit / output).exists()
+    assert not [each for each in kit.iterdir() if output in each.name]
+    return done
+
+
+def check(done: Run, code: int, step: str, cause: str, remedy: str) -> None:
+    """The exit status, and what a person reads: the step with its block, the cause, the remedy."""
+    said = done.stdout
+    assert done.returncode == code, said
+    assert re.search(rf"^  step: \d+ of \d+, .*{step}", said, re.MULTILINE), said
+    assert re.search(rf"^  cause: .*{cause}", said, re.MULTILINE), said
+    assert re.search(rf"^  remedy: .*{remedy}", said, re.MULTILINE), said
+    assert "Traceback" not in said
+
+
+UPDATE = "apt-get -o Acquire::Retries=0 -o APT::Update::Error-Mode=any update"
+
+
+def test_no_network(make_kit: MakeKit, buildah: Buildah) -> None:
+    mirror = {"archive": "http://127.0.0.1:9/debian", "security": "http://127.0.0.1:9/security"}
+    kit = make_kit("docker", (UPDATE,), mirrors={"apt": {"debian": mirror}})
+    check(build(buildah, kit), 8, "tried 1: try it", "network does not reach 127.0.0.1:9", r"network\.mirrors")
+
+
+def test_a_certificate_that_is_not_trusted(make_kit: MakeKit, buildah: Buildah, server: Server) -> None:
+    mirror = {"archive": f"{server.address}/debian", "security": f"{server.address}/security"}
+    kit = make_kit("docker", (UPDATE,), mirrors={"apt": {"debian": mirror}})
+    check(
+        build(buildah, kit), 8, "tried 1: try it", "certificate of 127.0.0.1.* not trusted", "network.ca_certificates"
+    )
+
+
+def test_a_changed_archive(make_kit: MakeKit, machine_facts: dict[str, Any], buildah: Buildah, server: Server) -> None:
+    trusted = [*machine_facts["ca_certificates"], str(server.certificate)]
+    mirrors = {"files": server.address}
+    kit = make_kit("docker", bare=False, sha256="0" * 64, ca_certificates=trusted, mirrors=mirrors)
+    check(build(buildah, kit), 8, "tried 1: try it", f"{ARCHIVE} is not the file .*sha256", "do not go on with it")
+
+
+def test_a_full_disk(make_kit: MakeKit, sid_hpcgen: SidHpcgen) -> None:
+    before = "mkdir -p /small; mount -t tmpfs -o size=40m,mode=1777 tmpfs /small"
+    done = build_in_sid(sid_hpcgen, make_kit("singularity"), "apptainer", "out", before, TMPDIR="/small")
+    check(done, 8, "base image", "disk is full", "APPTAINER_TMPDIR")
+
+
+def test_a_killed_engine(make_kit: MakeKit, buildah: Buildah, tmp_path: Path) -> None:
+    kit = make_kit("docker", ("echo now-it-waits", "sleep 20"))
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        words(kit, "--log", str(log)),
+        env={**buildah.env, **environment(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not log.exists() or "now-it-waits" not in log.read_text().splitlines():
+            assert time.monotonic() < deadline, "the step never began"
+            assert process.poll() is None
+            time.sleep(0.2)
+        os.kill(child(process.pid, "buildah"), signal.SIGKILL)
+        said, _ = process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    done = subprocess.CompletedProcess(process.args, process.returncode, said)
+    check(done, 8, "tried 1: try it", "buildah itself was killed by signal 9", "dmesg")
+    assert "signal 9" in said
+
+
+def child(parent: int, name: str) -> int:
+    """The process of this name that another one has started."""
+    for status in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            text = status.read_text()
+            if f"\nPPid:\t{parent}\n" in text and text.startswith(f"Name:\t{name}\n"):
+                return int(status.parent.name)
+    pytest.fail(f"{name} is not there")
+
+
+def test_a_user_without_subordinate_ids(make_kit: MakeKit, sid_hpcgen: SidHpcgen) -> None:
+    before = "for f in subuid subgid; do : > /run/$f; mount --bind /run/$f /etc/$f; done"
+    done = build_in_sid(sid_hpcgen, make_kit("singularity"), "apptainer", "out", before)
+    check(done, 8, "tried 1|site_trust|hpcgen", "no entry in /etc/subuid", "usermod --add-subuids")
+
+
+STORAGE = """\
+mkdir -p /store; mount -t tmpfs -o mode=1777 tmpfs /store
+printf '%s\\n' '[storage]' 'driver = "overlay"' 'graphroot = "/store/root"' 'runroot = "/store/run"' \
+    '[storage.options.overlay]' 'mount_program = "/usr/bin/fuse-overlayfs"' > /store/storage.conf
+"""
+
+
+def test_a_fuse_device_that_is_forbidden(make_kit: MakeKit, sid_hpcgen: SidHpcgen, plain_base_image: BaseImage) -> None:
+    name = f"oci-archive:{BASE_IN_SID}/{plain_base_image.archive.name}"
+    kit = make_kit("docker")
+    recipe = kit / "Dockerfile"
+    recipe.write_text(recipe.read_text().replace(f"FROM {plain_base_image.oci}", f"FROM {name}"))
+    variables = {"CONTAINERS_STORAGE_CONF": "/store/storage.conf", "BUILDAH_ISOLATION": "chroot"}
+    done = build_in_sid(sid_hpcgen, kit, "buildah", IMAGE, STORAGE + "chmod 000 /dev/fuse", **variables)
+    check(done, 8, "base image", "/dev/fuse cannot be used .Permission denied", r"administrator.*vfs")
+
+
+@pytest.mark.parametrize("engine", ["buildah", "ch-image"])
+def test_an_unknown_instruction(make_kit: MakeKit, buildah: Buildah, tmp_path: Path, engine: str) -> None:
+    kit = make_kit("docker" if engine == "buildah" else "charliecloud", ("true",))
+    recipe = kit / ("Dockerfile" if engine == "buildah" else "build.sh")
+    recipe.write_text(re.sub(r"\nFROM ", "\nFROBNICATE all\nFROM ", recipe.read_text(), count=2))
+    if engine == "buildah":
+        done = build(buildah, kit)
+    else:
+        command = [sys.executable, "-m", "hpcgen", "build", kit, "--engine", engine, "-o", tmp_path / "image"]
+        done = buildah.run([*command, "--no-cache"], env=environment(tmp_path), check=False, timeout=120)
+        assert not (tmp_path / "image").exists()
+    assert done.returncode == 8, done.stdout
+    assert re.search(r"^  cause: .*(FROBNICATE|Dockerfile:\d+)", done.stdout, re.MULTILINE), done.stdout
+    assert re.search(r"^  remedy: render the kit again", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_a_failing_test_of_a_definition_file(make_kit: MakeKit, sid_hpcgen: SidHpcgen) -> None:
+    done = build_in_sid(sid_hpcgen, make_kit("singularity", test="false"), "apptainer", "out", "")
+    check(done, 8, "", "does not pass its self-test: tried 1: is there", "--notest")
+
+
+def test_a_test_that_fails_after_the_build(make_kit: MakeKit, buildah: Buildah) -> None:
+    """The image is built and kept; the exit status says that it is not good."""
+    kit = make_kit("docker", test="false")
+    done = buildah.run(words(kit, "--test"), env=environment(kit.parent), check=False, timeout=120)
+    assert done.returncode == 9, done.stdout
+    assert "is there" in done.stdout
+    buildah.run(["buildah", "rmi", IMAGE])
+
+
+def test_no_memory(make_kit: MakeKit, buildah: Buildah) -> None:
+    kit = make_kit("docker", ("sh -c 'kill -9 $$'",))
+    check(build(buildah, kit), 8, "tried 1: try it", "not enough memory", "taskset")
+
+
+def test_the_record_says_the_same(make_kit: MakeKit, buildah: Buildah, tmp_path: Path) -> None:
+    """The cause is in the record, too, and the whole output in its log."""
+    done = build(buildah, make_kit("docker", ("frobnicate --all",)))
+    check(done, 8, "tried 1: try it", "frobnicate, which is not in the builder", "block")
+    (record,) = (json.loads(file.read_text()) for file in (tmp_path / "records").glob("*.json"))
+    assert record["result"] == "failed"
+    assert "frobnicate" in record["failure"]["cause"]
+    assert record["failure"]["remedy"]
+    assert "frobnicate: not found" in Path(record["log"]).read_text()
