@@ -96,7 +96,7 @@ def _say_findings(job: ImageJob, batch: bool) -> None:
 
     findings = [finding for finding in job.plan.findings if batch or finding.name != "account"]
     say_findings(replace(job.plan, findings=findings))
-    if batch and job.kind in ("podman", "docker", "ch-image"):
+    if batch and job.kind in ("podman", "docker", "ch-image") and job.plan.site.scheduler.kind != "none":
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 
 
