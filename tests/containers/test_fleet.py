@@ -1,0 +1,136 @@
+"""A fleet of six of which one changed: that one is built, tested and noted, here and as a task of a Slurm array."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_tools import REPORTS, BaseImage, ChImage, Run, Slurm
+from test_rendered_kits import site_profile
+
+from hpcgen.build.engines import FORMAT_BUILDERS
+from hpcgen.fleet.changes import member_states
+from hpcgen.fleet.file import load_fleet
+from hpcgen.fleet.lock import read_lock, update_lock
+from hpcgen.model.fleet import LockedImage
+
+MEMBER = "mpi-hello-here"
+SETTINGS = ["mpi.provider=intel_mpi", "intel_mpi.version=2021.17.2"]
+OTHERS = [("mpi-hello", "supermuc"), ("mpi-hello", "hlrs-testbed"), ("mpi-hello", "workstation")]
+OTHERS += [("tf-horovod", "supermuc"), ("tf-horovod", "workstation")]
+
+Hpcgen = Callable[..., Run]
+
+
+@pytest.fixture(scope="module")
+def fleet(machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """fleet.yaml with this machine among its sites, and a lock that says of every member that it is built."""
+    folder = tmp_path_factory.mktemp("fleet")
+    (folder / "site_profiles").mkdir()
+    profile = site_profile(machine_facts, plain_base_image)
+    profile["containers"]["build_on"] = ["compute"]
+    # Without its version no squashfs is sure to be mounted: a folder, which is written faster.
+    profile["containers"]["engines"]["charliecloud"] = {}
+    profile["scheduler"] = {"kind": "slurm", "default_time": "00:20:00"}
+    profile["partitions"]["cpu"]["queues"] = [{"name": "general"}]
+    (folder / "site_profiles" / "here.yaml").write_text(json.dumps(profile, indent=1))
+    members: list[dict[str, Any]] = [{"stack": "mpi-hello", "site": "here", "settings": SETTINGS}]
+    members += [{"stack": stack, "site": site} for stack, site in OTHERS]
+    file = folder / "fleet.yaml"
+    file.write_text(json.dumps({"collections": ["."], "build_on": "here", "members": members}, indent=1))
+    loaded = load_fleet(file)
+    locked = {}
+    for state in member_states(loaded, {}):
+        assert state.plan is not None
+        engine = FORMAT_BUILDERS[state.plan.format][0]
+        locked[state.member.name] = LockedImage(
+            content=state.content, format=state.plan.format, engine=engine, tested=True
+        )
+    assert len(locked) == 6
+    update_lock(loaded.lock_path, locked)
+    return file
+
+
+def change(file: Path, setting: str) -> None:
+    """Another setting of the one member that this machine builds."""
+    data = json.loads(file.read_text())
+    data["members"][0]["settings"] = [*SETTINGS, setting]
+    file.write_text(json.dumps(data, indent=1))
+
+
+@pytest.fixture(scope="module")
+def cluster(slurm_cluster: Callable[..., Slurm]) -> Slurm:
+    return slurm_cluster("general")
+
+
+@pytest.fixture(scope="module")
+def hpcgen(fleet: Path, cluster: Slurm, ch_image: ChImage) -> Hpcgen:
+    """``hpcgen WORDS`` in the fleet's folder, with ch-image and a Slurm at hand."""
+
+    def call(*words: str, check: bool = True) -> Run:
+        own = {"HPCGEN_RECORDS": str(fleet.parent / "records")}
+        command = [sys.executable, "-m", "hpcgen", *words]
+        return cluster.run(command, env=own, cwd=fleet.parent, check=check)
+
+    return call
+
+
+def changed(hpcgen: Hpcgen) -> list[str]:
+    return [row["name"] for row in json.loads(hpcgen("fleet", "--changed", "--json").stdout)]
+
+
+def test_the_one_that_changed_is_built_and_tested(hpcgen: Hpcgen, fleet: Path) -> None:
+    change(fleet, "gnu.fortran=true")
+    assert changed(hpcgen) == [MEMBER]
+    before = read_lock(fleet.with_suffix(".lock"))
+    started = time.monotonic()
+    done = hpcgen("build", "--all", "--reports", "reports")
+    REPORTS.append(f"fleet, one of six: built and tested in {time.monotonic() - started:.0f} s")
+    assert "5 of 6 did not change" in done.stdout
+    assert "1 built, 0 failed" in done.stdout
+    now = read_lock(fleet.with_suffix(".lock"))
+    assert {name for name in now if now[name] != before[name]} == {MEMBER}
+    assert (now[MEMBER].tested, now[MEMBER].engine) == (True, "ch-image")
+    assert (fleet.parent / MEMBER / "opt/hpcgen/kit/plan.json").is_file()
+    assert now[MEMBER].image == f"directory:{fleet.parent / MEMBER}"
+    assert (fleet.parent / "reports" / f"{MEMBER}.xml").read_text().count("<testcase ") >= 5
+    assert changed(hpcgen) == []
+
+
+def test_a_slurm_array_has_one_task_for_the_one_that_changed(hpcgen: Hpcgen, cluster: Slurm, fleet: Path) -> None:
+    change(fleet, "gnu.fortran=false")
+    assert changed(hpcgen) == [MEMBER]
+    script = hpcgen("build", "--all", "--array", "--dry-run").stdout
+    assert "#SBATCH --array=0-0\n" in script
+    job = hpcgen("build", "--all", "--array", "--limit", "2").stdout.split()[-1]
+    for _ in range(600):
+        if not cluster.run(["squeue", "-h", "-j", job], check=False).stdout.strip():
+            break
+        time.sleep(1)
+    output = "\n".join(path.read_text() for path in fleet.parent.glob("slurm-*.out"))
+    assert f"{MEMBER}, 1 of 1: the plan was" in output, output
+    assert "1 built, 0 failed" in output, output
+    assert changed(hpcgen) == []
+
+
+def test_a_single_build_is_a_job_that_is_followed_to_its_end(hpcgen: Hpcgen, fleet: Path) -> None:
+    words = ["--collection", ".", "build", "--submit", "--site", "here", "--stack", "mpi-hello", "-o", "single"]
+    words += [word for setting in SETTINGS for word in ("--set", setting)]
+    done = hpcgen(*words, "--time", "15m")
+    assert "hpcgen: built " in done.stdout
+    assert "ended well" in done.stdout
+    assert (fleet.parent / "single/opt/hpcgen/kit/plan.json").is_file()
+    script = next(fleet.parent.glob("build-mpi-hello.*")).read_text()
+    assert "#SBATCH --time=00:15:00" in script
+
+
+def test_a_single_build_that_fails_in_its_job_is_told_with_its_end(hpcgen: Hpcgen) -> None:
+    words = ["--collection", ".", "build", "--submit", "--site", "here", "--stack", "mpi-hello", "-o", "no/where"]
+    done = hpcgen(*words, check=False)
+    assert done.returncode == 10, done.stdout
+    assert "does not exist" in done.stdout
