@@ -34,6 +34,10 @@ class Plain(Watcher):
         """The step with its time."""
         self.say(self.progress.line(index))
 
+    def note(self, text: str) -> None:
+        """Said like the rest."""
+        self.say(text)
+
 
 class Live(Plain):
     """The same lines, and below them what goes on now."""

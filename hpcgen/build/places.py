@@ -11,7 +11,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpcgen.build.engines.base import Target
+from hpcgen.build.engines.base import Target, asked
 from hpcgen.errors import OutputError, Problem
 from hpcgen.launch.engines import engine_for
 from hpcgen.model.plan import Plan
@@ -63,29 +63,39 @@ def _is_image(folder: Path) -> bool:
     return any((folder / name).is_dir() for name in ("ch", ".singularity.d")) or not any(folder.iterdir())
 
 
-def put_in_place(target: Target) -> None:
-    """Give a whole image its final name; what had it before goes only then."""
+def put_in_place(target: Target) -> Path | None:
+    """Give a whole image its final name; what had it before goes only then.
+
+    Returns
+    -------
+    What could not be removed of the older image, if there is such.
+    """
     temporary, final = Path(target.temporary), Path(target.name)
     try:
         if final.is_dir() and not final.is_symlink():
             aside = final.with_name(f"{PARTIAL}{secrets.token_hex(4)}-{final.name}")
             final.rename(aside)
             temporary.rename(final)
-            remove(aside)
+            return None if remove(aside) else aside
         else:
             if temporary.is_dir() and final.is_file():
                 final.unlink()
             temporary.replace(final)
     except OSError as failure:
         raise _refusal(final, failure.strerror or str(failure), "write elsewhere with -o") from failure
+    return None
 
 
-def remove(path: Path) -> None:
-    """Remove a file or folder, also folders that their owner may not write; what cannot be removed stays."""
+def remove(path: Path) -> bool:
+    """Remove a file or folder, also folders that their owner may not write; whether nothing of it is left.
+
+    Folders that fakeroot builds made can hold files of the user's subordinate ids, which only root of a user
+    namespace with these ids may remove.
+    """
     if not path.is_dir() or path.is_symlink():
         with contextlib.suppress(OSError):
             path.unlink()
-        return
+        return not path.exists()
     for folder, names, _files in os.walk(path):
         for name in [".", *names]:
             each = Path(folder, name)
@@ -93,17 +103,21 @@ def remove(path: Path) -> None:
                 if not each.is_symlink():
                     each.chmod(each.stat().st_mode | stat.S_IRWXU)
     shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        # --map-auto: util-linux 2.38 and later.
+        asked(["unshare", "--map-root-user", "--map-auto", "rm", "-rf", str(path)], patience_s=600)
+    return not path.exists()
 
 
 def measured(kind: ImageKind, path: Path) -> BuiltImage:
-    """Size in bytes, and of a file its sha256."""
+    """Size in bytes, and of a file its sha256; a folder is one, whatever its name says."""
     if not path.is_dir():
         digest = hashlib.sha256()
         with path.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
         return BuiltImage(kind=kind, name=str(path), bytes=path.stat().st_size, digest=f"sha256:{digest.hexdigest()}")
-    total = 0
+    kind, total = "directory", 0
     seen: set[tuple[int, int]] = set()
     for folder, _names, files in os.walk(path):
         for name in files:

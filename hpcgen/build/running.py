@@ -72,6 +72,9 @@ class Watcher:
     def tick(self) -> None:
         """Some time has passed."""
 
+    def note(self, text: str) -> None:
+        """Something that a person should know."""
+
     def finished(self) -> None:
         """The engine has ended, however it did."""
 
@@ -198,7 +201,7 @@ class _Run:
                 self._run_all(self.builder.build(self.work))
                 self.progress.close(failed=False)
                 if self.work.target.is_file:
-                    put_in_place(self.work.target)
+                    self._tell_left(put_in_place(self.work.target))
                 self._run_all(self.builder.publish(self.work))
                 built = True
         except KeyboardInterrupt:
@@ -262,10 +265,18 @@ class _Run:
         self.progress.close(failed=not built)
         self.watcher.finished()
         if self.work.target.is_file:
-            remove(Path(self.work.target.temporary))
+            temporary = Path(self.work.target.temporary)
+            self._tell_left(None if remove(temporary) else temporary)
         for call in self.builder.clean(self.work, built):
             status, text = asked(call.argv(), {**os.environ, **call.env}, patience_s=600)
             self._write(f"+ {call.shown()}\n{text.rstrip()}" + (f"\nstatus {status}" if status else ""))
+
+    def _tell_left(self, path: Path | None) -> None:
+        """What of an image could not be removed."""
+        if path is not None:
+            note = f"{path} could not be removed: files in it belong to another user"
+            self._write(f"hpcgen: {note}")
+            self.watcher.note(note)
 
     def _told(self, failed: _Failed) -> BuildFailedError:
         """The failure as a record and as what a person reads."""

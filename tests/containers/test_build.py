@@ -243,7 +243,9 @@ def test_apptainer_writes_a_sif_file_and_a_folder(sid_small: Small, sid_build: S
 
 
 def test_a_signal_to_apptainer_leaves_the_older_image(sid_small: Small, sid_build: SidBuild) -> None:
-    older = sid_build.build(sid_small.collection("older"), "apptainer", "image")
+    # A folder of a subordinate user id, which "builder" alone cannot remove.
+    private = sid_small.collection("older", "install -d -o 42 -m 700 /opt/late/private")
+    older = sid_build.build(private, "apptainer", "image")
     slow = sid_small.collection("newer", f"sh -c 'echo {WAITING}; sleep 300'")
     sid_build.hpcgen.sid.folder(sid_small.folder)
     stop = f"python3 -m hpcgen {' '.join(words(f'/kit/{slow.name}', 'apptainer', 'image'))} & pid=$!; n=0;"
@@ -260,6 +262,9 @@ def test_a_signal_to_apptainer_leaves_the_older_image(sid_small: Small, sid_buil
     assert "hpcgen-build" not in done.stdout.split("status 130")[1]
     assert older["image"]["name"] == "/kit/image"
     assert sid_build.run(["apptainer", "exec", "image", "cat", "/opt/late/text"]).stdout.split()[-1] == "older"
+    sid_build.build(sid_small.collection("newest"), "apptainer", "image")
+    assert sid_build.run(["apptainer", "exec", "image", "cat", "/opt/late/text"]).stdout.split()[-1] == "newest"
+    assert not [path.name for path in sid_small.folder.iterdir() if path.name.startswith(".hpcgen")]
 
 
 def test_newer_charliecloud_has_a_cache_too(
