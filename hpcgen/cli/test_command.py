@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     type=click.Choice(["charliecloud", "apptainer", "singularity", "docker", "podman"]),
     help="Another engine than the site prefers.",
 )
-@click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks to start; all of one node if left out.")
+@click.option(
+    "--ranks-per-node", type=click.IntRange(1), help="MPI ranks; those of one node, at least two, if left out."
+)
 @click.option("--threads", type=click.IntRange(1), help="Threads of each rank.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write the results as JUnit XML too.")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from hpcgen.launch.engines import engine_for
+from hpcgen.launch.here import told
 from hpcgen.launch.start import host_mpi
 from hpcgen.microarchitecture import features_of
 from hpcgen.model.plan import Plan
@@ -71,7 +72,8 @@ def node_tests(plan: Plan, node: Node | None, ended: Ended) -> list[TestResult]:
 
     def seen() -> Node:
         if node is None:
-            raise LeftOut("the image does not start")
+            how = "took too long" if ended.status is None else f"ended with {told(ended.status)}"
+            raise LeftOut(f"the start {how}")
         return node
 
     return [
@@ -165,7 +167,7 @@ def no_ranks(plan: Plan) -> str:
 def _count(plan: Plan, ranks: Ranks, ended: Ended) -> str:
     wanted = plan.job.ranks
     if not ranks.seen:
-        how = "it took too long" if ended.status is None else f"status {ended.status}"
+        how = "it took too long" if ended.status is None else told(ended.status)
         raise Broken(f"no rank of {wanted} started: {how}")
     sizes = sorted({size for _, size in ranks.seen})
     if sizes != [wanted]:
@@ -176,7 +178,7 @@ def _count(plan: Plan, ranks: Ranks, ended: Ended) -> str:
         missing = sorted(set(range(wanted)) - set(numbers))
         raise Broken(f"rank {_some([str(number) for number in missing])} of {wanted} did not come up")
     if ended.status != 0:
-        how = "it took too long to end" if ended.status is None else f"it ended with status {ended.status}"
+        how = "it took too long to end" if ended.status is None else f"the start ended with {told(ended.status)}"
         raise Broken(f"all {wanted} ranks came up, but {how}")
     return f"{wanted} of {wanted}"
 

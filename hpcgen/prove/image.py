@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from datetime import datetime, timezone
 
+from msgspec.structs import replace
+
 from hpcgen.image_paths import SELFTEST
 from hpcgen.images.reference import ImageReference
 from hpcgen.launch.image_job import ImageJob, plan_for_image
@@ -40,7 +42,8 @@ def prove_image(
 
     Parameters
     ----------
-    site, partition, engine, ranks_per_node, threads: other than the recorded ones.
+    site, partition, engine, ranks_per_node, threads: other than the recorded ones. Where a layout has one rank on
+        a node, two are started unless ``ranks_per_node`` says otherwise.
     timeout_s: seconds for each start of the image.
     on_begin: called with the group and name of each test that begins.
     on_result: called with each result, as it is known.
@@ -56,6 +59,8 @@ def prove_image(
     """
     request = JobRequest(ranks_per_node=ranks_per_node, threads_per_rank=threads)
     job = plan_for_image(image, site=site, partition=partition, request=request, engine=engine)
+    if ranks_per_node is None:
+        job = _with_company(job)
     return prove_job(job, timeout_s=timeout_s, on_begin=on_begin, on_result=on_result)
 
 
@@ -79,6 +84,15 @@ def prove_job(
         results=sorted(proof.results, key=lambda each: each.group == CONTRACT),
         seconds=round(time.monotonic() - began, 3),
     )
+
+
+def _with_company(job: ImageJob) -> ImageJob:
+    """One rank would prove nothing of how ranks find each other: two share its threads."""
+    layout = job.plan.job
+    if layout.ranks_per_node > 1 or no_ranks(job.plan):
+        return job
+    layout = replace(layout, ranks_per_node=2, threads_per_rank=max(1, layout.threads_per_rank // 2))
+    return replace(job, plan=replace(job.plan, job=layout))
 
 
 def failed(run: TestRun) -> list[TestResult]:

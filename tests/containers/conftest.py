@@ -147,7 +147,7 @@ def mpi_hello_image(
     ch_image: ChImage,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
-    """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script: a folder, not to be changed."""
+    """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script. Not to be changed."""
     from mpi_hello import profile, render
 
     folder = tmp_path_factory.mktemp("mpi-hello")
