@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from hpcgen.build.kits import KitFolder
     from hpcgen.build.progress import Progress
 
+REFRESH_S = 0.2
 LINES = 6
 """How many of the engine's last lines are shown."""
 
@@ -47,7 +48,7 @@ class Live(Plain):
         self.out = out
         self.live: Any = None
         self.tail: deque[str] = deque(maxlen=LINES)
-        self.started = time.monotonic()
+        self.started = self.drawn = time.monotonic()
 
     def began(self, kit: KitFolder, builder: str, target: Target, progress: Progress) -> None:
         """Open the display."""
@@ -70,10 +71,13 @@ class Live(Plain):
         """One more line of the tail."""
         if text.strip():
             self.tail.append(text)
+        if time.monotonic() - self.drawn > REFRESH_S:
+            self.tick()
 
     def tick(self) -> None:
         """Draw anew."""
         if self.live is not None:
+            self.drawn = time.monotonic()
             self.live.update(self._drawn(), refresh=True)
 
     def finished(self) -> None:
