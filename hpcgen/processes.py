@@ -44,7 +44,8 @@ def stream(
 
     Returns
     -------
-    The exit status; negative for a signal. If this process is interrupted, or a callback raises, the
+    The exit status; negative for a signal, and then what the program had started is ended too: it would
+    hold the output open for as long as it runs. If this process is interrupted, or a callback raises, the
     program and all that it started are ended before the exception goes on.
     """
     process = subprocess.Popen(
@@ -59,8 +60,19 @@ def stream(
     lines: queue.Queue[str | None] = queue.Queue()
     reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
     reader.start()
+
+    ended = False
+
+    def tick() -> None:
+        nonlocal ended
+        if not ended and (process.poll() or 0) < 0:
+            ended = True
+            _kill_group(process)
+        if on_tick is not None:
+            on_tick()
+
     try:
-        _hand_over(lines, on_line, on_tick, tick_s)
+        _hand_over(lines, on_line, tick, tick_s)
         return process.wait()
     except BaseException:
         end(process)
@@ -77,15 +89,14 @@ def _read(process: subprocess.Popen[bytes], lines: queue.Queue[str | None]) -> N
 def _hand_over(
     lines: queue.Queue[str | None],
     on_line: Callable[[str], None],
-    on_tick: Callable[[], None] | None,
+    on_tick: Callable[[], None],
     tick_s: float,
 ) -> None:
     while True:
         try:
             line = lines.get(timeout=tick_s)
         except queue.Empty:
-            if on_tick is not None:
-                on_tick()
+            on_tick()
             continue
         if line is None:
             return
@@ -100,10 +111,14 @@ def end(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE_S)
             break
-    # What the program left running in its group after it had ended itself.
+    _kill_group(process)
+    process.wait()
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """What a program left running in its group after it had ended itself."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
 
 
 @contextlib.contextmanager
