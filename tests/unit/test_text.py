@@ -142,6 +142,14 @@ def test_a_value_for_docker_alone_may_hold_anything(value: str) -> None:
 
 def test_lines_as_people_see_them() -> None:
     assert text.docker_env("A", "1") == 'ENV A="1"'
+    # ch-image would keep the quotes of an ARG as part of its value.
+    assert text.docker_arg("https_proxy", "http://proxy.example.org:3128") == (
+        "ARG https_proxy=http://proxy.example.org:3128"
+    )
+    assert text.docker_arg("no_proxy", "localhost,*.example.org,10.0.0.0/8") == (
+        "ARG no_proxy=localhost,*.example.org,10.0.0.0/8"
+    )
+    assert text.docker_arg("A", "two words") == 'ARG A="two words"'
     assert text.docker_env("CFLAGS", "-O2 -march=native") == 'ENV CFLAGS "-O2 -march=native"'
     assert text.docker_env("PATH", "/opt/x/bin:$PATH", expand=True) == 'ENV PATH="/opt/x/bin:${PATH}"'
     assert text.docker_label("a.b", 'say "x"') == 'LABEL a.b="say \\"x\\""'
