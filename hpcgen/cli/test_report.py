@@ -19,14 +19,22 @@ def report(run: TestRun, out: TextIO) -> str:
     for each in run.results:
         seconds = f"{each.seconds:.1f}" if each.result != "left out" else ""
         rows.append((each.group, each.name, each.result, seconds, printable(each.reason)))
-    parts = [table(head, rows, out)]
+    parts = [table(head, rows, out), *_failures(run), summary(run)]
+    return "\n\n".join(parts)
+
+
+def _failures(run: TestRun) -> list[str]:
+    """The end of what the failed tests printed; once for those that come from one start."""
+    outputs: dict[str, list[str]] = {}
     for each in run.results:
         if each.result == "failed" and each.output.strip():
-            lines = [printable(line) for line in each.output.rstrip().split("\n")]
-            shown = [f"  | {line}" for line in lines[-LAST_LINES:]]
-            more = f" (the last {LAST_LINES} of {len(lines)} lines)" if len(lines) > LAST_LINES else ""
-            parts.append("\n".join([f"{each.group}: {each.name}{more}", *shown]))
-    return "\n\n".join([*parts, summary(run)])
+            outputs.setdefault(each.output.rstrip(), []).append(f"{each.group}: {each.name}")
+    parts = []
+    for output, names in outputs.items():
+        lines = [f"  | {printable(line)}" for line in output.split("\n")]
+        more = f" (the last {LAST_LINES} of {len(lines)} lines)" if len(lines) > LAST_LINES else ""
+        parts.append("\n".join([f"{', '.join(names)}{more}", *lines[-LAST_LINES:]]))
+    return parts
 
 
 def summary(run: TestRun) -> str:

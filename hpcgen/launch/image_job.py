@@ -52,12 +52,14 @@ class ImageJob(msgspec.Struct, frozen=True):
     environment: variables of the image, as its recipe sets them.
     image: an absolute path or a name in the engine's store; "" where the kit's job script looks for it.
     kind: where the image lies; None for ``image=""``.
+    built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
     """
 
     plan: Plan
     environment: dict[str, str]
     image: str = ""
     kind: ImageKind | None = None
+    built_for: str = ""
 
 
 def plan_for_image(
@@ -95,7 +97,8 @@ def plan_for_image(
     _check_mpi(plan)
     findings = [*job_findings(plan.site, plan.job, asked), *_bind_findings(kit.plan, plan)]
     plan = msgspec.structs.replace(plan, findings=findings)
-    return ImageJob(plan, dict(kit.environment), image.name, image.kind)
+    built_for = kit.plan.site.partitions[kit.plan.partition].cpu.target
+    return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for)
 
 
 def plan_for_stack(

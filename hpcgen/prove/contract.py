@@ -67,8 +67,13 @@ def engine_tests(plan: Plan, ended: Ended) -> list[TestResult]:
     return [judged("engine", check, ended.output, ended.seconds)]
 
 
-def node_tests(plan: Plan, node: Node | None, ended: Ended) -> list[TestResult]:
-    """The CPU has what the image was compiled for; the GPU, its driver and its devices are seen inside."""
+def node_tests(plan: Plan, node: Node | None, ended: Ended, built_for: str = "") -> list[TestResult]:
+    """The CPU has what the image was compiled for; the GPU, its driver and its devices are seen inside.
+
+    Parameters
+    ----------
+    built_for: archspec's name of that CPU, where it is another than the plan's.
+    """
 
     def seen() -> Node:
         if node is None:
@@ -77,23 +82,26 @@ def node_tests(plan: Plan, node: Node | None, ended: Ended) -> list[TestResult]:
         return node
 
     return [
-        judged("CPU", lambda: _cpu(plan, seen()), seconds=ended.seconds),
+        judged("CPU", lambda: _cpu(plan, built_for, seen()), seconds=ended.seconds),
         judged("GPU device", lambda: _gpu_device(plan, seen())),
         judged("GPU driver", lambda: _gpu_driver(plan, seen())),
     ]
 
 
-def _cpu(plan: Plan, node: Node) -> str:
-    target = plan.site.partitions[plan.partition].cpu.target
-    wanted = features_of(target)
-    if not wanted:
-        return f"{target} asks for no feature"
+def _cpu(plan: Plan, built_for: str, node: Node) -> str:
+    """The image's own target first: a program with instructions that the CPU has not ends with SIGILL."""
+    known = plan.site.partitions[plan.partition].cpu.target
+    built_for = built_for or known
     if not node.features:
         raise LeftOut("/proc/cpuinfo names no features of the CPU")
-    missing = sorted(wanted - node.features)
-    if missing:
-        raise Broken(f"the image is for {target}, and this CPU lacks {_some(missing)}: its programs end with SIGILL")
-    return f"it has all of {target}"
+    for target, said in (
+        (built_for, f"the image is for {built_for}, and this CPU lacks %s: its programs end with SIGILL"),
+        (known, f"the profile of {plan.site.name} says {known}, and this CPU lacks %s"),
+    ):
+        missing = sorted(features_of(target) - node.features)
+        if missing:
+            raise Broken(said % _some(missing))
+    return f"it has all of {built_for}"
 
 
 def _gpu_device(plan: Plan, node: Node) -> str:

@@ -140,7 +140,7 @@ class _Proof:
     def _node(self) -> None:
         self._on_begin(CONTRACT, "CPU and GPU")
         ended = start_job(with_layout(self._job, node_command(), 1), self._timeout_s)
-        self._known(node_tests(self._job.plan, read_node(ended.lines), ended))
+        self._known(node_tests(self._job.plan, read_node(ended.lines), ended, self._job.built_for))
 
     def _selftest(self) -> None:
         reader = SelfTestLines(self._on_begin, self._on_result)

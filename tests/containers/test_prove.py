@@ -93,7 +93,7 @@ def test_facts_that_are_wrong_fail_each_with_its_reason(
         "contract: fabric provider",
     }
     assert "the profile of here says 99.1" in reasons["engine"]
-    assert "lacks avx512er" in reasons["CPU"]
+    assert "the profile of here says mic_knl, and this CPU lacks avx512er" in reasons["CPU"]
     assert "not the host's (intel) from /opt/elsewhere/lib" in reasons["MPI library"]
     assert "rank 1: /opt/intel_mpi/lib/libmpi.so" in reasons["MPI library"]
     assert "the profile of here says 2021.16.0" in reasons["MPI version"]

@@ -232,9 +232,9 @@ hpcgen-node: end
 """
 
 
-def node(plan: Plan, printed: str) -> dict[str, Result]:
+def node(plan: Plan, printed: str, built_for: str = "") -> dict[str, Result]:
     lines = printed.splitlines()
-    return by_name(node_tests(plan, read_node(lines), Ended(0, lines, 0.1)))
+    return by_name(node_tests(plan, read_node(lines), Ended(0, lines, 0.1), built_for))
 
 
 def test_cpu_has_what_the_image_was_planned_for_or_the_test_fails() -> None:
@@ -249,6 +249,16 @@ def test_cpu_has_what_the_image_was_planned_for_or_the_test_fails() -> None:
     assert newer.result == "failed"
     assert "avx512f" in newer.reason
     assert node(plan, NODE.replace("flags", "nothing"))["CPU"].result == "left out"
+
+
+def test_an_image_for_another_cpu_than_the_profiles_is_held_against_its_own() -> None:
+    plan = plan_for("workstation")
+    result = node(plan, NODE, "skylake_avx512")["CPU"]
+    assert result.result == "failed"
+    assert "the image is for skylake_avx512" in result.reason
+    assert node(plan, NODE, "x86_64_v2")["CPU"].reason == "it has all of x86_64_v2"
+    profile = node(plan, NODE.replace(" avx2", ""), "x86_64_v2")["CPU"]
+    assert (profile.result, "the profile of workstation says x86_64_v3" in profile.reason) == ("failed", True)
 
 
 def test_this_machine_prints_what_is_read() -> None:
@@ -492,13 +502,16 @@ def test_table_shows_reasons_and_the_end_of_a_failures_output(capsys: pytest.Cap
 
     many = "\n".join(f"line {number}" for number in range(40)) + "\n\x1b[2Jlast\tone\x07"
     failed = Result(group="contract", name="ranks", result="failed", reason="why", output=many)
-    text = report(run_of(failed, RESULTS[2]), io.StringIO())
-    assert "contract  ranks  failed    0.0      why\n" in text
-    assert "contract  GPU    left out           no device\n" in text
+    again = replace(failed, name="MPI library")
+    text = report(run_of(failed, again, RESULTS[2]), io.StringIO())
+    assert "contract  ranks        failed    0.0      why\n" in text
+    assert "contract  GPU          left out           no device\n" in text
+    assert "contract: ranks, contract: MPI library (the last 12 of 41 lines)\n" in text
+    assert text.count("line 39") == 1
     assert "line 39" in text
     assert "line 20" not in text
     assert "  | last    one\n" in text
-    assert text.endswith("0 passed, 1 failed, 1 left out on here by charliecloud in 2.5 s")
+    assert text.endswith("0 passed, 2 failed, 1 left out on here by charliecloud in 2.5 s")
 
 
 # the command
