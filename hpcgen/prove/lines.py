@@ -6,6 +6,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Literal
 
 from hpcgen.launch.here import told
 from hpcgen.model.record import TestResult
@@ -24,6 +25,7 @@ _BEGIN = f"{MARK} begin "
 _END = f"{MARK} end "
 _SUMMARY = re.compile(r"\d+ passed, \d+ failed, \d+ left out")
 
+Outcome = Literal["passed", "failed", "left out"]
 OnResult = Callable[[TestResult], None]
 OnBegin = Callable[[str, str], None]
 
@@ -88,21 +90,20 @@ class SelfTestLines:
     def _said(self) -> str:
         return "\n".join(self._outside)
 
-    def _end(self, result: str, reason: str) -> None:
+    def _end(self, result: Outcome, reason: str) -> None:
         assert self._open is not None
         group, name, began = self._open
         self._open = None
         seconds = round(self._clock() - began, 3)
         output = "\n".join(self._output)
-        kind = {"passed": "passed", "failed": "failed"}.get(result, "left out")
-        self._add(TestResult(group=group, name=name, result=kind, seconds=seconds, reason=reason, output=output))  # type: ignore[arg-type]
+        self._add(TestResult(group=group, name=name, result=result, seconds=seconds, reason=reason, output=output))
 
     def _add(self, result: TestResult) -> None:
         self.results.append(result)
         self._on_result(result)
 
 
-def _outcome(text: str) -> tuple[str, str]:
+def _outcome(text: str) -> tuple[Outcome, str]:
     """``ok``, ``FAILED: why`` or ``left out: why``; anything else is no proof and so a failure."""
     word, _, reason = text.partition(": ")
     if word == "ok":
