@@ -318,3 +318,18 @@ def test_the_record_says_the_same(make_kit: MakeKit, buildah: Buildah, tmp_path:
     assert "frobnicate" in record["failure"]["cause"]
     assert record["failure"]["remedy"]
     assert "frobnicate: not found" in Path(record["log"]).read_text()
+
+
+@pytest.mark.parametrize(("engine", "format"), [("buildah", "docker"), ("ch-image", "charliecloud")])
+def test_a_step_sees_the_proxy_as_the_profile_has_it(
+    make_kit: MakeKit, buildah: Buildah, tmp_path: Path, engine: str, format: str
+) -> None:
+    """ch-image takes quotes around a build argument as part of it, and apt then knows no such proxy."""
+    proxy = {"http": "http://127.0.0.1:9", "no_proxy": "localhost,.example.org"}
+    kit = make_kit(format, ('echo "the proxy is $http_proxy, not for $no_proxy"', "false"), proxy=proxy)
+    command = [sys.executable, "-m", "hpcgen", "build", kit, "--engine", engine, "--no-cache"]
+    log = tmp_path / "log"
+    output = IMAGE if engine == "buildah" else str(tmp_path / "image")
+    done = buildah.run([*command, "-o", output, "--log", log], env=environment(tmp_path), check=False, timeout=120)
+    assert done.returncode == 8, done.stdout
+    assert "the proxy is http://127.0.0.1:9, not for localhost,.example.org" in log.read_text().splitlines()
