@@ -308,7 +308,7 @@ def with_programs(tmp_path: Path, **scripts: str) -> dict[str, str]:
     """
     folder = tmp_path / "programs"
     folder.mkdir(exist_ok=True)
-    for name in ("tar", "mkdir", "gzip"):
+    for name in ("tar", "mkdir", "gzip", "sleep"):
         if not (folder / name).exists():
             (folder / name).symlink_to(str(shutil.which(name)))
     for name, script in scripts.items():
@@ -411,7 +411,7 @@ def test_a_program_that_fails_leaves_nothing_behind(root: Path, tmp_path: Path, 
 
 
 def test_ctrl_c_leaves_nothing_behind(root: Path, tmp_path: Path) -> None:
-    env = with_programs(tmp_path, mksquashfs='echo half > "$2"; echo started > "$0.started"; while :; do :; done')
+    env = with_programs(tmp_path, mksquashfs='echo half > "$2"; echo started > "$0.started"; exec sleep 60')
     command = [sys.executable, "-m", "hpcgen", "convert", str(root), "a.sqfs"]
     with subprocess.Popen(command, cwd=tmp_path, env={**os.environ, **env}, stderr=subprocess.PIPE) as process:
         started = tmp_path / "programs" / "mksquashfs.started"
