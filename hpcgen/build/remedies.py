@@ -94,6 +94,12 @@ def find(lines: Sequence[str], engine: str, status: int | None = None) -> tuple[
     return None
 
 
+def failing_step(lines: Sequence[str]) -> list[str]:
+    """The lines from the beginning of the last step on, as they are; all lines where no step is named."""
+    begins = [number for number, line in enumerate(lines) if _BEGINS.match(_COLOUR.sub("", line))]
+    return list(lines[begins[-1] :]) if begins else list(lines)
+
+
 def failing_words(lines: Iterable[str]) -> list[str]:
     """The lines of the step that failed, without the commands that engines repeat."""
     kept: list[tuple[str, str]] = []

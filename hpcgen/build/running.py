@@ -289,6 +289,8 @@ class _Run:
         return BuildFailedError(Problem("\n".join(line for line in lines if line), remedy=failure.remedy))
 
     def _failure(self, message: str, status: int | None = None) -> BuildFailure:
+        from hpcgen.build.remedies import failing_step
+
         index = self.progress.failing()
         step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
         explained = _explain(self.output, self.builder.name, status) if status is not None else None
@@ -296,7 +298,7 @@ class _Run:
         return BuildFailure(
             step=step,
             message=message,
-            tail=[line for line in self.output if line.strip()][-TAIL:],
+            tail=[line for line in failing_step(self.output) if line.strip()][-TAIL:],
             cause=cause,
             remedy=remedy,
         )

@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.build.remedies import explain, failing_words, find, remedies
+from hpcgen.build.remedies import explain, failing_step, failing_words, find, remedies
 from hpcgen.model.site import Site
 
 HERE = Path(__file__).parent
@@ -171,3 +171,11 @@ def test_the_profiles_fields_that_remedies_name_exist() -> None:
 def test_only_the_failing_steps_own_words_are_left() -> None:
     lines = ["STEP 1/2: FROM x", "old", "STEP 2/2: RUN make", "+ make", "\x1b[31mnew\x1b[0m"]
     assert failing_words(lines) == ["new"]
+
+
+def test_the_last_lines_that_are_shown_are_those_of_the_failing_step() -> None:
+    """With its commands, which say where it was; an earlier step's lines would only mislead."""
+    lines = ["hpcgen: step 1 of 2: a 1: fetch", "old", "hpcgen: step 2 of 2: b 1: make", "+ make", "new"]
+    assert failing_step(lines) == lines[2:]
+    assert failing_step(["#5 1.2 x", "ERROR"]) == ["#5 1.2 x", "ERROR"]
+    assert failing_step([]) == []
