@@ -1,23 +1,24 @@
 """``hpcgen build`` with the real engines: cache, interruption, names, records.
 
-Most of it is done with a stack of two small blocks on the bare base, so that a build takes seconds. No Docker engine
-can be had here: tests/unit/test_build.py has what can be tested without.
+Most of it is done with a stack of two small blocks on the bare base, so that a build takes seconds. The Docker engine
+is Debian's (20.10, BuildKit in the client and in the engine), started here with nothing of the machine's network.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, ChImage, Run, Sid, SidHpcgen, Tool, run
+from container_tools import BaseImage, ChImage, Run, Sid, SidHpcgen, Tool, need, run
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
 ENGINES = ["buildah", "podman", "ch-image"]
@@ -168,7 +169,7 @@ def test_a_signal_leaves_the_older_image_and_nothing_else(
 def wait_for(log: Path, process: subprocess.Popen[bytes]) -> None:
     """Until the step prints its word on a line of its own."""
     end = time.monotonic() + 120
-    while not (log.exists() and WAITING in log.read_text().splitlines()):
+    while not (log.exists() and re.search(rf"^(#\d+ [\d.]+ )?{WAITING}$", log.read_text(), re.MULTILINE)):
         assert process.poll() is None, process.communicate()[0].decode()
         assert time.monotonic() < end, log.read_text()
         time.sleep(0.1)
@@ -279,3 +280,82 @@ def test_newer_charliecloud_has_a_cache_too(
     assert results(warm) == {"early": "cached", "late": "done"}
     assert (sid_small.folder / "image" / "opt" / "late" / "text").read_text().strip() == "second"
     assert sid_build.run(["ch-image", "list"]).stdout.split() == [base_image.ch_image]
+
+
+# Docker
+
+
+@pytest.fixture(scope="module")
+def docker(
+    testbed_env: dict[str, str], base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Tool]:
+    """A Docker engine of its own, with the base in its store."""
+    need("docker", "dockerd", path=testbed_env["PATH"])
+    folder = tmp_path_factory.mktemp("docker")
+    socket = f"unix://{folder}/socket"
+    words = ["dockerd", "--data-root", f"{folder}/data", "--exec-root", f"{folder}/exec", "-H", socket]
+    words += ["--pidfile", f"{folder}/pid", "--bridge=none", "--iptables=false", "--ip6tables=false"]
+    with (folder / "log").open("w") as log:
+        engine = subprocess.Popen(words, env=dict(testbed_env), stdout=log, stderr=subprocess.STDOUT)
+    tool = Tool({**testbed_env, "DOCKER_HOST": socket, "HPCGEN_RECORDS": str(folder / "records")})
+    try:
+        end = time.monotonic() + 60
+        while tool.run(["docker", "version"], check=False).returncode:
+            assert engine.poll() is None and time.monotonic() < end, (folder / "log").read_text()[-3000:]
+            time.sleep(0.2)
+        tool.run(["docker", "import", base_image.root_tar, base_image.oci])
+        yield tool
+    finally:
+        engine.terminate()
+        engine.wait(60)
+
+
+def docker_kit(collection: Path) -> Path:
+    """A rendered kit without the line that has BuildKit fetch a newer reader of Dockerfiles from its registry."""
+    kit = collection / "kit"
+    named = ["--site", "here", "--stack", "small", "--format", "docker", "-o", str(kit)]
+    run([sys.executable, "-m", "hpcgen", "--collection", str(collection), "render", *named])
+    recipe = kit / "Dockerfile"
+    syntax, rest = recipe.read_text().split("\n", 1)
+    assert syntax.startswith("# syntax=")
+    recipe.write_text(rest)
+    return kit
+
+
+def docker_words(collection: Path) -> list[str]:
+    named = ["--engine", "docker", "-o", "small:1", "--engine-option", "--network=host", "--json"]
+    return [sys.executable, "-m", "hpcgen", "build", str(docker_kit(collection)), *named]
+
+
+def test_docker_builds_with_its_cache(small: Small, docker: Tool) -> None:
+    cold = record_in(docker.run(docker_words(small.collection("first"))))
+    assert results(cold) == {"early": "done", "late": "done"}
+    assert next(step["seconds"] for step in cold["steps"] if step["about"] == "the early one") >= SLOW_S
+    warm = record_in(docker.run(docker_words(small.collection("second"))))
+    assert results(warm) == {"early": "cached", "late": "done"}
+    said = docker.run(["docker", "run", "--rm", "--network=host", "small:1", "cat", "/opt/late/text"]).stdout
+    assert said.split() == ["second"]
+    assert warm["image"]["digest"] == docker.run(["docker", "images", "-q", "--no-trunc", "small:1"]).stdout.strip()
+    assert "hpcgen-build" not in docker.run(["docker", "images"]).stdout
+
+
+def test_a_signal_to_docker_leaves_the_older_image(small: Small, docker: Tool, tmp_path: Path) -> None:
+    older = record_in(docker.run(docker_words(small.collection("older"))))
+    slow = docker_words(small.collection("newer", f"sh -c 'echo {WAITING}; sleep 300'"))
+    log = tmp_path / "log"
+    process = subprocess.Popen(
+        [*slow, "--log", str(log)], env=dict(docker.env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    wait_for(log, process)
+    process.send_signal(signal.SIGTERM)
+    said = process.communicate(timeout=60)[0].decode()
+    assert process.returncode == 130, said
+    assert older["image"]["digest"] == docker.run(["docker", "images", "-q", "--no-trunc", "small:1"]).stdout.strip()
+    assert "hpcgen-build" not in docker.run(["docker", "images"]).stdout
+
+
+def test_a_step_that_fails_in_docker_is_named(small: Small, docker: Tool) -> None:
+    done = docker.run(docker_words(small.collection("failing", "sh -c 'echo last words; exit 3'")), check=False)
+    assert done.returncode == 8
+    assert "late 1: the late one" in done.stdout
+    assert "last words" in done.stdout

@@ -1,7 +1,8 @@
 """``hpcgen build`` where no container engine is: choosing, checking, and with a stand-in for docker a whole build.
 
-There is no Docker engine on any machine that tests run on, so ``docker`` on PATH is a script of this test that answers
-as the client does and prints BuildKit's lines. The real engines are in tests/containers/test_build.py.
+A plain machine has no engine at all, so ``docker`` on PATH is a script of this test that answers as the client with
+buildx does, which Debian does not have, and prints BuildKit's lines. The real engines, Docker's too, are in
+tests/containers/test_build.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Steps of a recipe, and what the engines' output says about them.
 
-Lines of buildah 1.28, podman 4.3, ch-image 0.31 and Apptainer 1.4 are as these print them. There is no Docker engine
-here: the form of BuildKit's lines is from moby/buildkit issues 3834 and 5644 and docker/cli issue 3423.
+Lines of buildah 1.28, podman 4.3, ch-image 0.31 and Apptainer 1.4 are as these print them. The form of BuildKit's lines
+is from moby/buildkit issues 3834 and 5644 and docker/cli issue 3423; 20.10 prints the same but for further lines.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Docker with BuildKit: by the plugin buildx, which a client of 23 or later needs, or built into an older client.
 
-Output of ``--progress=plain`` (moby/buildkit issues 3834, 5644 and docker/cli issue 3423 show it):
+Output of ``--progress=plain`` (seen with 20.10.24; moby/buildkit issues 3834, 5644 and docker/cli issue 3423 show it):
 ``#8 [builder 3/9] RUN …`` when a step is known, ``#8 0.106 …`` what it prints, ``#8 CACHED``, ``#8 DONE 1.2s``,
 ``#8 ERROR: …`` and ``#8 CANCELED``. Numbers of lines that a step prints may be wrong (3834), those of its state are
 not; steps of both stages run side by side. In a failing build CACHED may also mean that a step was left out (5644).
