@@ -308,6 +308,8 @@ def docker(
     finally:
         engine.terminate()
         engine.wait(60)
+        # dockerd leaves this mounted, and the folder could not be removed.
+        run(["umount", folder / "exec/netns/default"], check=False)
 
 
 def docker_kit(collection: Path) -> Path:
