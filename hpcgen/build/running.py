@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import re
@@ -148,7 +149,10 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
         prepared = prepare(kit, options, identity.split("-")[0], Path(folder))
         with _log_file(options, identity) as log:
             run = _Run(prepared, options, identity, started, log, watcher or Watcher())
-            return run.go()
+            # Signals reach the main thread alone.
+            main = threading.current_thread() is threading.main_thread()
+            with interruptible() if main else contextlib.nullcontext():
+                return run.go()
 
 
 @contextlib.contextmanager
@@ -167,8 +171,11 @@ def _log_file(options: BuildOptions, identity: str) -> Iterator[IO[str]]:
         raise OutputError(
             Problem(f"the log {path} cannot be written: {failure.strerror}", "--log", remedy="name another file")
         ) from failure
-    with file:
+    try:
         yield file
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 class _Run:
@@ -191,19 +198,17 @@ class _Run:
         self.output: list[str] = []
 
     def go(self) -> BuildRecord:
-        self._scratch()
-        self.builder.begin()
         built = False
         try:
-            # Signals reach the main thread alone.
-            with interruptible() if threading.current_thread() is threading.main_thread() else contextlib.nullcontext():
-                self.watcher.began(self.kit, self.builder.name, self.work.target, self.progress)
-                self._run_all(self.builder.build(self.work))
-                self.progress.close(failed=False)
-                if self.work.target.is_file:
-                    self._tell_left(put_in_place(self.work.target))
-                self._run_all(self.builder.publish(self.work))
-                built = True
+            self._scratch()
+            self.builder.begin()
+            self.watcher.began(self.kit, self.builder.name, self.work.target, self.progress)
+            self._run_all(self.builder.build(self.work))
+            self.progress.close(failed=False)
+            if self.work.target.is_file:
+                self._tell_left(put_in_place(self.work.target))
+            self._run_all(self.builder.publish(self.work))
+            built = True
         except KeyboardInterrupt:
             self.progress.stopped = True
             self._stopped(built)
@@ -216,6 +221,12 @@ class _Run:
             self._stopped(built)
             self._keep("failed", failure=self._failure(str(error)))
             raise
+        except OSError as failure:
+            self._stopped(built)
+            said = f"{failure.filename or self.work.scratch}: {failure.strerror or failure}"
+            self._keep("failed", failure=self._failure(said))
+            remedy = "make room there, or name a folder with more in TMPDIR" if failure.errno == errno.ENOSPC else ""
+            raise OutputError(Problem(f"the build could not go on: {said}", remedy=remedy)) from failure
         except BaseException:
             self._stopped(built)
             raise
@@ -253,8 +264,10 @@ class _Run:
         self.watcher.line(line)
 
     def _write(self, line: str) -> None:
-        self.log.write(line + "\n")
-        self.log.flush()
+        # A full disk below the log is no reason to stop the build.
+        with contextlib.suppress(OSError):
+            self.log.write(line + "\n")
+            self.log.flush()
 
     def _step_ended(self, index: int) -> None:
         self._write(f"hpcgen: {self.progress.line(index)}")

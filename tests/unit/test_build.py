@@ -7,6 +7,7 @@ tests/containers/test_build.py.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -231,6 +232,25 @@ def test_a_signal_ends_the_engine_and_is_recorded(path: Path) -> None:
     [record] = records(path)
     assert record["result"] == "interrupted"
     assert "rmi hpcgen-build:" in calls.read_text()
+
+
+def test_a_full_disk_below_the_log_does_not_stop_the_build(path: Path) -> None:
+    docker(path)
+    assert build_image(DOCKER_KIT, BuildOptions(log=Path("/dev/full"))).result == "built"
+
+
+def test_a_context_that_cannot_be_made_is_told(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = docker(path)
+
+    def full(kit: object, context: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(context))
+
+    monkeypatch.setattr("hpcgen.build.running.make_context", full)
+    with pytest.raises(OutputError, match="No space left on device") as raised:
+        build_image(DOCKER_KIT)
+    assert "TMPDIR" in str(raised.value)
+    assert "buildx build" not in calls.read_text()
+    assert records(path)[0]["result"] == "failed"
 
 
 def test_dry_run_prints_commands_and_starts_no_build(path: Path) -> None:
