@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import REPORTS, BaseImage, ChImage, Run, Slurm
+from container_tools import REPORTS, BaseImage, Buildah, ChImage, Run, Slurm
+from loopback_registry import Registry
 from msgspec.structs import replace
 from test_rendered_kits import site_profile
 
@@ -140,3 +141,38 @@ def test_a_single_build_that_fails_in_its_job_is_told_with_its_end(hpcgen: Hpcge
     done = hpcgen(*words, check=False)
     assert done.returncode == 10, done.stdout
     assert "does not exist" in done.stdout
+
+
+@pytest.mark.parametrize("engine", ["buildah", "podman"])
+def test_an_image_is_pushed_to_a_registry_that_wants_a_password(buildah: Buildah, tmp_path: Path, engine: str) -> None:
+    """An image with one file, in a store of its own; the registry is on loopback."""
+    registry = Registry("me", "secret")
+    (tmp_path / "storage.conf").write_text(
+        f'[storage]\ndriver = "vfs"\ngraphroot = "{tmp_path}/s"\nrunroot = "{tmp_path}/r"\n'
+    )
+    (tmp_path / "registries.conf").write_text(f'[[registry]]\nlocation = "{registry.host}"\ninsecure = true\n')
+    env = {
+        "CONTAINERS_STORAGE_CONF": str(tmp_path / "storage.conf"),
+        "CONTAINERS_REGISTRIES_CONF": str(tmp_path / "registries.conf"),
+        "HPCGEN_REGISTRY_USER": "me",
+    }
+    container = buildah.run(["buildah", "from", "scratch"], env=env).stdout.split()[-1]
+    (tmp_path / "file").write_text("content")
+    buildah.run(["buildah", "copy", container, tmp_path / "file", "/file"], env=env)
+    buildah.run(["buildah", "commit", container, "localhost/one:latest"], env=env)
+    fleet = {
+        "registry": f"{registry.host}/hpc",
+        "members": [{"stack": "mpi-hello", "site": "workstation", "name": "one"}],
+    }
+    (tmp_path / "fleet.yaml").write_text(json.dumps(fleet))
+    image = LockedImage(content="a" * 64, format="docker", engine=engine, image="podman:one:latest")  # type: ignore[arg-type]
+    lock = tmp_path / "fleet.lock"
+    update_lock(lock, {"one": image})
+    command = [sys.executable, "-m", "hpcgen", "fleet", "publish"]
+    wrong = buildah.run(command, env={**env, "HPCGEN_REGISTRY_PASSWORD": "guess"}, cwd=tmp_path, check=False)
+    assert (wrong.returncode, registry.manifests) == (7, {}), wrong.stdout
+    buildah.run(command, env={**env, "HPCGEN_REGISTRY_PASSWORD": "secret"}, cwd=tmp_path)
+    registry.shutdown()
+    pushed = read_lock(lock)["one"]
+    assert registry.manifests == {"hpc/one:aaaaaaaaaaaa": pushed.digest}
+    assert pushed.published == f"{registry.host}/hpc/one:aaaaaaaaaaaa"
