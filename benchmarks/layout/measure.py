@@ -50,7 +50,7 @@ def run(way: str, given: argparse.Namespace, ranks: int, threads: int, folder: P
     """One run that was left alone; what its rank 0 printed."""
     words, added = command(way, given.image, given.site, ranks, threads, folder)
     for _ in range(TRIES):
-        program = ["python3", PROGRAM.name]
+        program = ["python3", PROGRAM.name, "--blocks", str(given.blocks), "--quiet", str(given.quiet)]
         done = subprocess.run(
             [*words, *program], cwd=folder, env={**os.environ, **added}, capture_output=True, text=True
         )
@@ -71,7 +71,7 @@ def table(rounds: list[dict[str, Any]]) -> str:
     lines = ["layout  way     rounds  median images/s  lowest  highest  ratio to plain (range)         busy cores"]
     for layout in sorted({each["layout"] for each in rounds}):
         mine = [each for each in rounds if each["layout"] == layout]
-        for way in WAYS:
+        for way in (way for way in WAYS if way in mine[0]):
             found = [each[way]["images_per_second"] for each in mine]
             ratios = [each[way]["images_per_second"] / each["plain"]["images_per_second"] for each in mine]
             ratio = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
@@ -87,7 +87,10 @@ def main() -> None:
     parser.add_argument("image")
     parser.add_argument("--site", required=True)
     parser.add_argument("--layout", action="append", required=True, metavar="RANKSxTHREADS")
+    parser.add_argument("--way", action="append", choices=WAYS, help="all if left out; plain is needed")
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--blocks", type=int, default=12, help="of steps in one run")
+    parser.add_argument("--quiet", type=float, default=0.1, help="cores that others may use in a block that counts")
     parser.add_argument("--keep", type=Path, required=True, metavar="FILE")
     given = parser.parse_args()
     layouts = [tuple(int(number) for number in layout.split("x")) for layout in given.layout]
@@ -97,7 +100,8 @@ def main() -> None:
         shutil.copy(PROGRAM, folder)
         for number in range(done, done + given.rounds * len(layouts)):
             ranks, threads = layouts[number % len(layouts)]
-            order = WAYS if number // len(layouts) % 2 == 0 else WAYS[::-1]
+            ways = given.way or WAYS
+            order = ways if number // len(layouts) % 2 == 0 else ways[::-1]
             results = {way: run(way, given, ranks, threads, folder) for way in order}
             with given.keep.open("a") as file:
                 file.write(json.dumps({"layout": f"{ranks}x{threads}", **results}) + "\n")
