@@ -48,19 +48,48 @@ def stream(
     hold the output open for as long as it runs. If this process is interrupted, or a callback raises, the
     program and all that it started are ended before the exception goes on.
     """
-    process = subprocess.Popen(
-        list(argv),
-        env=None if env is None else dict(env),
-        cwd=cwd,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
     lines: queue.Queue[str | None] = queue.Queue()
-    reader = threading.Thread(target=_read, args=(process, lines), daemon=True)
-    reader.start()
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        with _signals_deferred():
+            process = subprocess.Popen(
+                list(argv),
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        threading.Thread(target=_read, args=(process, lines), daemon=True).start()
+        _hand_over(lines, on_line, _watching(process, on_tick), tick_s)
+        return process.wait()
+    except BaseException:
+        if process is not None:
+            end(process)
+        raise
 
+
+@contextlib.contextmanager
+def _signals_deferred() -> Iterator[None]:
+    """A signal that comes while a program is being started waits until it is known which program that is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    pending: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda number, frame: pending.append(number)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for missed in pending:
+        signal.raise_signal(missed)
+
+
+def _watching(process: subprocess.Popen[bytes], on_tick: Callable[[], None] | None) -> Callable[[], None]:
+    """What is done every moment: end what a program that was killed has left running, then the caller's own."""
     ended = False
 
     def tick() -> None:
@@ -71,12 +100,7 @@ def stream(
         if on_tick is not None:
             on_tick()
 
-    try:
-        _hand_over(lines, on_line, tick, tick_s)
-        return process.wait()
-    except BaseException:
-        end(process)
-        raise
+    return tick
 
 
 def _read(process: subprocess.Popen[bytes], lines: queue.Queue[str | None]) -> None:

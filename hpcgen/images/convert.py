@@ -183,7 +183,10 @@ def planned(image: ImageReference, output: ImageReference, work: Path, marks: Ma
 def _removal(path: Path) -> Step:
     from hpcgen.build.places import remove
 
-    return Step(action=lambda: remove(path))
+    def action() -> None:
+        remove(path)
+
+    return Step(action=action)
 
 
 def shown(plan: Plan) -> list[str]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
-from hpcgen.processes import stream
+import pytest
+
+from hpcgen.processes import interruptible, stream
 
 
 def test_a_killed_program_is_reported_at_once(tmp_path: Path) -> None:
@@ -37,3 +42,20 @@ def test_a_program_that_ends_well_leaves_its_children_alone(tmp_path: Path) -> N
     child = int((tmp_path / "child").read_text())
     assert running(child)
     os.kill(child, 9)
+
+
+def test_a_signal_during_the_start_leaves_no_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Starting a program takes a while on a loaded machine; a batch system's SIGTERM may come right then."""
+    started: list[int] = []
+
+    class Interrupted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *words: Any, **options: Any) -> None:
+            super().__init__(*words, **options)
+            started.append(self.pid)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with pytest.raises(KeyboardInterrupt), interruptible():
+        stream(["sleep", "60"], lambda line: None)
+    assert started
+    assert not running(started[0])
