@@ -73,10 +73,27 @@ def small(tmp_path: Path, machine_facts: dict[str, Any], base_image: BaseImage) 
     return Small(tmp_path, site_profile(machine_facts, base_image))
 
 
+STORAGE = """\
+[storage]
+driver = "overlay"
+graphroot = "{own}/storage"
+runroot = "{own}/run"
+[storage.options]
+additionalimagestores = ["{shared}/storage"]
+"""
+
+
 @pytest.fixture
-def here(testbed_env: dict[str, str], tmp_path: Path) -> Tool:
-    """This machine's tools, and a folder of its own for records."""
-    return Tool({**testbed_env, "HPCGEN_RECORDS": str(tmp_path / "records"), "BUILDAH_ISOLATION": "chroot"})
+def here(testbed_env: dict[str, str], base_image: BaseImage, tmp_path: Path) -> Iterator[Tool]:
+    """This machine's tools, with folders of their own for records and images; the base is in the shared store."""
+    own = tmp_path / "containers"
+    own.mkdir()
+    shared = Path(testbed_env["CONTAINERS_STORAGE_CONF"]).parent
+    (own / "storage.conf").write_text(STORAGE.format(own=own, shared=shared))
+    more = {"HPCGEN_RECORDS": str(tmp_path / "records"), "BUILDAH_ISOLATION": "chroot"}
+    yield Tool({**testbed_env, "CONTAINERS_STORAGE_CONF": str(own / "storage.conf"), **more})
+    # podman leaves its overlay mounted.
+    run(["umount", own / "storage/overlay"], check=False)
 
 
 def words(collection: Path | str, engine: str, output: str) -> list[str]:
@@ -101,7 +118,7 @@ def results(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def output_of(engine: str, folder: Path) -> str:
-    return str(folder / "image") if engine == "ch-image" else f"localhost/small-{folder.name.lower()}:1"
+    return str(folder / "image") if engine == "ch-image" else "localhost/small:1"
 
 
 def text_in(here: Tool, engine: str, output: str) -> str:
