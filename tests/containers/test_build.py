@@ -117,6 +117,12 @@ def results(record: Mapping[str, Any]) -> dict[str, str]:
     return {step["block"].split()[0]: step.get("result", "done") for step in record["steps"] if "one" in step["about"]}
 
 
+def copied(record: Mapping[str, Any], name: str) -> str:
+    """How the step ended that takes a block's folder over into the final stage."""
+    about = f"copy /opt/{name} from the builder"
+    return str(next(step.get("result", "done") for step in record["steps"] if step["about"] == about))
+
+
 def output_of(engine: str, folder: Path) -> str:
     return str(folder / "image") if engine == "ch-image" else "localhost/small:1"
 
@@ -149,6 +155,7 @@ def test_what_came_before_a_change_is_taken_from_the_cache(
     assert text_in(here, engine, output) == "first"
     warm = build(here, small.collection("second"), engine, output)
     assert results(warm) == {"early": "cached", "late": "done"}
+    assert (copied(warm, "early"), copied(warm, "late")) == ("cached", "done")
     assert text_in(here, engine, output) == "second"
     assert warm["seconds"] < cold["seconds"]
     assert left(here, engine, tmp_path) == before

@@ -6,6 +6,11 @@ Output, seen with 0.31 and 0.45 and read in their lib/build.py: ``  4* RUN.F …
 The cache needs git 2.28.1 or later; without it ch-image does without by itself (lib/build_cache.py). 0.31 has git
 sign with the user's name and fails where that is not set, so it is set here; 0.45 brings a name of its own.
 ``ch-image delete NAME`` removes the stages' images too and leaves the cache as it is.
+
+What ``COPY`` copies is known to the cache by its path as well as by size and time (lib/filesystem.py, stat_bytes), and
+for ``--from`` that is the path of the stage's image: so the context is named by a path relative to the folder that
+ch-image is started in, and the image in the store is called the same in every build. ch-image itself lets only one
+build at a time use a store.
 """
 
 from __future__ import annotations
@@ -51,13 +56,13 @@ class Charliecloud(Builder):
         """A file, a folder, or a name in the store."""
         name = output or job_image(plan)
         if name.startswith("ch-image:"):
-            return Target("ch-image", name.partition(":")[2], self.stored_name(token))
+            return Target("ch-image", name.partition(":")[2], self.stored_name(plan))
         return file_target(name, token, {".sqfs": "squashfs", ".squashfs": "squashfs", ".tar.gz": "tar", ".tgz": "tar"})
 
     @staticmethod
-    def stored_name(token: str) -> str:
+    def stored_name(plan: Plan) -> str:
         """What the image is called in ch-image's store while it is built."""
-        return f"hpcgen-build-{token}"
+        return f"hpcgen-build-{plan.stack.name}-{plan.site.name}"
 
     def recipe(self, text: str) -> Recipe:
         """The steps of the Dockerfile."""
@@ -79,8 +84,9 @@ class Charliecloud(Builder):
         """build into the store, and convert; ``--force`` lets package managers run without privilege."""
         env = self._environment(work)
         words = ["ch-image", "build", "--force", *([] if work.cache else ["--no-cache"]), *work.options]
-        stored = self.stored_name(work.token)
-        calls = [Call((*words, "-t", stored, "-f", str(work.recipe), str(work.context)), env=env)]
+        stored = self.stored_name(work.plan)
+        end = ("-f", work.recipe.name, work.context.name)
+        calls = [Call((*words, "-t", stored, *end), env=env, cwd=work.recipe.parent)]
         if work.target.kind != "ch-image":
             format = CONVERSIONS[work.target.kind]
             convert = ("ch-convert", "-i", "ch-image", "-o", format, stored, work.target.temporary)
@@ -93,8 +99,8 @@ class Charliecloud(Builder):
         if work.target.kind != "ch-image":
             return []
         words = ["ch-image", "build", *([] if work.cache else ["--no-cache"]), "-t", work.target.name]
-        again = str(work.recipe.with_name(NAMING))
-        return [Call((*words, "-f", again, str(work.context)), env=self._environment(work))]
+        end = ("-f", NAMING, work.context.name)
+        return [Call((*words, *end), env=self._environment(work), cwd=work.recipe.parent)]
 
     def more_files(self, target: Target) -> dict[str, str]:
         """What :meth:`publish` builds."""
@@ -103,7 +109,7 @@ class Charliecloud(Builder):
     def clean(self, work: Work, built: bool) -> list[Call]:
         """The image in the store and those of its stages; what the cache has of them stays."""
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
-        return [Call(("ch-image", "delete", self.stored_name(work.token)), env=env)]
+        return [Call(("ch-image", "delete", self.stored_name(work.plan)), env=env)]
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the line of the Dockerfile."""
