@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import Any
 
 import msgspec
@@ -427,6 +428,13 @@ def test_rank_test_is_compiled_from_its_text() -> None:
     assert "HPCGEN_RANKS" in steps
     assert "mpicc -O2 -o /opt/rank_test/bin/rank_test" in steps
     assert CATALOG.stack("mpi-hello").run.command == ["/opt/rank_test/bin/rank_test"]
+
+
+def test_a_rank_test_that_is_not_there_fails_its_self_test() -> None:
+    """ldd of a missing file prints nothing that could be not found."""
+    block, ctx = context("rank_test", "1", others={"mpi": chosen("intel_mpi", "2021.17.2")})
+    (test,) = block.test(ctx)
+    assert subprocess.run(["sh", "-c", test.command], capture_output=True).returncode != 0
 
 
 def test_every_provider_of_a_virtual_provides_it() -> None:

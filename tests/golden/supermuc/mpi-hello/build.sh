@@ -268,7 +268,7 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' 'check_with /dev/hfi1_0 '"'"'psm2 12.0.1: device'"'"' '"'"''"'"' '"'"'test -r /dev/hfi1_0'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: library'"'"' '"'"'libc.so.6 => /'"'"' '"'"'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: launcher'"'"' '"'"'Intel(R) MPI Library'"'"' '"'"'mpiexec.hydra --version'"'"'' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' 'check '"'"'rank_test 1: libraries'"'"' '"'"''"'"' '"'"'ldd /opt/rank_test/bin/rank_test | grep -c '"'"'"'"'"'"'"'"'not found'"'"'"'"'"'"'"'"' | grep -qx 0'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'rank_test 1: libraries'"'"' '"'"''"'"' '"'"'test -x /opt/rank_test/bin/rank_test && ldd /opt/rank_test/bin/rank_test | grep -c '"'"'"'"'"'"'"'"'not found'"'"'"'"'"'"'"'"' | grep -qx 0'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'printf '"'"'%s passed, %s failed, %s left out\n'"'"' "$passed" "$failed" "$left_out"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '[ "$failed" -eq 0 ]' >> /opt/hpcgen/selftest.sh && \
@@ -283,7 +283,7 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="mpi-hello"
 LABEL io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1"
-LABEL io.hpcgen.content="470bc953821f4d824836c86fd3b5495938d4b3c6b9191caeffc11ca0f2f17f97"
+LABEL io.hpcgen.content="3c32d4d9553d2769de93c80dc85b729d9312b8df88225a9ab61dfa2db7ec9b13"
 LABEL io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

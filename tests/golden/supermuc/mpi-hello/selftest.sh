@@ -54,7 +54,7 @@ check 'psm2 12.0.1: library' 'libnuma.so.1 => /' 'ldd /opt/psm2/lib/libpsm2.so.2
 check_with /dev/hfi1_0 'psm2 12.0.1: device' '' 'test -r /dev/hfi1_0'
 check 'intel_mpi 2019.6.166: library' 'libc.so.6 => /' 'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'
 check 'intel_mpi 2019.6.166: launcher' 'Intel(R) MPI Library' 'mpiexec.hydra --version'
-check 'rank_test 1: libraries' '' 'ldd /opt/rank_test/bin/rank_test | grep -c '"'"'not found'"'"' | grep -qx 0'
+check 'rank_test 1: libraries' '' 'test -x /opt/rank_test/bin/rank_test && ldd /opt/rank_test/bin/rank_test | grep -c '"'"'not found'"'"' | grep -qx 0'
 
 printf '%s passed, %s failed, %s left out\n' "$passed" "$failed" "$left_out"
 [ "$failed" -eq 0 ]

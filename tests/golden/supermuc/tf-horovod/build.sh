@@ -455,7 +455,7 @@ RUN mkdir -p /opt/hpcgen && \
     printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: library'"'"' '"'"'libc.so.6 => /'"'"' '"'"'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'intel_mpi 2019.6.166: launcher'"'"' '"'"'Intel(R) MPI Library'"'"' '"'"'mpiexec.hydra --version'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'check '"'"'horovod 0.28.1: built for mpi'"'"' '"'"''"'"' '"'"'/opt/python/bin/python -c '"'"'"'"'"'"'"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built()))'"'"'"'"'"'"'"'"''"'"'' >> /opt/hpcgen/selftest.sh && \
-    printf '%s\n' 'check '"'"'rank_test 1: libraries'"'"' '"'"''"'"' '"'"'ldd /opt/rank_test/bin/rank_test | grep -c '"'"'"'"'"'"'"'"'not found'"'"'"'"'"'"'"'"' | grep -qx 0'"'"'' >> /opt/hpcgen/selftest.sh && \
+    printf '%s\n' 'check '"'"'rank_test 1: libraries'"'"' '"'"''"'"' '"'"'test -x /opt/rank_test/bin/rank_test && ldd /opt/rank_test/bin/rank_test | grep -c '"'"'"'"'"'"'"'"'not found'"'"'"'"'"'"'"'"' | grep -qx 0'"'"'' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' 'printf '"'"'%s passed, %s failed, %s left out\n'"'"' "$passed" "$failed" "$left_out"' >> /opt/hpcgen/selftest.sh && \
     printf '%s\n' '[ "$failed" -eq 0 ]' >> /opt/hpcgen/selftest.sh && \
@@ -470,7 +470,7 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="tf-horovod"
 LABEL io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1"
-LABEL io.hpcgen.content="00bd8bf32dd111e4f34f3c41a0ffb22499f809095c2cc840241359afff9e797b"
+LABEL io.hpcgen.content="0ae401a9d3290b1a0f979f9e1dd2a2ddca9c5a561949bee3806fb2075c96eb5a"
 LABEL io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

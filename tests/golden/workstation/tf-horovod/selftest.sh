@@ -62,7 +62,7 @@ check 'mpich 4.3.2: library' libmpi.so.12 'ls /opt/mpich/lib'
 check 'mpich 4.3.2: launcher' 4.3.2 'mpiexec --version'
 check 'mpich 4.3.2: provider' ch4:ofi mpichversion
 check 'horovod 0.28.1: built for mpi' '' '/opt/python/bin/python -c '"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built()))'"'"''
-check 'rank_test 1: libraries' '' 'ldd /opt/rank_test/bin/rank_test | grep -c '"'"'not found'"'"' | grep -qx 0'
+check 'rank_test 1: libraries' '' 'test -x /opt/rank_test/bin/rank_test && ldd /opt/rank_test/bin/rank_test | grep -c '"'"'not found'"'"' | grep -qx 0'
 
 printf '%s passed, %s failed, %s left out\n' "$passed" "$failed" "$left_out"
 [ "$failed" -eq 0 ]
