@@ -33,7 +33,7 @@ for file in "${kit_files[@]}"; do
         echo "build.sh: the kit's $file is not beside this script; render the kit again with -o" >&2
         exit 66
     fi
-    cp "$kit/$file" "$work/kit/"
+    cp -p "$kit/$file" "$work/kit/"
 done
 for number in "${!certificates[@]}"; do
     file=${certificates[number]}
@@ -41,7 +41,7 @@ for number in "${!certificates[@]}"; do
         echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
         exit 66
     fi
-    cp "$file" "$work/certificates/${certificate_names[number]}"
+    cp -p "$file" "$work/certificates/${certificate_names[number]}"
 done
 
 cat > "$work/Dockerfile" << 'HPCGEN_DOCKERFILE'
@@ -289,8 +289,9 @@ HPCGEN_DOCKERFILE
 
 # ch-image refers to the user by name, which batch and cron environments leave out.
 export USER=${USER:-$(id -un)}
-# --force lets package managers run without privilege.
-ch-image build --force "${options[@]}" -t "$name" -f "$work/Dockerfile" "$work"
+# --force lets package managers run without privilege. ch-image's cache knows what is copied by its path, size and
+# time: a relative path is the same in every build.
+(cd "$work" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
 
 case $output in
     *.sqfs) format=squash ;;
