@@ -96,7 +96,7 @@ def stored_kit(image: ImageReference) -> StoredKit:
     if "plan.json" not in data or "hpcgen.lock" not in data:
         raise InputError(
             Problem(
-                f"there is no record in {image}: another tool made it, or hpcgen before 0.2",
+                f"there is no record in {image}: it was not built from a kit of hpcgen",
                 expected=f"a kit in the image's {KIT}",
                 remedy="render the kit again and build it with this hpcgen",
             )
