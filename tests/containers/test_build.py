@@ -137,7 +137,8 @@ def text_in(here: Tool, engine: str, output: str) -> str:
 def left(here: Tool, engine: str, folder: Path) -> set[str]:
     """Everything that builds could leave: working containers or images in the store, and half files."""
     listing = ["ch-image", "list"] if engine == "ch-image" else ["buildah", "containers", "-q"]
-    names = {name for name in here.run(listing).stdout.split() if name != "building"}
+    # A name is a line of one word; what ch-image says of its storage, when it is new, has more.
+    names = {line for line in here.run(listing).stdout.splitlines() if " " not in line.strip()}
     if engine != "ch-image":
         names |= {line for line in here.run(["buildah", "images"]).stdout.splitlines() if "hpcgen-build" in line}
     return names | {path.name for path in folder.iterdir() if path.name.startswith(".hpcgen")}
