@@ -1,0 +1,85 @@
+"""What ``hpcgen lock`` pins beyond the plan: versions, digests and hashes of all that a build takes from outside."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from hpcgen.model.fields import Record, Sha256, Text
+from hpcgen.model.plan import Plan
+
+StageName = Literal["builder", "final"]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}$(?!\n)", description="sha256: and 64 digits")]
+PackageName = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", description="the name of an OS package")
+]
+PackageVersion = Annotated[
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~^_-]*$(?!\n)", description="the version of an OS package")
+]
+Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-F]{32,64}$(?!\n)", description="an OpenPGP fingerprint")]
+Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
+
+
+class ImagePin(Record, frozen=True):
+    """A base image: the digest of its manifest for the site's architecture, and where it was read.
+
+    ``origin`` is what skopeo takes: ``docker://…``, ``oci-archive:FILE``, ``containers-storage:NAME``.
+    """
+
+    digest: Digest
+    origin: Text
+
+
+class PackagePin(Record, frozen=True):
+    """One OS package file; ``size`` in bytes, ``url`` where the distribution or the site's mirror has it."""
+
+    version: PackageVersion
+    architecture: PackageName
+    sha256: Sha256
+    size: Bytes
+    url: Text
+
+
+class StagePackages(Record, frozen=True):
+    """OS packages of a stage: ``present`` in the base image (name → version), ``added`` by the build, all of them."""
+
+    present: dict[PackageName, PackageVersion] = {}
+    added: dict[PackageName, PackagePin] = {}
+
+
+class KeyPin(Record, frozen=True):
+    """A key that signed a package index: its fingerprint, the key ring in the image, and the index with its date."""
+
+    fingerprint: Fingerprint
+    keyring: Text
+    index: Text
+    date: Text
+
+
+class Pins(Record, frozen=True):
+    """Everything that is fixed beyond the plan.
+
+    ``images`` by the name that the plan has; ``packages`` by stage; ``wheels``: hashed requirement lines, by the
+    name of the wheel list that they stand for; ``epoch``: seconds since 1970, the newest date among the package
+    indexes and images, which the build gives to files as ``SOURCE_DATE_EPOCH``.
+    """
+
+    images: dict[Text, ImagePin] = {}
+    packages: dict[StageName, StagePackages] = {}
+    keys: list[KeyPin] = []
+    wheels: dict[Text, list[Text]] = {}
+    epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class Lock(Record, frozen=True):
+    """A whole lock: what a build takes from outside, and the plan that asks for it.
+
+    ``collections``: sha256 of every file of a collection that the plan rests on, by the name shown to people.
+    ``content``: the plan hash with the pins in it. ``text``: the bytes it was read from.
+    """
+
+    hpcgen: Text
+    content: Sha256
+    plan: Plan
+    pins: Pins
+    collections: dict[Text, Sha256]
+    text: str
