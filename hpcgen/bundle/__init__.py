@@ -1,0 +1,1 @@
+"""A bundle: every input of a lock in one folder, for a machine without a network."""
