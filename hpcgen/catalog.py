@@ -120,6 +120,8 @@ class Catalog:
         self._tables: dict[str, dict[str, Release]] = {}
         self._wheels: dict[str, tuple[str, ...] | None] = {}
         self._files: dict[str, str] = {}
+        self.lists_read: dict[str, Path] = {}
+        """Wheel lists and text files that were read, by the name shown to people."""
         self._loading = threading.Lock()
 
     # names and places
@@ -297,20 +299,18 @@ class Catalog:
             for document in self.release_documents(name):
                 table = convert(document, ReleaseTable)
                 for version, release in table.releases.items():
-                    if release.source is None and table.source is not None:
-                        release = _with_source(release, table)
-                    merged.setdefault(version, release)
+                    merged.setdefault(version, _with_table(release, table))
             self._tables[name] = merged
         return self._tables[name]
 
     def release_documents(self, name: str) -> list[Document]:
         """The release tables of a block, one per collection that has one."""
-        result = []
-        for folder in self.folders:
-            path = folder / FOLDERS["block"] / f"{name}.yaml"
-            if path.is_file():
-                result.append(load(path, self.shown(path)))
-        return result
+        return [load(path, self.shown(path)) for path in self.release_files(name)]
+
+    def release_files(self, name: str) -> list[Path]:
+        """The files of a block's release tables, one per collection that has one."""
+        paths = [folder / FOLDERS["block"] / f"{name}.yaml" for folder in self.folders]
+        return [path for path in paths if path.is_file()]
 
     def wheels(self, name: str) -> tuple[str, ...] | None:
         """Lines of the hashed wheel list ``building_blocks/wheels/<name>.txt``; None if there is none."""
@@ -323,6 +323,7 @@ class Catalog:
         for folder in self.folders:
             path = folder / FOLDERS["block"] / "wheels" / f"{name}.txt"
             if path.is_file():
+                self.lists_read[self.shown(path)] = path
                 lines = (line.strip() for line in path.read_text("utf-8").splitlines())
                 return tuple(line for line in lines if line and not line.startswith("#"))
         return None
@@ -333,6 +334,7 @@ class Catalog:
             for folder in self.folders:
                 path = folder / FOLDERS["block"] / "files" / name
                 if path.is_file():
+                    self.lists_read[self.shown(path)] = path
                     self._files[name] = path.read_text("utf-8")
                     break
             else:
@@ -340,10 +342,14 @@ class Catalog:
         return self._files[name]
 
 
-def _with_source(release: Release, table: ReleaseTable) -> Release:
+def _with_table(release: Release, table: ReleaseTable) -> Release:
+    """A row with what the whole table says where the row says nothing."""
     import msgspec
 
-    return msgspec.structs.replace(release, source=table.source)
+    source, licence = release.source or table.source, release.licence or table.licence
+    if source is release.source and licence is release.licence:
+        return release
+    return msgspec.structs.replace(release, source=source, licence=licence)
 
 
 def _load_module(path: Path) -> ModuleType:

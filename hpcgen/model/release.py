@@ -21,7 +21,8 @@ class Release(Record, frozen=True):
     versions) that have it, any if empty; ``host`` ranges of facts of the node (``driver``: NVIDIA driver,
     ``capability``: CUDA compute capability), checked where the fact is known; ``only`` the values of the block's
     options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
-    block's own steps need to know; ``images`` base images by use.
+    block's own steps need to know; ``images`` base images by use. ``licence``: the software's own, as an SPDX
+    expression, empty where it is not settled.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
@@ -31,13 +32,15 @@ class Release(Record, frozen=True):
     only: dict[Name, list[Text]] = {}
     images: dict[Name, Text] = {}
     values: dict[str, Value] = {}
+    licence: Text = ""
     source: Source | None = None
 
 
 class ReleaseTable(Record, frozen=True):
-    """The file ``building_blocks/<block>.yaml``. ``source`` holds for rows that name none of their own."""
+    """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own."""
 
     block: Name
     releases: dict[str, Release]
+    licence: Text = ""
     source: Source | None = None
     notes: list[Text] = []
