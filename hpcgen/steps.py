@@ -92,7 +92,30 @@ class Wheels(msgspec.Struct, frozen=True):
     hashed: bool
 
 
-Input = Archive | Image | Wheels
+class BazelFile(msgspec.Struct, frozen=True):
+    """A file that Bazel fetches by its sha256: ``name`` is the repository that is made of it, the first url is asked
+    first."""
+
+    name: str
+    sha256: str
+    urls: tuple[str, ...]
+
+
+class BazelFiles(msgspec.Struct, frozen=True):
+    """What Bazel fetches by itself while it builds; ``files`` is empty where nobody has made the list ``name``."""
+
+    name: str
+    files: tuple[BazelFile, ...]
+
+
+class GitTree(msgspec.Struct, frozen=True):
+    """The files of a git repository at a commit (40 hexadecimal digits), without its history."""
+
+    url: str
+    commit: str
+
+
+Input = Archive | Image | Wheels | BazelFiles | GitTree
 
 
 class Packages(msgspec.Struct, frozen=True):
