@@ -44,7 +44,7 @@ class SiteTrust(Block):
 
     def environment(self, ctx: Context) -> Environment:
         """The proxy, for the time of the build, in both spellings that programs look for."""
-        proxy = ctx.facts.network.proxy
+        proxy = ctx.supply.proxy
         if proxy is None:
             return Environment()
         values = {"http_proxy": proxy.http, "https_proxy": proxy.https, "no_proxy": proxy.no_proxy}
@@ -58,9 +58,9 @@ class SiteTrust(Block):
             yield run("trust the site's certificates", self._trust(ctx, manager))
         sources = _apt_sources(ctx)
         if sources:
-            settings = [f'Dir::Etc::SourceList "{SOURCES}";', 'Dir::Etc::SourceParts "-";']
+            settings = [f'Dir::Etc::SourceList "{SOURCES}";', 'Dir::Etc::SourceParts "-";', *ctx.supply.apt_settings()]
             yield run(
-                "use the site's mirror",
+                f"use {ctx.supply.packages_from}",
                 write_lines(SOURCES, "\n".join(sources)),
                 write_lines(APT_CONFIGURATION, "\n".join(settings)),
             )
@@ -119,27 +119,14 @@ def _targets(ctx: Context) -> list[str]:
 
 
 def _apt_sources(ctx: Context) -> list[str]:
-    """Lines of a sources.list for the site's mirror; empty if it has none for the base."""
-    name = ctx.base.name
-    mirror = next((mirror for archive, mirror in ctx.mirrors.apt.items() if archive == name), None)
-    if mirror is None:
-        return []
-    values = ctx.base.release.values
-    suite = values["codename"]
-    parts = "main" if name == "debian" else "main universe"
-    start = f"deb [signed-by={values['keyring']}]"
-    lines = [f"{start} {mirror.archive} {suite} {parts}", f"{start} {mirror.archive} {suite}-updates {parts}"]
-    # Ubuntu's archive holds the security updates too; Debian's are a separate archive.
-    security = mirror.security or (mirror.archive if name == "ubuntu" else None)
-    if security is not None:
-        lines.append(f"{start} {security} {suite}-security {parts}")
-    return lines
+    """Lines of a sources.list to use in place of the base's own; empty if there are none."""
+    return ctx.supply.apt_sources(ctx.base.name, ctx.base.release.values)
 
 
 def _pip_settings(ctx: Context, bundle: str) -> list[str]:
     settings = []
-    if ctx.mirrors.pip is not None:
-        settings.append(f"index-url = {ctx.mirrors.pip}")
+    if ctx.supply.pip_index is not None:
+        settings.append(f"index-url = {ctx.supply.pip_index}")
     if _sources(ctx):
         settings.append(f"cert = {bundle}")
     return settings

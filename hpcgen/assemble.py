@@ -14,12 +14,16 @@ from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError, Problem
 from hpcgen.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
+from hpcgen.model.lock import Pins
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.selftest import selftest_script
 from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, Wheels, command, image, run, write_lines
+from hpcgen.supply import BundleSupply, Supply
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")
+TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/log/apt", "/var/log/dpkg.log")
+"""What package tools leave that differs from one build to the next."""
 
 
 class Stage(msgspec.Struct):
@@ -35,7 +39,11 @@ class Stage(msgspec.Struct):
 
 
 class Assembly(msgspec.Struct):
-    """Both stages of an image, its labels, self-test and inputs, and what a person should know."""
+    """Both stages of an image, its labels, self-test and inputs, and what a person should know.
+
+    ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
+    has made with hashes, by the list's name.
+    """
 
     builder: Stage
     final: Stage
@@ -44,6 +52,7 @@ class Assembly(msgspec.Struct):
     inputs: list[tuple[str, Input]]
     packages: dict[str, list[str]]
     notices: list[str]
+    loose: dict[str, tuple[str, ...]] = {}
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -58,32 +67,42 @@ class _Part(msgspec.Struct, frozen=True):
         return f"{self.planned.name} {self.planned.version}"
 
 
-def assemble(plan: Plan, catalog: Catalog) -> Assembly:
+def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: str | None = None) -> Assembly:
     """Ask every block of the plan for its part and put the stages together.
+
+    Parameters
+    ----------
+    pins: exact versions and digests of a lock, which then stand in the recipe.
+    content: the plan hash, if the same image is meant that another recipe makes (from a bundle, with other
+        mirrors); computed from the stages if None.
 
     Raises
     ------
     InputError: two blocks give one variable different values, or claim the base image both.
     """
-    parts = list(_parts(plan, catalog))
+    loose: dict[str, tuple[str, ...]] = {}
+    parts = list(_parts(plan, catalog, pins, loose))
     kept = _in_stage("final", parts)
     script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in kept])
-    builder, final = (_stage(name, plan, parts) for name in STAGES)
-    _fill_builder(builder, parts)
-    _fill_final(final, plan, parts, script)
+    builder, final = (_stage(name, parts, pins) for name in STAGES)
+    _fill_builder(builder, parts, pins)
+    _fill_final(final, plan, parts, script, pins)
     return Assembly(
         builder=builder,
         final=final,
-        labels=_labels(plan, content_hash([builder, final])),
+        labels=_labels(plan, content or content_hash([builder, final])),
         selftest=script,
         inputs=[(part.label, item) for part in parts for item in part.block.inputs(part.ctx)],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
         notices=[notice for part in parts for notice in part.block.notices(part.ctx)],
+        loose=loose,
     )
 
 
-def _parts(plan: Plan, catalog: Catalog) -> Iterator[_Part]:
+def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tuple[str, ...]]) -> Iterator[_Part]:
     facts = Facts.of(plan.site, plan.partition)
+    bundled = plan.supply == "bundle" and pins is not None
+    supply = BundleSupply(pins.trees) if bundled and pins is not None else Supply(plan.site.network)
     chosen = {b.name: _chosen(b, catalog) for b in plan.blocks}
     base = chosen[plan.blocks[0].name]
     compiler = chosen.get("gnu")
@@ -99,7 +118,9 @@ def _parts(plan: Plan, catalog: Catalog) -> Iterator[_Part]:
             others=others,
             base=base,
             flags=flags,
-            find_wheels=partial(_find_wheels, catalog, python),
+            supply=supply,
+            find_wheels=partial(_find_wheels, catalog, python, pins, loose),
+            find_bazel=catalog.bazel_files,
             find_file=catalog.text_file,
         )
         yield _Part(planned, catalog.block(planned.name)(), ctx)
@@ -110,24 +131,40 @@ def _chosen(planned: PlannedBlock, catalog: Catalog) -> Chosen:
     return Chosen(planned.name, planned.version, options, catalog.releases(planned.name)[planned.version])
 
 
-def _find_wheels(catalog: Catalog, python: Chosen | None, name: str) -> tuple[str, ...] | None:
-    """A list for every Python, or the one for the chosen Python."""
+def _find_wheels(
+    catalog: Catalog,
+    python: Chosen | None,
+    pins: Pins | None,
+    loose: dict[str, tuple[str, ...]],
+    name: str,
+    fallback: tuple[str, ...],
+) -> tuple[str, ...] | None:
+    """The list of the lock, one for every Python, or the one for the chosen Python; missing ones are noted."""
+    if pins is not None and name in pins.wheels:
+        return tuple(pins.wheels[name])
     found = catalog.wheels(name)
     if found is None and python is not None:
         major, minor = python.version.split(".")[:2]
         found = catalog.wheels(f"{name}-cp{major}{minor}")
+    if found is None:
+        loose[name] = fallback
     return found
 
 
 # stages
 
 
-def _stage(name: str, plan: Plan, parts: list[_Part]) -> Stage:
+def _stage(name: str, parts: list[_Part], pins: Pins | None) -> Stage:
     contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
+    base = _base_image(name, parts)
+    arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
+    if pins is not None:
+        base = Image(base.name, pins.images[base.name].digest) if base.name in pins.images else base
+        arguments["SOURCE_DATE_EPOCH"] = str(pins.epoch)
     return Stage(
         name=name,
-        image=_base_image(name, parts),
-        arguments=_merged("build argument", [(label, env.arguments) for label, env in contributions]),
+        image=base,
+        arguments=arguments,
         environment=_environment(name, contributions),
         host_files=[file for part in parts for file in part.block.host_files(part.ctx)],
     )
@@ -182,18 +219,18 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
     return {name: value for name, (_, value) in sorted(merged.items())}
 
 
-def _fill_builder(stage: Stage, parts: list[_Part]) -> None:
+def _fill_builder(stage: Stage, parts: list[_Part], pins: Pins | None) -> None:
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
-    stage.steps += _install(stage.name, parts)
+    stage.steps += _install(stage.name, parts, pins)
     stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
     stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
 
 
-def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str) -> None:
+def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str, pins: Pins | None) -> None:
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
-    stage.steps += _install(stage.name, kept)
+    stage.steps += _install(stage.name, kept, pins)
     runtimes = [part.block.runtime(part.ctx) for part in kept]
     stage.copies = sorted({path for runtime in runtimes for path in runtime.copies})
     folders = {path for runtime in runtimes for path in runtime.folders} | set(bind_targets(plan))
@@ -219,9 +256,12 @@ def _steps(parts: Iterable[_Part], ask: Callable[[_Part], Iterable[Run]]) -> lis
     return [(part.label, step) for part in parts for step in ask(part) if step.commands]
 
 
-def _install(stage: str, parts: list[_Part]) -> list[tuple[str, Run]]:
-    """One step that installs all distribution packages of a stage."""
+def _install(stage: str, parts: list[_Part], pins: Pins | None) -> list[tuple[str, Run]]:
+    """One step that installs all distribution packages of a stage; with a lock, every one in its exact version."""
     names = _package_names(stage, parts)
+    pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
+    if pinned is not None:
+        names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items())]
     if not names:
         return []
     if _manager(parts) == "apt":
@@ -231,6 +271,7 @@ def _install(stage: str, parts: list[_Part]) -> list[tuple[str, Run]]:
             "DEBIAN_FRONTEND=noninteractive " + command(*install),
             "apt-get clean",
             "rm -rf /var/lib/apt/lists/*",
+            *([] if pins is None else [command("rm", "-rf", *TRACES)]),
         ]
     else:
         commands = [

@@ -7,13 +7,13 @@ of the site and the blocks chosen beside it, never the site's name and never the
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Release
-from hpcgen.model.site import Fabric, HostMpi, Mirrors, Network, Partition, Site
+from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
 from hpcgen.steps import (
     Archive,
     Environment,
@@ -28,6 +28,10 @@ from hpcgen.steps import (
     command,
     write_lines,
 )
+from hpcgen.supply import Supply
+
+if TYPE_CHECKING:
+    from hpcgen.steps import BazelFiles, GitTree
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -119,8 +123,10 @@ class Context(msgspec.Struct, frozen=True):
     """All that a block's methods are given.
 
     ``me`` is the block itself as chosen, ``others`` maps each need (also the virtual's name) to what was
-    chosen for it. ``flags`` are the compiler flags for the partition's CPU. ``find_wheels`` looks up a
-    hashed wheel list and ``find_file`` a text file; blocks call :meth:`wheels` and :meth:`text_file`.
+    chosen for it. ``flags`` are the compiler flags for the partition's CPU. ``supply`` is where the build takes
+    its inputs from; blocks call :meth:`fetch`, :meth:`pip` and their like. ``find_wheels`` looks up a hashed wheel
+    list by its name (and is told what stands in for a missing one), ``find_bazel`` a list of Bazel's inputs and
+    ``find_file`` a text file; blocks call :meth:`wheels`, :meth:`bazel_files` and :meth:`text_file`.
     """
 
     me: Chosen
@@ -128,7 +134,9 @@ class Context(msgspec.Struct, frozen=True):
     others: Mapping[str, Chosen]
     base: Chosen
     flags: tuple[str, ...]
-    find_wheels: Callable[[str], tuple[str, ...] | None] = lambda name: None
+    supply: Supply
+    find_wheels: Callable[[str, tuple[str, ...]], tuple[str, ...] | None] = lambda name, fallback: None
+    find_bazel: Callable[[str], BazelFiles | None] = lambda name: None
     find_file: Callable[[str], str] = lambda name: f"(text of {name})"
 
     @property
@@ -147,10 +155,6 @@ class Context(msgspec.Struct, frozen=True):
     def prefix(self) -> str:
         return self.me.prefix
 
-    @property
-    def mirrors(self) -> Mirrors:
-        return self.facts.network.mirrors
-
     def has(self, name: str) -> bool:
         """Whether something was chosen for this need."""
         return name in self.others
@@ -165,20 +169,8 @@ class Context(msgspec.Struct, frozen=True):
         return Archive(row.url, row.sha256)
 
     def fetch(self, archive: Archive) -> list[str]:
-        """Commands that bring an archive to :meth:`local` and check its sha256. The only way to download.
-
-        https alone, also after a redirect; a mirror of the site is used where there is one.
-        """
-        target = self.local(archive)
-        url = archive.url
-        if self.mirrors.files is not None:
-            url = f"{self.mirrors.files.rstrip('/')}/{archive.name}"
-        return [
-            f"mkdir -p {SCRATCH}",
-            command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", target, url),
-            f"printf '%s  %s\\n' {archive.sha256} {command(target)} > {command(target + '.sha256')}",
-            command("sha256sum", "-c", "--quiet", target + ".sha256"),
-        ]
+        """Commands that bring an archive to :meth:`local` and check its sha256. The only way to download."""
+        return self.supply.fetch(archive, self.local(archive))
 
     def local(self, archive: Archive) -> str:
         """Where a fetched archive lies in the builder."""
@@ -192,12 +184,29 @@ class Context(msgspec.Struct, frozen=True):
             command("tar", "-xf", self.local(archive), "-C", into, "--strip-components=1", "--no-same-owner"),
         ]
 
+    def tree(self, tree: GitTree, into: str) -> list[str]:
+        """Commands that bring a git tree at its commit into a new folder."""
+        return self.supply.tree(tree, into)
+
+    def bazel_files(self, name: str) -> BazelFiles:
+        """What Bazel fetches by itself, by the name of the list; empty where nobody has made one."""
+        from hpcgen.steps import BazelFiles
+
+        return self.find_bazel(name) or BazelFiles(name, ())
+
+    def bazel_setup(self, files: BazelFiles) -> list[str]:
+        """Commands that lay out what Bazel would fetch by itself; nothing where it has a network."""
+        return self.supply.bazel_setup(files, self.use("bazel").version)
+
+    def bazel_words(self, files: BazelFiles) -> list[str]:
+        """Options of ``bazel build`` that go with :meth:`bazel_setup`."""
+        return self.supply.bazel_words(files, self.use("bazel").version)
+
     def wheels(self, name: str, fallback: Iterable[str]) -> Wheels:
         """The hashed wheel list ``name`` for the chosen Python, or the pinned ``fallback`` without hashes."""
-        found = self.find_wheels(name)
-        if found is not None:
-            return Wheels(name, found, hashed=True)
-        return Wheels(name, tuple(fallback), hashed=False)
+        loose = tuple(fallback)
+        found = self.find_wheels(name, loose)
+        return Wheels(name, loose, hashed=False) if found is None else Wheels(name, found, hashed=True)
 
     def text_file(self, name: str) -> str:
         """The text of ``building_blocks/files/<name>``, for programs that a block puts into the image."""
@@ -207,6 +216,7 @@ class Context(msgspec.Struct, frozen=True):
         """Commands that install a wheel list into a Python environment with that environment's own pip."""
         listing = f"{SCRATCH}/{wheels.name}.txt"
         checks = ["--no-deps", "--require-hashes"] if wheels.hashed else []
+        checks += self.supply.pip_words()
         return [
             f"mkdir -p {SCRATCH}",
             *write_lines(listing, "\n".join(wheels.requirements)),

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpcgen.block import Block
 from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
@@ -28,6 +28,9 @@ from hpcgen.model.stack import Stack
 from hpcgen.text import NAME_PATTERN
 from hpcgen.typed import convert
 from hpcgen.yamlfile import Document, load
+
+if TYPE_CHECKING:
+    from hpcgen.steps import BazelFiles
 
 FOLDERS = {"site": "site_profiles", "stack": "recipes", "block": "building_blocks"}
 _ENDINGS = {"site": ".yaml", "stack": ".yaml", "block": ".py"}
@@ -326,6 +329,17 @@ class Catalog:
                 self.lists_read[self.shown(path)] = path
                 lines = (line.strip() for line in path.read_text("utf-8").splitlines())
                 return tuple(line for line in lines if line and not line.startswith("#"))
+        return None
+
+    def bazel_files(self, name: str) -> BazelFiles | None:
+        """What Bazel fetches by itself, from ``building_blocks/bazel/<name>.yaml``; None if there is no such list."""
+        from hpcgen.bazel_list import read_bazel_files
+
+        for folder in self.folders:
+            path = folder / FOLDERS["block"] / "bazel" / f"{name}.yaml"
+            if path.is_file():
+                self.lists_read[self.shown(path)] = path
+                return read_bazel_files(path, self.shown(path))
         return None
 
     def text_file(self, name: str) -> str:

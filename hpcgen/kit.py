@@ -8,6 +8,7 @@ from hpcgen.assemble import assemble, notices
 from hpcgen.catalog import Catalog
 from hpcgen.formats import RECIPE_FILES, build_script, recipe
 from hpcgen.lock import lock_text
+from hpcgen.model.lock import Lock
 from hpcgen.model.plan import Plan
 from hpcgen.writing import KitFile
 
@@ -35,11 +36,11 @@ def render_recipe(plan: Plan, catalog: Catalog) -> str:
     return recipe(plan, assemble(plan, catalog))
 
 
-def make_kit(plan: Plan, catalog: Catalog) -> Kit:
-    """Every file of the kit."""
+def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
+    """Every file of the kit; with a lock everything that it pins stands in the recipe, and it is itself in the kit."""
     from hpcgen.launch import job_script
 
-    assembly = assemble(plan, catalog)
+    assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     text = recipe(plan, assembly)
     job_name, job_text = job_script(plan, assembly.final.environment)
     files = {
@@ -47,7 +48,7 @@ def make_kit(plan: Plan, catalog: Catalog) -> Kit:
         job_name: KitFile(job_text, True),
         "selftest.sh": KitFile(assembly.selftest, True),
         "plan.json": KitFile(plan_text(plan), False),
-        "hpcgen.lock": KitFile(lock_text(plan, assembly), False),
+        "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
     }
     if "build.sh" not in files:
         files["build.sh"] = KitFile(build_script(plan, assembly), True)

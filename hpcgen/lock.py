@@ -1,19 +1,141 @@
-"""hpcgen.lock: the plan and its inputs as text that reviews well. A kit is known by it."""
+"""hpcgen.lock: the plan and its inputs as text that reviews well. A kit is known by it.
+
+Every kit has one. The one that ``hpcgen lock`` writes also pins what the plan leaves open, holds the whole plan, so
+that it can be rendered anywhere, and ends with a seal: a hash of all before it, by which an edit by hand is noticed.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from hpcgen.assemble import Assembly
 from hpcgen.model.plan import Plan
 from hpcgen.steps import Archive, Image, Input, Wheels
 
+if TYPE_CHECKING:
+    from hpcgen.model.lock import Lock, Pins
+
+HEADER = "# Written by hpcgen: the plan and everything its build takes from outside.\n"
+SEALED_HEADER = HEADER + "# Not to be edited: `hpcgen lock --update NAME` moves one thing, `hpcgen lock` all of it.\n"
+SEAL = "seal: sha256:"
+MAX_BYTES = 64 * 1024 * 1024
+_WIDE = 1000
+
 
 def lock_text(plan: Plan, assembly: Assembly) -> str:
     """YAML: what was asked, what was chosen, every input with its hash or pinned version."""
+    return HEADER + _dump(_overview(plan, assembly))
+
+
+def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping[str, str]) -> str:
+    """The same with all pins and the whole plan, sealed.
+
+    Parameters
+    ----------
+    assembly: of the plan with the pins.
+    collections: sha256 of every file of a collection that the plan rests on, by its name.
+    """
+    import msgspec
+
+    body = SEALED_HEADER + _dump(_overview(plan, assembly))
+    # One line for each package and each wheel, so that a change of one is a change of one line.
+    for name, value in msgspec.to_builtins(pins).items():
+        body += _dump({f"pinned_{name}": value}, flow=name != "wheels")
+    body += _dump({"collections": dict(sorted(collections.items()))})
+    body += _dump({"plan": msgspec.to_builtins(plan)})
+    return body + SEAL + _hash(body) + "\n"
+
+
+def read_lock(path: Path) -> Lock:
+    """A lock that ``hpcgen lock`` wrote.
+
+    Raises
+    ------
+    InputError: it cannot be read, it was edited, it pins nothing, or another release of hpcgen wrote it.
+    """
+    from hpcgen.errors import InputError, Problem
+
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(Problem(f"{path} is larger than any lock", remedy="write it again with hpcgen lock"))
+        text = path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
+        raise InputError(
+            Problem(f"the lock {path} cannot be read: {said}", remedy="write one with hpcgen lock -o FILE")
+        ) from failure
+    return parse_lock(text, str(path))
+
+
+def parse_lock(text: str, name: str) -> Lock:
+    """The lock in a text; ``name`` is what messages call it. Raises as :func:`read_lock` does."""
+    import msgspec
     import yaml
 
-    data: dict[str, Any] = {
+    from hpcgen import __version__
+    from hpcgen.errors import InputError, Problem
+    from hpcgen.model.lock import Lock
+
+    _check_seal(text, name)
+    try:
+        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
+        fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections")}
+        return msgspec.convert({**fields, "pins": pins, "text": text}, Lock)
+    except (yaml.YAMLError, KeyError, AttributeError, msgspec.ValidationError, RecursionError) as failure:
+        wrote = _written_by(text)
+        raise InputError(
+            Problem(
+                f"the lock {name} is not understood: {failure}",
+                expected=f"a lock of hpcgen {__version__}",
+                remedy=f"use hpcgen {wrote}, or write it again with hpcgen lock",
+            )
+        ) from failure
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a lock has pins and a seal, intact or not."""
+    return f"\n{SEAL}" in text
+
+
+def _check_seal(text: str, name: str) -> None:
+    from hpcgen.errors import InputError, Problem
+
+    body, found, seal = text.rpartition(f"\n{SEAL}")
+    if not found:
+        raise InputError(
+            Problem(
+                f"{name} pins nothing: it has no seal",
+                expected="a lock that hpcgen lock wrote; the one of a kit only names what was chosen",
+                remedy="hpcgen lock --site SITE --stack STACK -o hpcgen.lock",
+            )
+        )
+    if seal != _hash(body + "\n") + "\n":
+        raise InputError(
+            Problem(
+                f"{name} is not as hpcgen lock wrote it: its seal does not fit what it says",
+                expected="an unchanged file; a merge or an edit by hand leaves the old seal",
+                remedy="take the file anew from where it is from, or write it again: hpcgen lock --update NAME",
+            )
+        )
+
+
+def _written_by(text: str) -> str:
+    import re
+
+    found = re.search(r"^hpcgen: '?([0-9A-Za-z.+]{1,40})'?$", text, re.MULTILINE)
+    return found[1] if found else "that wrote it"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
+    return {
         "lock": 1,
         "hpcgen": plan.hpcgen,
         "command": plan.command,
@@ -29,10 +151,16 @@ def lock_text(plan: Plan, assembly: Assembly) -> str:
         "packages": assembly.packages,
         "inputs": [{"block": label, **_input(item)} for label, item in assembly.inputs if not isinstance(item, Image)],
     }
+
+
+def _dump(data: Mapping[str, Any], flow: bool = False) -> str:
+    import yaml
+
     # The C dumper writes the same bytes several times faster.
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    body: str = yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=110)
-    return "# Written by hpcgen: the plan and everything its build takes from outside.\n" + body
+    style: dict[str, Any] = {"default_flow_style": None, "width": _WIDE} if flow else {"width": 110}
+    body: str = yaml.dump(dict(data), Dumper=dumper, sort_keys=False, allow_unicode=True, **style)
+    return body
 
 
 def _image(image: Image) -> dict[str, str]:

@@ -45,6 +45,7 @@ def make_plan(
     site_document: Document | None = None,
     stack_document: Document | None = None,
     command: Callable[[], str] | None = None,
+    kept: Mapping[str, str] | None = None,
 ) -> Plan:
     """Resolve a stack for a site.
 
@@ -57,6 +58,7 @@ def make_plan(
     job: what is asked of the job; the site's layouts decide the rest.
     site_document, stack_document: where positions in messages come from.
     command: tells the command line that reproduces the plan; made from the arguments if None.
+    kept: versions of blocks that are tried before all others, by the block's name.
 
     Raises
     ------
@@ -80,6 +82,7 @@ def make_plan(
         place=lambda path: _place(site_document, path),
         partition=chosen_partition,
         preferred_base=site.image.distribution,
+        kept=kept or {},
     )
     blocks = resolve(question)
     _check_settings_used(said, blocks)

@@ -29,7 +29,8 @@ class Question(msgspec.Struct):
     """What is to be resolved: the stack's choices, the site's facts, and where each was said.
 
     ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
-    line, in order of importance; ``place`` tells the position of a fact in the site profile.
+    line, in order of importance; ``place`` tells the position of a fact in the site profile; ``kept`` are versions
+    of blocks that are tried first (those of a lock of which one thing is to move).
     """
 
     catalog: Catalog
@@ -39,6 +40,7 @@ class Question(msgspec.Struct):
     place: Any
     partition: str = ""
     preferred_base: str | None = None
+    kept: Mapping[str, str] = {}
     _candidates: dict[str, list[Candidate]] = {}
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
     _site: dict[str, list[Requirement]] = {}
@@ -82,6 +84,7 @@ class Question(msgspec.Struct):
                 # What only another distribution has comes after what the preferred one has.
                 newest_first.sort(key=lambda text: self._distance(releases[text]))
                 found.extend(Candidate(identifier, block, text) for text in newest_first)
+            found.sort(key=lambda candidate: self.kept.get(candidate.block) != candidate.version)
             self._candidates[identifier] = found
         return self._candidates[identifier]
 
@@ -338,6 +341,8 @@ def _why_not(
     question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
 ) -> str:
     """Why the next newer version was not taken: a fact, who refuses it, or what it needs itself."""
+    if newer.identifier in chosen and question.kept.get(newer.block) == chosen[newer.identifier].version:
+        return "the lock has this one"
     for refusal in question.refusals(newer.identifier):
         if refusal.candidate == newer:
             return refusal.reason

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from hpcgen.assemble import Assembly
+from hpcgen.bundle_paths import MOUNT
 from hpcgen.errors import InputError, Problem
+from hpcgen.formats.bundled import base_names, script_part, usage
 from hpcgen.formats.docker import CH_IMAGE, base_name, instructions
 from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
@@ -22,6 +24,10 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
     return fill(
         "build_charliecloud.sh",
         header=commented(header(plan, "Build script")),
+        usage=usage(plan, "OUTPUT"),
+        where="without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network",
+        start=script_part(plan, "bundle.sh"),
+        bases=script_part(plan, "bundle_charliecloud.sh", bases=base_names(assembly), mount=MOUNT),
         image=sh(f"{plan.stack.name}-{plan.site.name}"),
         output=sh(f"{plan.stack.name}.sqfs"),
         kit_files=" ".join(kit_files(plan)),

@@ -5,12 +5,15 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.assemble import Assembly, Stage
+from hpcgen.bundle_paths import MOUNT
+from hpcgen.formats.bundled import base_names, bundled_base, script_part, usage
 from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
 from hpcgen.image_paths import KIT
 from hpcgen.model.plan import Plan
+from hpcgen.steps import Run
 from hpcgen.text import docker_arg, docker_env, docker_label, sh
 
 _CACHES = {"pip": "/root/.cache/pip"}
@@ -49,8 +52,12 @@ def dockerfile(plan: Plan, assembly: Assembly) -> str:
     if assembly.builder.host_files:
         held += f" and the site's certificates in {CERTIFICATE_FOLDER}/"
     notes = ["", f"The build context holds {held} (build.sh puts them there)."]
+    if plan.supply == "bundle":
+        notes.append("The bundle is a build context of its own, called bundle; no step has a network.")
     top = commented([*header(plan, "Dockerfile"), *notes])
-    return f"# syntax=docker/dockerfile:1\n{top}\n\n{text}\n"
+    # The line asks a registry for its frontend, which a build without a network cannot.
+    syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
+    return f"{syntax}{top}\n\n{text}\n"
 
 
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> str:
@@ -85,18 +92,27 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
         result.append(_raw("\n".join(f"COPY --from=builder {path} {path}" for path in stage.copies)))
     for label, step in stage.steps:
         result.append(primitive("comment", text=f"{label}: {step.about}", reformat=False))
-        mounts = [f"--mount=type=cache,target={_CACHES[name]}" for name in step.caches] if dialect.mounts else []
-        result.append(primitive("shell", commands=step.commands, _arguments=" ".join(mounts)))
+        words = " ".join(_run_words(plan, step)) if dialect.mounts else ""
+        result.append(primitive("shell", commands=step.commands, _arguments=words))
     return result
+
+
+def _run_words(plan: Plan, step: Run) -> list[str]:
+    if plan.supply == "bundle":
+        return [f"--mount=type=bind,from=bundle,target={MOUNT}"]
+    return [f"--mount=type=cache,target={_CACHES[name]}" for name in step.caches]
 
 
 def _from(plan: Plan, stage: Stage, dialect: Dialect) -> str:
     image = stage.image
+    if plan.supply == "bundle":
+        return bundled_base(image)
     mirror = plan.site.network.mirrors.images.get(image.name)
     if mirror is not None:
         local = mirror.docker if dialect.mounts else mirror.charliecloud
         if local is not None:
-            return local
+            pinned = image.digest and dialect.digest and not local.startswith("localhost/")
+            return f"{local}@{image.digest}" if pinned and "@" not in local else local
     name = qualified(image.name)
     return f"{name}@{image.digest}" if image.digest and dialect.digest else name
 
@@ -111,6 +127,9 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
     return fill(
         "build_docker.sh",
         header=commented(header(plan, "Build script")),
+        usage=usage(plan, "TAG"),
+        start=script_part(plan, "bundle.sh"),
+        bases=script_part(plan, "bundle_docker.sh", bases=base_names(assembly)),
         image=sh(f"{plan.stack.name}:{plan.site.name}"),
         kit_files=" ".join(kit_files(plan)),
         engine=sh(plan.engine),

@@ -9,7 +9,9 @@ from __future__ import annotations
 from itertools import chain
 
 from hpcgen.assemble import Assembly, Stage
+from hpcgen.bundle_paths import MOUNT
 from hpcgen.errors import PolicyError, Problem
+from hpcgen.formats.bundled import BUNDLE_LINK, definition_base, script_part, usage
 from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
@@ -154,6 +156,8 @@ def _step(label: str, step: Run, number: str) -> list[Primitive]:
 
 def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
     image = stage.image
+    if plan.supply == "bundle":
+        return definition_base(image)
     mirror = plan.site.network.mirrors.images.get(image.name)
     if mirror is not None and mirror.singularity is not None:
         return mirror.singularity, mirror.bootstrap
@@ -167,6 +171,11 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
     return fill(
         "build_singularity.sh",
         header=commented(header(plan, "Build script")),
+        usage=usage(plan, "OUTPUT.sif"),
+        start=script_part(plan, "bundle.sh"),
+        bases=script_part(
+            plan, "bundle_singularity.sh", link=BUNDLE_LINK, kit_files=" ".join(kit_files(plan)), mount=MOUNT
+        ),
         engine=sh(plan.engine),
         output=sh(f"{plan.stack.name}.sif"),
         fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",

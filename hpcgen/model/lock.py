@@ -59,7 +59,8 @@ class Pins(Record, frozen=True):
     """Everything that is fixed beyond the plan.
 
     ``images`` by the name that the plan has; ``packages`` by stage; ``wheels``: hashed requirement lines, by the
-    name of the wheel list that they stand for; ``epoch``: seconds since 1970, the newest date among the package
+    name of the wheel list that they stand for; ``trees``: sha256 of the archive of each git tree, by
+    ``URL@COMMIT``; ``epoch``: seconds since 1970, the newest date among the package
     indexes and images, which the build gives to files as ``SOURCE_DATE_EPOCH``.
     """
 
@@ -67,6 +68,7 @@ class Pins(Record, frozen=True):
     packages: dict[StageName, StagePackages] = {}
     keys: list[KeyPin] = []
     wheels: dict[Text, list[Text]] = {}
+    trees: dict[Text, Sha256] = {}
     epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 

@@ -1,5 +1,7 @@
 """The plan: the resolved answer for one site and one stack. Pure data, serialisable, no I/O."""
 
+from typing import Literal
+
 from hpcgen.model.fields import EngineName, FormatName, Record
 from hpcgen.model.job import Job
 from hpcgen.model.site import Site
@@ -33,7 +35,10 @@ class Finding(Record, frozen=True):
 
 
 class Plan(Record, frozen=True):
-    """Everything that assembling and launching need. ``blocks`` are in build order, the base first."""
+    """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
+
+    ``supply``: whether the build takes its inputs from the network or from a bundle.
+    """
 
     hpcgen: str
     site: Site
@@ -46,6 +51,7 @@ class Plan(Record, frozen=True):
     settings: dict[str, str] = {}
     command: str = ""
     findings: list[Finding] = []
+    supply: Literal["network", "bundle"] = "network"
 
     def block(self, name: str) -> PlannedBlock | None:
         """The chosen block of that name, or the one that provides it; None if the plan has none."""

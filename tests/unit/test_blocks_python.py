@@ -21,6 +21,7 @@ from hpcgen.errors import ConflictError, UnknownNameError
 from hpcgen.model.site import Cpu, Fabric, Gpu, Internet, Memory, Mirrors, Network, Partition
 from hpcgen.options import block_options
 from hpcgen.steps import Run, Wheels
+from hpcgen.supply import Supply
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod", "onnxruntime"]
@@ -62,7 +63,7 @@ def context(
 ) -> Context:
     tag = "cp" + "".join(python.split(".")[:2])
 
-    def find(name: str) -> tuple[str, ...] | None:
+    def find(name: str, fallback: tuple[str, ...]) -> tuple[str, ...] | None:
         catalog = default_catalog()
         return catalog.wheels(name) or catalog.wheels(f"{name}-{tag}")
 
@@ -73,6 +74,7 @@ def context(
         others=present,
         base=chosen(*base),
         flags=flags,
+        supply=Supply(site.network),
         find_wheels=find,
         find_file=default_catalog().text_file,
     )

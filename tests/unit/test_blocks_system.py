@@ -26,6 +26,7 @@ from hpcgen.model.site import (
 )
 from hpcgen.requirements import in_range, version_range
 from hpcgen.steps import Archive, Run
+from hpcgen.supply import Supply
 
 CATALOG = Catalog()
 BLOCKS = ["ubuntu", "debian", "rockylinux", "site_trust", "gnu", "os_packages", "intel_mpi", "mpich"]
@@ -76,7 +77,8 @@ def context(
         others=others or {},
         base=chosen(*base),
         flags=(),
-        find_wheels=CATALOG.wheels,
+        supply=Supply((site or facts()).network),
+        find_wheels=lambda name, fallback: CATALOG.wheels(name),
         find_file=CATALOG.text_file,
     )
     return CATALOG.block(name)(), ctx

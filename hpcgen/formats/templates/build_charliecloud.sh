@@ -1,14 +1,14 @@
 #!/bin/bash
 @{header}
 #
-# usage: build.sh [OUTPUT]
-# Builds with ch-image on a machine that has a network, and converts with ch-convert. OUTPUT may end in .sqfs
+# usage: @{usage}
+# Builds with ch-image @{where}, and converts with ch-convert. OUTPUT may end in .sqfs
 # (squashfs), .tar.gz, or be a folder; copy it to the system afterwards. The Dockerfile below is in
 # the dialect that ch-image 0.31 and later read. HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 set -euo pipefail
 
 kit=$(cd "$(dirname "$0")" && pwd)
-output=${1:-@{output}}
+@{start}output=${1:-@{output}}
 name=@{image}
 certificates=(@{certificates})
 certificate_names=(@{certificate_names})
@@ -48,7 +48,7 @@ cat > "$work/Dockerfile" << '@{delimiter}'
 
 # ch-image refers to the user by name, which batch and cron environments leave out.
 export USER=${USER:-$(id -un)}
-# --force lets package managers run without privilege. ch-image's cache knows what is copied by its path, size and
+@{bases}# --force lets package managers run without privilege. ch-image's cache knows what is copied by its path, size and
 # time: a relative path is the same in every build.
 (cd "$work" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
 

@@ -1,12 +1,12 @@
 #!/bin/bash
 @{header}
 #
-# usage: build.sh [TAG]
+# usage: @{usage}
 # Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.
 # HPCGEN_ENGINE chooses the engine; HPCGEN_BUILD_OPTIONS are further words for its build command.
 set -euo pipefail
 kit=$(cd "$(dirname "$0")" && pwd)
-
+@{start}
 tag=${1:-@{image}}
 engine=${HPCGEN_ENGINE:-@{engine}}
 certificates=(@{certificates})
@@ -37,7 +37,7 @@ if ! command -v "$engine" > /dev/null; then
     echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to docker, podman or buildah" >&2
     exit 69
 fi
-# What the image was made from can then be read without starting it, also in a registry.
+@{bases}# What the image was made from can then be read without starting it, also in a registry.
 for name in plan.json hpcgen.lock Dockerfile; do
     options+=(--label "io.hpcgen.kit.$name=$(cat "$kit/$name")")
 done

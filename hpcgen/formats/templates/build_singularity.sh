@@ -1,12 +1,12 @@
 #!/bin/bash
 @{header}
 #
-# usage: build.sh [OUTPUT.sif]
+# usage: @{usage}
 # Builds Singularity.def beside this script. HPCGEN_ENGINE chooses the command (apptainer or singularity),
 # HPCGEN_BUILD_OPTIONS are further words for its build command, --sandbox for example.
 set -euo pipefail
 kit=$(cd "$(dirname "$0")" && pwd)
-
+@{start}
 output=$(realpath -m "${1:-@{output}}")
 engine=${HPCGEN_ENGINE:-@{engine}}
 certificates=(@{certificates})
@@ -26,7 +26,7 @@ fi
 # Written aside, so that a failed build leaves no half image under the final name.
 partial=$output.partial
 trap 'rm -rf "$partial"' EXIT
-# The definition file takes the kit's files from the current folder.
+@{bases}# The definition file takes the kit's files from the current folder.
 (cd "$kit" && "$engine" build@{fakeroot} --force "${options[@]}" "$partial" Singularity.def)
 rm -rf "$output"
 mv "$partial" "$output"

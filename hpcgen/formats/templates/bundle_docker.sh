@@ -1,0 +1,16 @@
+
+# The base images, from the bundle into the engine's store; docker reads them where they are.
+bases=(@{bases})
+options+=(--build-context "bundle=$bundle")
+# Not in the recipe: buildah before 1.30 has no RUN --network. Its isolation chroot takes no other network than the
+# host's.
+if [ "${BUILDAH_ISOLATION:-}" != chroot ]; then
+    options+=(--network none)
+fi
+for ((number = 0; number < ${#bases[@]}; number += 2)); do
+    stored=${bases[number]} held=${bases[number + 1]}
+    case $(basename "$engine") in
+        docker) options+=(--build-context "$stored=oci-layout://$bundle/images:$held") ;;
+        *) "$engine" tag "$("$engine" pull --quiet "oci:$bundle/images:$held" | tail -n 1)" "$stored" ;;
+    esac
+done

@@ -1,0 +1,203 @@
+"""``hpcgen lock``: a plan → everything pinned that its build takes from outside. Uses the network, writes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.assemble import Assembly, Stage, assemble
+from hpcgen.catalog import Catalog
+from hpcgen.errors import HpcgenError, PolicyError, Problem
+from hpcgen.lock import parse_lock, sealed_text
+from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StagePackages
+from hpcgen.model.plan import Plan
+from hpcgen.steps import Wheels
+
+Say = Callable[[str], None]
+
+
+def make_lock(
+    plan: Plan,
+    catalog: Catalog,
+    *,
+    images: Mapping[str, str] | None = None,
+    old: Lock | None = None,
+    keep: Iterable[str] = (),
+    say: Say = lambda text: None,
+) -> Lock:
+    """Pin everything that the plan leaves open.
+
+    Parameters
+    ----------
+    images: skopeo references to take base images from, by their name; the site's mirror or the registry otherwise.
+    old, keep: what stays as it is in an older lock: ``images``, ``packages``, ``wheels``.
+    say: told what is being done.
+
+    Raises
+    ------
+    FetchError, InputError, MissingToolError, PolicyError: all that stands in the way, at once where that can be.
+    """
+    loose = assemble(plan, catalog)
+    _check_manager(plan, catalog)
+    kept = set(keep) if old is not None else set()
+    before = old.pins if old is not None else Pins()
+    with tempfile.TemporaryDirectory(prefix="hpcgen-lock-", ignore_cleanup_errors=True) as folder:
+        layout = Path(folder) / "images"
+        pinned = _images(plan, loose, images or {}, before if "images" in kept else Pins(), say)
+        # Wheels and base images do not depend on one another: what is wrong with either is said in one go.
+        problems: list[Problem] = []
+        wheels = _collect(
+            problems, {}, lambda: _wheels(plan, catalog, loose, before if "wheels" in kept else Pins(), say)
+        )
+        found = _collect(
+            problems,
+            ({}, [], 0),
+            lambda: _packages(plan, loose, pinned, layout, before if "packages" in kept else Pins(), say),
+        )
+        trees = _collect(problems, {}, lambda: _trees(loose, before, Path(folder), say))
+    if problems:
+        from hpcgen.errors import FetchError
+
+        raise FetchError(problems)
+    packages, keys, epoch = found
+    pins = Pins(images=pinned, packages=packages, keys=keys, wheels=wheels, trees=trees, epoch=epoch)
+    return lock_of(plan, catalog, pins)
+
+
+def lock_of(plan: Plan, catalog: Catalog, pins: Pins) -> Lock:
+    """The lock of a plan and its pins, as it is read back from its text."""
+    assembly = assemble(plan, catalog, pins)
+    text = sealed_text(plan, assembly, pins, collection_files(plan, catalog))
+    return parse_lock(text, "the new lock")
+
+
+def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
+    """sha256 of the files of collections that the plan's recipe is made from; ``assemble`` must have been called."""
+    paths = [path for block in plan.blocks for path in _block_files(block.name, catalog)]
+    named = {catalog.shown(path): path for path in paths} | catalog.lists_read
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(named.items())}
+
+
+def _block_files(name: str, catalog: Catalog) -> list[Path]:
+    return [catalog.find("block", name), *catalog.release_files(name)]
+
+
+def _check_manager(plan: Plan, catalog: Catalog) -> None:
+    base = plan.blocks[0]
+    manager = catalog.releases(base.name)[base.version].values["package_manager"]
+    if manager != "apt":
+        raise PolicyError(
+            Problem(
+                f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
+                expected="a base with apt: debian or ubuntu",
+                remedy="choose one with --set base.provider=debian; render without a lock works for every base",
+            )
+        )
+
+
+def _collect(problems: list[Problem], default, ask):  # type: ignore[no-untyped-def]
+    try:
+        return ask()
+    except HpcgenError as error:
+        problems.extend(error.problems)
+        return default
+
+
+def _images(plan: Plan, loose: Assembly, given: Mapping[str, str], kept: Pins, say: Say) -> dict[str, ImagePin]:
+    from hpcgen.errors import InputError, did_you_mean
+    from hpcgen.inputs.images import image_sources, pin_image
+
+    names = sorted({stage.image.name for stage in (loose.builder, loose.final)})
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InputError(
+            [
+                Problem(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
+                for name in unknown
+            ]
+        )
+    pinned = {}
+    for name in names:
+        if name in kept.images and name not in given:
+            pinned[name] = kept.images[name]
+            continue
+        say(f"base image {name}")
+        sources = image_sources(name, plan.site.network.mirrors.images.get(name), given)
+        pinned[name] = pin_image(name, sources, plan.site.system.architecture)
+    return pinned
+
+
+def _packages(
+    plan: Plan, loose: Assembly, images: Mapping[str, ImagePin], layout: Path, kept: Pins, say: Say
+) -> tuple[dict[str, StagePackages], list[KeyPin], int]:
+    from hpcgen.inputs.images import fetch_image
+    from hpcgen.inputs.os_packages import resolve_packages
+
+    if kept.packages:
+        return dict(kept.packages), kept.keys, kept.epoch
+    for name, pin in images.items():
+        say(f"fetching {name} ({pin.digest[:19]}…)")
+        fetch_image(pin, name, plan.site.system.architecture, layout)
+    packages: dict[str, StagePackages] = {}
+    keys: dict[tuple[str, str], KeyPin] = {}
+    epoch = 0
+    for stage in (loose.builder, loose.final):
+        names = loose.packages[stage.name]
+        say(f"packages of the {stage.name} stage: {len(names)} asked for")
+        found, signed, date = resolve_packages(layout, stage.image.name, _before_packages(stage), names, "apt", say)
+        packages[stage.name] = found
+        keys |= {(key.index, key.fingerprint): key for key in signed}
+        epoch = max(epoch, date)
+    return packages, [keys[each] for each in sorted(keys)], epoch
+
+
+def _before_packages(stage: Stage) -> Stage:
+    """The stage as it is when its packages are installed: certificates and mirrors are in place."""
+    before = []
+    for label, step in stage.steps:
+        if label == "distribution":
+            break
+        before.append((label, step))
+    return msgspec.structs.replace(stage, steps=before)
+
+
+def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, kept: Pins, say: Say) -> dict[str, list[str]]:
+    """Hashed lines for every list that no collection has; they must fit those that are hashed already."""
+    from hpcgen.inputs.wheels import lock_wheels
+
+    python = plan.block("python")
+    base = plan.blocks[0]
+    glibc = str(catalog.releases(base.name)[base.version].values["glibc"])
+    fixed = [
+        line.split(" --hash", 1)[0]
+        for _, item in loose.inputs
+        if isinstance(item, Wheels) and item.hashed
+        for line in item.requirements
+    ]
+    result: dict[str, list[str]] = {}
+    for name, requirements in sorted(loose.loose.items()):
+        if name in kept.wheels:
+            result[name] = kept.wheels[name]
+        elif python is not None:
+            say(f"Python packages of {name}")
+            architecture = plan.site.system.architecture
+            result[name] = lock_wheels(requirements, python.version, architecture, glibc, constraints=fixed)
+    return result
+
+
+def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:
+    from hpcgen.inputs.git_trees import fetch_tree
+    from hpcgen.steps import GitTree
+
+    result = {}
+    for _, item in loose.inputs:
+        if isinstance(item, GitTree):
+            key = f"{item.url}@{item.commit}"
+            if key not in before.trees:
+                say(f"git tree {key}")
+            result[key] = before.trees.get(key) or fetch_tree(item, folder)
+    return result
