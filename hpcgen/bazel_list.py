@@ -1,0 +1,32 @@
+"""``building_blocks/bazel/NAME.yaml``: what Bazel fetches by itself while it builds one release of a software."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.bazel import BazelList
+from hpcgen.steps import BazelFile, BazelFiles
+
+
+def read_bazel_files(path: Path, shown: str) -> BazelFiles:
+    """The list in a file; it is called as the file is, without ``.yaml``.
+
+    Raises
+    ------
+    InputError: the file is not such a list, or says two things of one repository.
+    """
+    from hpcgen.typed import convert
+    from hpcgen.yamlfile import load
+
+    document = load(path, shown)
+    listed = convert(document, BazelList)
+    seen: dict[str, str] = {}
+    problems = []
+    for number, file in enumerate(listed.files):
+        if seen.setdefault(file.name, file.sha256) != file.sha256:
+            where = document.position(["files", number, "name"])
+            problems.append(Problem(f"{file.name} is listed with two hashes", where, remedy="keep the right one"))
+    if problems:
+        raise InputError(problems)
+    return BazelFiles(path.stem, tuple(BazelFile(f.name, f.sha256, tuple(f.urls)) for f in listed.files))
