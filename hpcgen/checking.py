@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hpcgen.catalog import Catalog, Virtuals
 from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.licences import licence_expression
 from hpcgen.model.release import ReleaseTable
 from hpcgen.requirements import version, version_range
 from hpcgen.typed import convert
@@ -81,10 +82,11 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
 
 
 def check_release_table(document: Document) -> None:
-    """Versions are versions and ranges are ranges."""
+    """Versions are versions, ranges are ranges, and licences are SPDX expressions."""
     table = convert(document, ReleaseTable)
-    problems = []
+    problems = _licence_problems(document, table.licence, ["licence"])
     for text, release in table.releases.items():
+        problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
         try:
             version(text)
         except InputError as error:
@@ -99,3 +101,16 @@ def check_release_table(document: Document) -> None:
                     problems += [problem.at(where) for problem in error.problems]
     if problems:
         raise InputError(problems)
+
+
+def _licence_problems(document: Document, text: str, path: list[str]) -> list[Problem]:
+    if not text or licence_expression(text):
+        return []
+    return [
+        Problem(
+            f"{text!r} is not an SPDX licence expression",
+            where=document.position(path),
+            expected="identifiers of spdx.org/licenses with AND, OR and WITH, such as BSD-3-Clause OR GPL-2.0-only",
+            remedy="correct it, name a licence that is not listed LicenseRef-NAME, or leave it out if it is not known",
+        )
+    ]
