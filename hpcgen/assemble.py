@@ -160,7 +160,7 @@ def _stage(name: str, parts: list[_Part], pins: Pins | None) -> Stage:
     arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
     if pins is not None:
         base = Image(base.name, pins.images[base.name].digest) if base.name in pins.images else base
-        arguments["SOURCE_DATE_EPOCH"] = str(pins.epoch)
+        arguments = {**arguments, **parts[0].ctx.supply.arguments(), "SOURCE_DATE_EPOCH": str(pins.epoch)}
     return Stage(
         name=name,
         image=base,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.assemble import Assembly
 from hpcgen.model.plan import Plan
-from hpcgen.steps import Archive, Image, Input, Wheels
+from hpcgen.steps import Archive, BazelFiles, GitTree, Image, Input, Wheels
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock, Pins
@@ -96,6 +96,18 @@ def parse_lock(text: str, name: str) -> Lock:
         ) from failure
 
 
+def for_build(lock: Lock, *, bundled: bool, command: str) -> Plan:
+    """The plan of a lock, for a kit that takes its inputs from a bundle or from the network.
+
+    Parameters
+    ----------
+    command: the command line that makes the kit again.
+    """
+    import msgspec
+
+    return msgspec.structs.replace(lock.plan, supply="bundle" if bundled else "network", command=command)
+
+
 def is_sealed(text: str) -> bool:
     """Whether a lock has pins and a seal, intact or not."""
     return f"\n{SEAL}" in text
@@ -172,6 +184,10 @@ def _input(item: Input) -> dict[str, Any]:
         return {"archive": item.url, "sha256": item.sha256}
     if isinstance(item, Wheels):
         return {"wheels": item.name, "hashed": item.hashed, "requirements": list(item.requirements)}
+    if isinstance(item, BazelFiles):
+        return {"bazel": item.name, "files": {file.name: file.sha256 for file in item.files}}
+    if isinstance(item, GitTree):
+        return {"tree": item.url, "commit": item.commit}
     return {"image": item.name}
 
 

@@ -224,9 +224,10 @@ def reproduce(
     allow_unsupported: bool,
     job: JobRequest,
     before: Sequence[str] = (),
+    verb: str = "render",
 ) -> str:
-    """The command that gives the same result; ``before`` are words that stand before the subcommand."""
-    words = ["hpcgen", *before, "render", "--site", site, "--stack", stack]
+    """The command that gives the same result; ``before`` are words that stand before the subcommand ``verb``."""
+    words = ["hpcgen", *before, verb, "--site", site, "--stack", stack]
     for option, value in (("--partition", partition), ("--format", format)):
         if value is not None:
             words += [option, value]

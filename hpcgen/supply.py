@@ -66,6 +66,10 @@ class Supply:
             lines.append(f"{start} {security} {suite}-security {parts}")
         return lines
 
+    def arguments(self) -> dict[str, str]:
+        """Variables of every step, which do not stay in the image."""
+        return {}
+
     def apt_settings(self) -> list[str]:
         """Lines of apt's configuration that go with them."""
         return []
@@ -102,6 +106,10 @@ class BundleSupply(Supply):
     def pip_words(self) -> list[str]:
         """No index but the bundle's."""
         return ["--no-index", "--find-links", f"file://{MOUNT}/{WHEEL_INDEX}"]
+
+    def arguments(self) -> dict[str, str]:
+        """No configuration of the base image's pip adds another place to look at."""
+        return {"PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "1"}
 
     def apt_sources(self, distribution: str, values: Any) -> list[str]:
         """The bundle's folder is a flat repository."""

@@ -11,6 +11,7 @@ import msgspec
 
 from hpcgen.errors import InputError, Problem
 from hpcgen.formats import RECIPE_FILES, kit_files
+from hpcgen.formats.bundled import BUNDLE_LINK
 from hpcgen.formats.charliecloud import DELIMITER
 from hpcgen.formats.docker import CERTIFICATE_FOLDER, KIT_FOLDER, base_name
 from hpcgen.model.plan import Plan
@@ -147,11 +148,19 @@ def _readable(path: Path) -> bool:
         return False
 
 
-def make_context(kit: KitFolder, context: Path) -> None:
-    """The folders that a Dockerfile copies from: the kit's files and the site's certificates.
+def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:
+    """The folders that a recipe copies from: the kit's files and the site's certificates; for a definition file, the
+    kit's files themselves and a link to the bundle.
 
     Files keep their times, by which ch-image knows files that it has in its cache (lib/build.py, src_metadata).
     """
+    if kit.plan.format == "singularity":
+        context.mkdir(parents=True)
+        for name in kit_files(kit.plan):
+            shutil.copy2(kit.folder / name, context / name)
+        if bundle is not None:
+            (context / BUNDLE_LINK).symlink_to(bundle)
+        return
     (context / KIT_FOLDER).mkdir(parents=True)
     (context / CERTIFICATE_FOLDER).mkdir()
     for name in kit_files(kit.plan):

@@ -18,6 +18,7 @@ from typing import IO, Literal
 import msgspec
 
 from hpcgen import __version__
+from hpcgen.build.bundles import open_bundle
 from hpcgen.build.engines import choose_builder
 from hpcgen.build.engines.base import Builder, Call, Target, Work, asked
 from hpcgen.build.kits import KitFolder, check_host_files, make_context
@@ -48,6 +49,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     words: further words for the engine's build command.
     log: the file for the engine's whole output; beside the record if None.
     record: whether a record is kept.
+    bundle: the folder of the bundle that a kit for one takes everything from.
     """
 
     engine: BuilderName | None = None
@@ -56,6 +58,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     words: tuple[str, ...] = ()
     log: Path | None = None
     record: bool = True
+    bundle: Path | None = None
 
 
 class Watcher:
@@ -97,6 +100,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     InputError, MissingToolError, OutputError: see :func:`build_kit`.
     """
     check_host_files(kit)
+    bundle = open_bundle(kit, options.bundle)
     builder = choose_builder(kit.plan, options.engine)
     target = builder.target(kit.plan, options.output, token)
     for program, purpose in builder.needs(target).items():
@@ -109,7 +113,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         plan=kit.plan,
         kit=kit.folder,
         recipe=kit.folder / name if builder.format != "charliecloud" else scratch / name,
-        context=kit.folder if definition else scratch / "context",
+        context=kit.folder if definition and bundle is None else scratch / "context",
         token=token,
         scratch=scratch / "tmp",
         target=target,
@@ -117,6 +121,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         cache=options.cache,
         options=(*os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words),
         root=os.geteuid() == 0,
+        bundle=bundle,
     )
     return Prepared(kit, builder, work, recipe)
 
@@ -124,7 +129,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
 def commands(prepared: Prepared) -> list[str]:
     """The commands of a build as lines of shell."""
     builder, work = prepared.builder, prepared.work
-    lines = [call.shown() for call in builder.build(work)]
+    lines = [call.shown() for call in [*builder.load(work), *builder.build(work)]]
     if work.target.is_file:
         lines.append(Call(("mv", work.target.temporary, work.target.name)).shown())
     return [*lines, *(call.shown() for call in [*builder.publish(work), *builder.clean(work, True)])]
@@ -203,7 +208,7 @@ class _Run:
             self._scratch()
             self.builder.begin()
             self.watcher.began(self.kit, self.builder.name, self.work.target, self.progress)
-            self._run_all(self.builder.build(self.work))
+            self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])
             self.progress.close(failed=False)
             if self.work.target.is_file:
                 self._tell_left(put_in_place(self.work.target))
@@ -237,7 +242,7 @@ class _Run:
         """Everything that the commands want to find."""
         self.work.scratch.mkdir()
         if self.work.context != self.kit.folder:
-            make_context(self.kit, self.work.context)
+            make_context(self.kit, self.work.context, self.work.bundle.folder if self.work.bundle else None)
         if self.builder.format == "charliecloud":
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
         for name, text in self.builder.more_files(self.work.target).items():

@@ -15,6 +15,7 @@ from hpcgen.errors import HpcgenError
 
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
+    "lock": "Pin everything that a build takes from outside.",
     "plan": "Show what would be built, and why.",
     "build": "Build an image with a container engine.",
     "test": "Prove an image on this machine.",
@@ -78,8 +79,8 @@ def cli(ctx: click.Context, collections: tuple[Path, ...], debug: bool) -> None:
 
     Exit codes: 0 done, 1 some other error, 2 wrong usage, 3 a file that cannot be used as it is written,
     4 an unknown name or option, 5 versions that do not fit together, 6 not allowed by the site,
-    7 output not written, 8 the image was not built, 9 a test failed, 10 a job failed, 69 a program is missing,
-    70 a bug in hpcgen.
+    7 output not written, 8 the image was not built, 9 a test failed, 10 a job failed, 11 an input was not fetched,
+    69 a program is missing, 70 a bug in hpcgen.
     """
     ctx.obj = list(collections)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
-from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, say, say_findings
+from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, plan_of_lock, say, say_findings
 
 if TYPE_CHECKING:
     from hpcgen.build import BuildOptions
@@ -25,6 +25,13 @@ ENGINES = ("buildah", "podman", "docker", "apptainer", "singularity", "ch-image"
 @click.option("--engine", type=click.Choice(ENGINES), help="The program that builds; by the site and what is here.")
 @click.option("-o", "--output", metavar="IMAGE", help="The image's file, folder or name; where the job looks for it.")
 @click.option("--kit", "keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the kit in this folder.")
+@click.option("--locked", metavar="FILE", type=click.Path(path_type=Path), help="Build what this lock says.")
+@click.option(
+    "--bundle",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Build with no network from this bundle: the KIT that was rendered for it, or what its lock says.",
+)
 @click.option("--no-cache", is_flag=True, help="Do every step anew.")
 @click.option("--engine-option", multiple=True, metavar="WORD", help="A further word for the engine.")
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
@@ -38,6 +45,8 @@ def command(
     engine: Any,
     output: str | None,
     keep: Path | None,
+    locked: Path | None,
+    bundle: Path | None,
     no_cache: bool,
     engine_option: tuple[str, ...],
     dry_run: bool,
@@ -53,12 +62,22 @@ def command(
     from hpcgen.build import BuildOptions
 
     options = BuildOptions(
-        engine=engine, output=output, cache=not no_cache, words=engine_option, log=log, record=record
+        engine=engine,
+        output=output,
+        cache=not no_cache,
+        words=engine_option,
+        log=log,
+        record=record,
+        bundle=bundle,
     )
     if fleet_build(ctx, options, dry_run, as_json, asked):
         return
     with tempfile.TemporaryDirectory(prefix="hpcgen-kit-", ignore_cleanup_errors=True) as folder:
-        kit = _kit(ctx, engine, keep or Path(folder) / "kit", asked)
+        place = keep or Path(folder) / "kit"
+        if locked is not None or (bundle is not None and not asked["words"]):
+            kit = _locked_kit(ctx, place, locked, bundle, asked)
+        else:
+            kit = _kit(ctx, engine, place, asked)
         if dry_run:
             _dry_run(kit, options)
             return
@@ -98,6 +117,20 @@ def _kit(ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any]) -
     kit = make_kit(plan, catalog)
     write_kit(folder, kit.files, retired=KIT_FILES)
     say_findings(plan, kit.notices)
+    return read_kit(folder)
+
+
+def _locked_kit(
+    ctx: click.Context, folder: Path, locked: Path | None, bundle: Path | None, asked: dict[str, Any]
+) -> KitFolder:
+    """The kit of a lock, or of the lock in a bundle."""
+    from hpcgen.build.kits import read_kit
+    from hpcgen.kit import KIT_FILES, make_kit
+    from hpcgen.writing import write_kit
+
+    catalog = catalog_of(ctx)
+    plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked)
+    write_kit(folder, make_kit(plan, catalog, lock).files, retired=KIT_FILES)
     return read_kit(folder)
 
 

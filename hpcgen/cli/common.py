@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hpcgen.catalog import Catalog
+    from hpcgen.model.lock import Lock
     from hpcgen.model.plan import Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,7 +43,7 @@ def _named(required: bool) -> list[Callable[[Any], Any]]:
             required=required,
             metavar="NAME|FILE",
             shell_complete=_complete(kind),
-            help=f"{title}." if required else f"{title}, where no kit is named.",
+            help=f"{title}." if required else f"{title}, where nothing else says it.",
         )
         for kind, title in (("site", "Site profile"), ("stack", "Stack recipe"))
     ]
@@ -85,6 +88,14 @@ def plan_options(function: F) -> F:
     return function
 
 
+def optional_plan_options(function: F) -> F:
+    """The same where a lock or a bundle may say all of it."""
+    command = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
+    for option in reversed([*_named(False), *_OPTIONS, command, click.pass_context]):
+        function = option(function)
+    return function
+
+
 def kit_or_plan_options(function: F) -> F:
     """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
     words = click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]")
@@ -93,8 +104,22 @@ def kit_or_plan_options(function: F) -> F:
     return function
 
 
-def plan_from(ctx: click.Context, catalog: Catalog, site: str, stack: str, **asked: Any) -> Plan:
-    """The plan that the command line asks for."""
+def plan_from(
+    ctx: click.Context,
+    catalog: Catalog,
+    site: str,
+    stack: str,
+    verb: str = "render",
+    kept: Mapping[str, str] | None = None,
+    **asked: Any,
+) -> Plan:
+    """The plan that the command line asks for.
+
+    Parameters
+    ----------
+    verb: the subcommand that the plan's own command line names.
+    kept: versions of blocks that are tried before all others.
+    """
     from hpcgen.model.job import JobRequest
     from hpcgen.planning import make_plan, reproduce
 
@@ -113,7 +138,7 @@ def plan_from(ctx: click.Context, catalog: Catalog, site: str, stack: str, **ask
     def again() -> str:
         given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
         folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
-        return reproduce(site, stack, *given, request, before=folders)
+        return reproduce(site, stack, *given, request, before=folders, verb=verb)
 
     return make_plan(
         catalog,
@@ -127,7 +152,36 @@ def plan_from(ctx: click.Context, catalog: Catalog, site: str, stack: str, **ask
         site_document=catalog.site_document(site),
         stack_document=catalog.stack_document(stack),
         command=again,
+        kept=kept,
     )
+
+
+def asked_plan(ctx: click.Context, catalog: Catalog, asked: Mapping[str, Any], **more: Any) -> Plan:
+    """The plan of options that a lock could have stood for: site and stack must be there."""
+    missing = [f"--{option}" for option in ("site", "stack") if asked[option] is None]
+    if missing:
+        raise click.UsageError(f"missing option {' and '.join(missing)}")
+    return plan_from(ctx, catalog, **asked, **more)
+
+
+def plan_of_lock(
+    ctx: click.Context, catalog: Catalog, locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]
+) -> tuple[Plan, Lock]:
+    """The plan in a lock, or in the lock of a bundle, for a build as it is asked for; the lock fits the catalog."""
+    from hpcgen.bundle_paths import LOCK
+    from hpcgen.inputs.wanted import check_lock
+    from hpcgen.lock import for_build, read_lock
+    from hpcgen.text import sh
+
+    more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name != "mirrors")
+    if more or (locked is not None and bundle is not None):
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in more) or "--locked and --bundle"
+        raise click.UsageError(f"{named}: a lock holds the whole plan; name the lock or the bundle alone")
+    lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
+    check_lock(lock, catalog)
+    folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
+    words = [*folders, "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
+    return for_build(lock, bundled=bundle is not None, command=" ".join(sh(word) for word in ["hpcgen", *words])), lock
 
 
 def say(message: str) -> None:

@@ -7,11 +7,23 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, plan_from, plan_options, say, say_findings
+from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, plan_of_lock, say, say_findings
 
 
 @click.command("render")
-@plan_options
+@optional_plan_options
+@click.option(
+    "--locked",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Render what this lock says, with everything that it pins; no network, the same bytes everywhere.",
+)
+@click.option(
+    "--bundle",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Render what the lock in this bundle says, for a build that takes everything from the bundle.",
+)
 @click.option(
     "-o",
     "--output",
@@ -20,16 +32,27 @@ from hpcgen.cli.common import catalog_of, plan_from, plan_options, say, say_find
     help="Write the whole kit into this folder: recipe, build script, job script, self-test, lock.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the kit as JSON: file name, text, executable.")
-def command(ctx: click.Context, output: Path | None, as_json: bool, **asked: Any) -> None:
+def command(
+    ctx: click.Context,
+    output: Path | None,
+    as_json: bool,
+    locked: Path | None,
+    bundle: Path | None,
+    **asked: Any,
+) -> None:
     """Write the recipe of a stack for a site to stdout, or the whole kit with -o DIR."""
     catalog = catalog_of(ctx)
-    plan = plan_from(ctx, catalog, **asked)
+    lock = None
+    if locked is not None or bundle is not None:
+        plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked)
+    else:
+        plan = asked_plan(ctx, catalog, asked)
     if output is None and not as_json:
-        _recipe_only(plan, catalog)
+        _recipe_only(plan, catalog, lock)
         return
     from hpcgen.kit import KIT_FILES, make_kit
 
-    kit = make_kit(plan, catalog)
+    kit = make_kit(plan, catalog, lock)
     if output is not None:
         from hpcgen.writing import write_kit
 
@@ -43,10 +66,10 @@ def command(ctx: click.Context, output: Path | None, as_json: bool, **asked: Any
     say_findings(plan, kit.notices)
 
 
-def _recipe_only(plan: Any, catalog: Any) -> None:
+def _recipe_only(plan: Any, catalog: Any, lock: Any) -> None:
     from hpcgen.assemble import assemble, notices
     from hpcgen.formats import recipe
 
-    assembly = assemble(plan, catalog)
+    assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     click.echo(recipe(plan, assembly), nl=False)
     say_findings(plan, [*notices(assembly), "building it takes the kit's other files too: render with -o DIR"])

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from hpcgen.assemble import Assembly
-from hpcgen.bundle_paths import image_name
+from hpcgen.bundle_paths import IMAGES, MOUNT, image_name
 from hpcgen.formats.templates import fill
 from hpcgen.model.plan import Plan
-from hpcgen.steps import Image
+from hpcgen.steps import Image, Run, command, run
 from hpcgen.text import sh
 
 BUNDLE_LINK = "bundle"
 """What the bundle is called in the folder that a definition file is read in."""
+
+EVERY_IMAGE_HAS = "/mnt"
+"""Where a bundle is bound by Apptainer, which binds onto nothing that is not there already."""
 
 _SHORT = 12
 
@@ -31,7 +34,8 @@ def base_names(assembly: Assembly) -> str:
 
 def definition_base(image: Image) -> tuple[str, str]:
     """Where a definition file finds a base image, and by which bootstrap agent."""
-    return f"{BUNDLE_LINK}/images:{image_name(image.name)}", "oci"
+    # Apptainer 1.4.5 takes the name after a colon for a part of the folder's name; the digest it understands.
+    return f"{BUNDLE_LINK}/{IMAGES}@{image.digest}", "oci"
 
 
 def usage(plan: Plan, output: str) -> str:
@@ -42,3 +46,17 @@ def usage(plan: Plan, output: str) -> str:
 def script_part(plan: Plan, template: str, /, **values: str) -> str:
     """Lines that a build script has beside the others, or none where the build has a network."""
     return fill(template, **values) if plan.supply == "bundle" else ""
+
+
+def link_steps(plan: Plan) -> list[tuple[str, Run]]:
+    """The first step of a definition file's stage: the bundle, where all steps look for it."""
+    if plan.supply == "network":
+        return []
+    folder = MOUNT.rpartition("/")[0]
+    make = run("the bundle", command("mkdir", "-p", folder), command("ln", "-sfn", EVERY_IMAGE_HAS, MOUNT))
+    return [("hpcgen", make)]
+
+
+def unlink_steps(plan: Plan) -> list[tuple[str, Run]]:
+    """The last step, which leaves no trace of it."""
+    return [("hpcgen", run("remove the bundle's link", command("rm", MOUNT)))] if plan.supply == "bundle" else []

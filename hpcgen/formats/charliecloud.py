@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from hpcgen.assemble import Assembly
+import msgspec
+
+from hpcgen.assemble import Assembly, Stage
 from hpcgen.bundle_paths import MOUNT
 from hpcgen.errors import InputError, Problem
 from hpcgen.formats.bundled import base_names, script_part, usage
@@ -11,13 +13,19 @@ from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.templates import fill
 from hpcgen.model.plan import Plan
+from hpcgen.steps import run
 from hpcgen.text import sh
 
 DELIMITER = "HPCGEN_DOCKERFILE"
+FAKEROOT = "fakeroot"
+"""The package that ``ch-image build --force`` of 0.31 wants in every image where package tools run."""
 
 
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
+    if plan.supply == "bundle":
+        stages = [_with_fakeroot(stage) for stage in (assembly.builder, assembly.final)]
+        assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
     dockerfile = instructions(plan, assembly, CH_IMAGE)
     if DELIMITER in dockerfile.splitlines():
         raise InputError(Problem(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script"))
@@ -36,3 +44,15 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         delimiter=DELIMITER,
         dockerfile=dockerfile,
     )
+
+
+def _with_fakeroot(stage: Stage) -> Stage:
+    """Install what ch-image would install itself, where it sees no bundle, before its first step with package tools.
+
+    It starts that by the words apt, apt-get and dpkg (fakeroot.py of 0.31); a program named with its folder is none.
+    """
+    tool = "/usr/bin/apt-get -o APT::Sandbox::User=root"
+    install = f"DEBIAN_FRONTEND=noninteractive {tool} install -y --no-install-recommends {FAKEROOT}"
+    step = ("charliecloud", run("what ch-image --force wants", f"{tool} update", install))
+    place = next((n for n, (label, _) in enumerate(stage.steps) if label == "distribution"), len(stage.steps))
+    return msgspec.structs.replace(stage, steps=[*stage.steps[:place], step, *stage.steps[place:]])

@@ -9,9 +9,16 @@ from __future__ import annotations
 from itertools import chain
 
 from hpcgen.assemble import Assembly, Stage
-from hpcgen.bundle_paths import MOUNT
 from hpcgen.errors import PolicyError, Problem
-from hpcgen.formats.bundled import BUNDLE_LINK, definition_base, script_part, usage
+from hpcgen.formats.bundled import (
+    BUNDLE_LINK,
+    EVERY_IMAGE_HAS,
+    definition_base,
+    link_steps,
+    script_part,
+    unlink_steps,
+    usage,
+)
 from hpcgen.formats.files import kit_files
 from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
@@ -33,8 +40,8 @@ def definition(plan: Plan, assembly: Assembly) -> str:
     """The definition file."""
     _check_version(plan)
     builder, final = assembly.builder, assembly.final
-    steps = _packing(builder.steps, final.copies)
-    final_steps = [*_unpacking(final.copies), *final.steps, _kit_step(plan)]
+    steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
+    final_steps = [*link_steps(plan), *_unpacking(final.copies), *final.steps, _kit_step(plan), *unlink_steps(plan)]
     total = len(steps) + len(final_steps)
     marked = [_step(label, step, f"{number} of {total}") for number, (label, step) in enumerate(steps + final_steps, 1)]
     stages = [
@@ -174,7 +181,7 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         usage=usage(plan, "OUTPUT.sif"),
         start=script_part(plan, "bundle.sh"),
         bases=script_part(
-            plan, "bundle_singularity.sh", link=BUNDLE_LINK, kit_files=" ".join(kit_files(plan)), mount=MOUNT
+            plan, "bundle_singularity.sh", link=BUNDLE_LINK, kit_files=" ".join(kit_files(plan)), mount=EVERY_IMAGE_HAS
         ),
         engine=sh(plan.engine),
         output=sh(f"{plan.stack.name}.sif"),

@@ -8,6 +8,7 @@ from hpcgen.catalog import Catalog
 from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.images.recorded import StoredKit, typed_kit
 from hpcgen.kit import make_kit
+from hpcgen.lock import is_sealed, parse_lock
 from hpcgen.writing import KitFile
 
 
@@ -33,7 +34,9 @@ def compare(kit: StoredKit, catalog: Catalog, name: str) -> Comparison:
     Files that only one of them has count as different, unless the image could be read in parts only.
     """
     try:
-        made = make_kit(typed_kit(kit, name).plan, catalog).files
+        text = kit.files["hpcgen.lock"].text
+        lock = parse_lock(text, f"hpcgen.lock in {name}") if is_sealed(text) else None
+        made = make_kit(typed_kit(kit, name).plan, catalog, lock).files
     except HpcgenError as error:
         return Comparison(reason=error.problems[0].message)
     names = set(kit.files) | (set(made) if kit.whole else set())

@@ -6,18 +6,23 @@ import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
 from hpcgen.assemble import Assembly, Stage, assemble
 from hpcgen.catalog import Catalog
 from hpcgen.errors import HpcgenError, PolicyError, Problem
+from hpcgen.formats.charliecloud import FAKEROOT
 from hpcgen.lock import parse_lock, sealed_text
-from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StagePackages
+from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.steps import Wheels
 
+Found = TypeVar("Found")
 Say = Callable[[str], None]
+FORMAT_PACKAGES = {"charliecloud": (FAKEROOT,)}
+"""Packages that a builder installs by itself, and could not without a network."""
 
 
 def make_lock(
@@ -47,18 +52,21 @@ def make_lock(
     before = old.pins if old is not None else Pins()
     with tempfile.TemporaryDirectory(prefix="hpcgen-lock-", ignore_cleanup_errors=True) as folder:
         layout = Path(folder) / "images"
-        pinned = _images(plan, loose, images or {}, before if "images" in kept else Pins(), say)
+        pinned = _images(plan, loose, images or {}, before, "images" in kept, say)
         # Wheels and base images do not depend on one another: what is wrong with either is said in one go.
         problems: list[Problem] = []
+        none: dict[str, list[str]] = {}
         wheels = _collect(
-            problems, {}, lambda: _wheels(plan, catalog, loose, before if "wheels" in kept else Pins(), say)
+            problems, none, lambda: _wheels(plan, catalog, loose, before if "wheels" in kept else Pins(), say)
         )
+        nothing: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
         found = _collect(
             problems,
-            ({}, [], 0),
+            nothing,
             lambda: _packages(plan, loose, pinned, layout, before if "packages" in kept else Pins(), say),
         )
-        trees = _collect(problems, {}, lambda: _trees(loose, before, Path(folder), say))
+        unmade: dict[str, str] = {}
+        trees = _collect(problems, unmade, lambda: _trees(loose, before, Path(folder), say))
     if problems:
         from hpcgen.errors import FetchError
 
@@ -99,7 +107,7 @@ def _check_manager(plan: Plan, catalog: Catalog) -> None:
         )
 
 
-def _collect(problems: list[Problem], default, ask):  # type: ignore[no-untyped-def]
+def _collect(problems: list[Problem], default: Found, ask: Callable[[], Found]) -> Found:
     try:
         return ask()
     except HpcgenError as error:
@@ -107,7 +115,9 @@ def _collect(problems: list[Problem], default, ask):  # type: ignore[no-untyped-
         return default
 
 
-def _images(plan: Plan, loose: Assembly, given: Mapping[str, str], kept: Pins, say: Say) -> dict[str, ImagePin]:
+def _images(
+    plan: Plan, loose: Assembly, given: Mapping[str, str], old: Pins, keep: bool, say: Say
+) -> dict[str, ImagePin]:
     from hpcgen.errors import InputError, did_you_mean
     from hpcgen.inputs.images import image_sources, pin_image
 
@@ -120,36 +130,39 @@ def _images(plan: Plan, loose: Assembly, given: Mapping[str, str], kept: Pins, s
                 for name in unknown
             ]
         )
+    # Where an older lock found an image is where it is looked for again.
+    known = {name: pin.origin for name, pin in old.images.items()} | dict(given)
     pinned = {}
     for name in names:
-        if name in kept.images and name not in given:
-            pinned[name] = kept.images[name]
+        if keep and name in old.images and name not in given:
+            pinned[name] = old.images[name]
             continue
         say(f"base image {name}")
-        sources = image_sources(name, plan.site.network.mirrors.images.get(name), given)
+        sources = image_sources(name, plan.site.network.mirrors.images.get(name), known)
         pinned[name] = pin_image(name, sources, plan.site.system.architecture)
     return pinned
 
 
 def _packages(
     plan: Plan, loose: Assembly, images: Mapping[str, ImagePin], layout: Path, kept: Pins, say: Say
-) -> tuple[dict[str, StagePackages], list[KeyPin], int]:
+) -> tuple[dict[StageName, StagePackages], list[KeyPin], int]:
     from hpcgen.inputs.images import fetch_image
     from hpcgen.inputs.os_packages import resolve_packages
 
     if kept.packages:
-        return dict(kept.packages), kept.keys, kept.epoch
+        return {**kept.packages}, kept.keys, kept.epoch
     for name, pin in images.items():
         say(f"fetching {name} ({pin.digest[:19]}…)")
         fetch_image(pin, name, plan.site.system.architecture, layout)
-    packages: dict[str, StagePackages] = {}
+    packages: dict[StageName, StagePackages] = {}
     keys: dict[tuple[str, str], KeyPin] = {}
     epoch = 0
-    for stage in (loose.builder, loose.final):
-        names = loose.packages[stage.name]
+    stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
+    for part, stage in stages:
+        names = sorted({*loose.packages[stage.name], *FORMAT_PACKAGES.get(plan.format, ())})
         say(f"packages of the {stage.name} stage: {len(names)} asked for")
         found, signed, date = resolve_packages(layout, stage.image.name, _before_packages(stage), names, "apt", say)
-        packages[stage.name] = found
+        packages[part] = found
         keys |= {(key.index, key.fingerprint): key for key in signed}
         epoch = max(epoch, date)
     return packages, [keys[each] for each in sorted(keys)], epoch

@@ -15,6 +15,7 @@ from hpcgen.build.engines.base import Builder, Call, Reader, Target, Work
 from hpcgen.build.places import file_target, job_image
 from hpcgen.build.progress import Event
 from hpcgen.build.steps import HPCGEN, Recipe, Step, definition_steps
+from hpcgen.formats.bundled import EVERY_IMAGE_HAS
 from hpcgen.formats.singularity import STEP_MARK
 from hpcgen.model.plan import Plan
 
@@ -41,7 +42,7 @@ class Apptainer(Builder):
         return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
 
     def build(self, work: Work) -> list[Call]:
-        """build, in the kit's folder, from which the definition file takes the kit's files."""
+        """build, in the folder from which the definition file takes the kit's files and a bundle's images."""
         site = work.plan.site.containers.engines.get(work.plan.engine)
         words = [self.program, "build"]
         if site is not None and site.fakeroot and not work.root:
@@ -49,7 +50,9 @@ class Apptainer(Builder):
         words.append("--force")
         if work.target.kind == "directory":
             words.append("--sandbox")
-        return [Call((*words, *work.options, work.target.temporary, str(work.recipe)), cwd=work.kit)]
+        if work.bundle is not None:
+            words += ["--bind", f"{work.bundle.folder}:{EVERY_IMAGE_HAS}:ro"]
+        return [Call((*words, *work.options, work.target.temporary, str(work.recipe)), cwd=work.context)]
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the number that a step prints, and by what the program itself says between them."""

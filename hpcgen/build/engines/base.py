@@ -10,6 +10,7 @@ from typing import ClassVar
 
 import msgspec
 
+from hpcgen.build.bundles import BundleFolder
 from hpcgen.build.progress import Event
 from hpcgen.build.steps import Recipe, Step
 from hpcgen.errors import Problem
@@ -90,6 +91,7 @@ class Work(msgspec.Struct, frozen=True):
     cache: whether steps may be taken from the engine's cache.
     options: further words for the engine's build command.
     root: whether this is root.
+    bundle: what everything is taken from, None if the steps have a network.
     """
 
     plan: Plan
@@ -103,6 +105,7 @@ class Work(msgspec.Struct, frozen=True):
     cache: bool = True
     options: tuple[str, ...] = ()
     root: bool = False
+    bundle: BundleFolder | None = None
 
 
 class Builder:
@@ -149,6 +152,10 @@ class Builder:
 
     def begin(self) -> None:
         """Note what :meth:`clean` has to know; called once, before the first command."""
+
+    def load(self, work: Work) -> list[Call]:
+        """Commands that bring the base images of a bundle to the engine."""
+        return []
 
     def build(self, work: Work) -> list[Call]:
         """Commands that make the image under its temporary name."""

@@ -8,6 +8,7 @@ when it is kept, ``[2/2] COMMIT NAME`` at the end. Steps are kept with ``--layer
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from hpcgen.build.engines.base import Call, Reader, Target, Work, asked
 from hpcgen.build.engines.dockerfiles import DockerfileBuilder
 from hpcgen.build.progress import Event
 from hpcgen.build.steps import Recipe
+from hpcgen.bundle_paths import IMAGES
 from hpcgen.model.record import BuilderName, BuiltImage
 
 _STEP = re.compile(r"(?:\[(\d+)/(\d+)\] )?STEP (\d+)/(\d+): ([A-Z]+)\b")
@@ -47,9 +49,26 @@ class Buildah(DockerfileBuilder):
         lower = [{key.lower(): value for key, value in each.items()} for each in found]
         return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
 
+    def load(self, work: Work) -> list[Call]:
+        """Each base from the OCI layout, under the name that the recipe has."""
+        calls = []
+        for base in work.bundle.bases if work.bundle is not None else []:
+            layout = f"oci:{work.bundle.folder / IMAGES}:{base.held}" if work.bundle is not None else ""
+            calls.append(Call((self.program, "pull", "--quiet", layout)))
+            calls.append(Call((self.program, "tag", base.identity, base.stored)))
+        return calls
+
+    def _bundle_words(self, work: Work) -> list[str]:
+        if work.bundle is None:
+            return []
+        # buildah before 1.30 has no RUN --network; its isolation chroot takes no other network than the host's.
+        network = [] if os.environ.get("BUILDAH_ISOLATION") == "chroot" else ["--network", "none"]
+        return ["--build-context", f"bundle={work.bundle.folder}", *network]
+
     def build(self, work: Work) -> list[Call]:
         """build, into a temporary name."""
         cache = ["--layers"] if work.cache else ["--no-cache", "--layers=false"]
+        cache += self._bundle_words(work)
         words = [self.program, "build", *cache, "--force-rm", "--format", "docker", *work.options, *self.labels(work)]
         return [Call((*words, "-f", str(work.recipe), "-t", work.target.temporary, str(work.context)))]
 

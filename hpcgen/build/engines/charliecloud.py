@@ -25,6 +25,7 @@ from hpcgen.build.engines.base import Builder, Call, Reader, Target, Work, asked
 from hpcgen.build.places import file_target, job_image, measured
 from hpcgen.build.progress import Event
 from hpcgen.build.steps import HPCGEN, Recipe, Step, dockerfile_steps
+from hpcgen.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import BuiltImage
 
@@ -80,10 +81,21 @@ class Charliecloud(Builder):
         own = {**_SIGNATURE, "USER": getpass.getuser()}
         return {"TMPDIR": str(work.scratch), **{name: value for name, value in own.items() if not os.environ.get(name)}}
 
+    def load(self, work: Work) -> list[Call]:
+        """Each base that is not there yet; its name holds its digest."""
+        if work.bundle is None:
+            return []
+        present = asked(["ch-image", "list"], {**os.environ, **self._environment(work)})[1].split("\n")
+        missing = [base for base in work.bundle.bases if base.stored not in present]
+        env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
+        return [Call(("ch-image", "import", str(work.bundle.root_tar(b)), b.stored), env=env) for b in missing]
+
     def build(self, work: Work) -> list[Call]:
         """build into the store, and convert; ``--force`` lets package managers run without privilege."""
         env = self._environment(work)
         words = ["ch-image", "build", "--force", *([] if work.cache else ["--no-cache"]), *work.options]
+        if work.bundle is not None:
+            words += ["--bind", f"{work.bundle.folder}:{MOUNT}"]
         stored = self.stored_name(work.plan)
         end = ("-f", work.recipe.name, work.context.name)
         calls = [Call((*words, "-t", stored, *end), env=env, cwd=work.recipe.parent)]

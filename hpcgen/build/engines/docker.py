@@ -15,6 +15,7 @@ from hpcgen.build.engines.base import Call, Reader, Target, Work, asked, version
 from hpcgen.build.engines.dockerfiles import DockerfileBuilder
 from hpcgen.build.progress import Event
 from hpcgen.build.steps import Recipe
+from hpcgen.bundle_paths import IMAGES
 from hpcgen.errors import Problem
 from hpcgen.model.record import BuiltImage
 
@@ -56,8 +57,17 @@ class Docker(DockerfileBuilder):
         cache = [] if work.cache else ["--no-cache"]
         end = ("-f", str(work.recipe), "-t", work.target.temporary, str(work.context))
         words = ["docker", "buildx", "build", "--load"] if self._buildx() else ["docker", "build"]
-        words += ["--progress=plain", *cache, *work.options]
+        words += ["--progress=plain", *cache, *self._bundle_words(work), *work.options]
         return [Call((*words, *self.labels(work), *end), env={"DOCKER_BUILDKIT": "1"})]
+
+    def _bundle_words(self, work: Work) -> list[str]:
+        """The bundle, and the bases where they are: a context's name stands for the image of that name."""
+        if work.bundle is None:
+            return []
+        folder = work.bundle.folder
+        contexts = [f"bundle={folder}"]
+        contexts += [f"{base.stored}=oci-layout://{folder / IMAGES}:{base.held}" for base in work.bundle.bases]
+        return ["--network=none", *(word for context in contexts for word in ("--build-context", context))]
 
     def publish(self, work: Work) -> list[Call]:
         """The final name for the image of the temporary one."""

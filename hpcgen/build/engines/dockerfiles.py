@@ -8,6 +8,8 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKind
 
+LONGEST_LABEL = 100_000
+"""In bytes. Linux takes no word of a command line above 128 KiB; the image has the whole kit in any case."""
 LABELLED = ("plan.json", "hpcgen.lock", "Dockerfile")
 """Files of the kit whose text becomes a label, so that it can be read without starting the image."""
 
@@ -53,4 +55,5 @@ class DockerfileBuilder(Builder):
 
     def labels(self, work: Work) -> list[Word]:
         """The words that put texts of the kit into labels."""
-        return [word for name in LABELLED for word in ("--label", FromFile(f"io.hpcgen.kit.{name}=", work.kit / name))]
+        short = [name for name in LABELLED if (work.kit / name).stat().st_size < LONGEST_LABEL]
+        return [word for name in short for word in ("--label", FromFile(f"io.hpcgen.kit.{name}=", work.kit / name))]

@@ -39,7 +39,10 @@ if ! command -v "$engine" > /dev/null; then
 fi
 @{bases}# What the image was made from can then be read without starting it, also in a registry.
 for name in plan.json hpcgen.lock Dockerfile; do
-    options+=(--label "io.hpcgen.kit.$name=$(cat "$kit/$name")")
+    # Linux takes no longer word than 128 KiB.
+    if [ "$(wc -c < "$kit/$name")" -lt 100000 ]; then
+        options+=(--label "io.hpcgen.kit.$name=$(cat "$kit/$name")")
+    fi
 done
 case $(basename "$engine") in
     docker) export DOCKER_BUILDKIT=1 ;;

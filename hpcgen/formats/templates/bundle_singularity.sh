@@ -7,4 +7,4 @@ for name in @{kit_files}; do
 done
 ln -s "$bundle" "$work/@{link}"
 kit=$work
-options+=(--bind "$bundle:@{mount}")
+options+=(--bind "$bundle:@{mount}:ro")

@@ -1,0 +1,139 @@
+"""``hpcgen lock``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, say
+
+if TYPE_CHECKING:
+    from hpcgen.catalog import Catalog
+    from hpcgen.model.lock import Lock
+    from hpcgen.model.plan import Plan
+
+PARTS = ("images", "packages", "wheels")
+"""What can be updated beside a block."""
+
+
+@click.command("lock")
+@optional_plan_options
+@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="The lock; hpcgen.lock.")
+@click.option(
+    "--image",
+    "images",
+    multiple=True,
+    metavar="NAME=REFERENCE",
+    help="Take a base image from here: debian:12=oci-archive:FILE, or another reference of skopeo.",
+)
+@click.option("--check", is_flag=True, help="Write nothing; say what would change and why. Exit 1 if anything would.")
+@click.option(
+    "--update",
+    "updates",
+    multiple=True,
+    metavar="NAME",
+    help="Move only this block of the lock that is there, or images, packages, wheels.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print what changed as JSON.")
+def command(
+    ctx: click.Context,
+    output: Path | None,
+    images: tuple[str, ...],
+    check: bool,
+    updates: tuple[str, ...],
+    as_json: bool,
+    **asked: Any,
+) -> int:
+    """Pin everything that a build takes from outside, in one file; uses the network.
+
+    With --check or --update, and without --site and --stack, they are those of the lock that is there.
+    """
+    from hpcgen.inputs.locking import make_lock
+    from hpcgen.lock import read_lock
+    from hpcgen.writing import write_file
+
+    target = output or Path("hpcgen.lock")
+    old = read_lock(target) if check or updates else None
+    catalog = catalog_of(ctx)
+    given = _given(images)
+    if old is None:
+        plan = asked_plan(ctx, catalog, asked, verb="lock")
+        lock = make_lock(plan, catalog, images=given, say=say)
+    else:
+        plan, keep = _moved(ctx, catalog, old, updates, asked)
+        lock = make_lock(plan, catalog, images=given, old=old, keep=keep, say=say)
+    changed = _tell(old, lock, as_json) if old is not None else True
+    if not check:
+        write_file(target, lock.text)
+        say(f"wrote {target}: {_counted(lock)}")
+    return 1 if check and changed else 0
+
+
+def _given(words: tuple[str, ...]) -> dict[str, str]:
+    given = {}
+    for word in words:
+        name, found, reference = word.partition("=")
+        if not found or not name or not reference:
+            raise click.UsageError(f"--image wants NAME=REFERENCE, such as debian:12=oci-archive:FILE, not {word!r}")
+        given[name] = reference
+    return given
+
+
+def _moved(
+    ctx: click.Context, catalog: Catalog, old: Lock, updates: tuple[str, ...], asked: dict[str, Any]
+) -> tuple[Plan, list[str]]:
+    """The plan of today, as the lock's command asks for it, and what of the lock stays beside its blocks.
+
+    Without ``--update`` nothing is held: that is what writing the lock anew would give.
+    """
+    if asked["site"] is None and asked["stack"] is None:
+        asked = _as_asked_then(old.plan.command, asked)
+    if not updates:
+        return asked_plan(ctx, catalog, asked, verb="lock"), []
+    names = [block.name for block in old.plan.blocks]
+    unknown = [name for name in updates if name not in names and name not in PARTS]
+    if unknown:
+        from hpcgen.errors import Problem, UnknownNameError, did_you_mean
+
+        raise UnknownNameError(
+            [
+                Problem(f"the lock has no {name!r} to update", "--update", remedy=did_you_mean(name, [*names, *PARTS]))
+                for name in unknown
+            ]
+        )
+    kept = {block.name: block.version for block in old.plan.blocks if block.name not in updates}
+    plan = asked_plan(ctx, catalog, asked, verb="lock", kept=kept)
+    return plan, [part for part in PARTS if part not in updates]
+
+
+def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
+    """The options of the command that wrote a lock."""
+    words = shlex.split(line)
+    after = words[words.index("lock") + 1 :] if "lock" in words else []
+    with command.make_context("lock", after, resilient_parsing=True) as found:
+        return {name: found.params[name] for name in asked}
+
+
+def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
+    """Print what changed; whether anything did."""
+    from hpcgen.inputs.lock_changes import changes, changes_text
+
+    found = changes(old, new)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+    elif found:
+        click.echo(changes_text(found))
+    else:
+        say("nothing changes")
+    return bool(found)
+
+
+def _counted(lock: Lock) -> str:
+    pins = lock.pins
+    packages = {(name, pin.version) for stage in pins.packages.values() for name, pin in stage.added.items()}
+    return f"{len(pins.images)} base images, {len(packages)} packages, plan hash {lock.content[:12]}"

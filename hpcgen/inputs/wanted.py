@@ -1,0 +1,132 @@
+"""A lock → every file that its bundle must hold, apart from base images, which come as a layout of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from hpcgen.assemble import Assembly, assemble
+from hpcgen.catalog import Catalog
+from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
+from hpcgen.model.bundle import Wanted
+from hpcgen.model.lock import Lock
+from hpcgen.steps import Archive, BazelFiles, GitTree, Input, Wheels
+
+
+def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> list[Wanted]:
+    """Every file of a lock's bundle, sorted by kind and name, each content once.
+
+    Parameters
+    ----------
+    folder: where files may be made that are no downloads (git trees, hpcgen's own wheel).
+    own: whether hpcgen itself and what it needs is wanted too.
+
+    Raises
+    ------
+    FetchError: an index does not have what the lock names.
+    InputError: the lock does not fit this hpcgen's collections, or an input cannot be bundled.
+    """
+    inputs = [item for _, item in check_lock(lock, catalog).inputs]
+    found: list[Wanted] = []
+    problems: list[Problem] = []
+    asks: list[Callable[[], list[Wanted]]] = [
+        lambda: _archives(inputs, lock),
+        lambda: _packages(lock),
+        lambda: _wheels(inputs, lock),
+        lambda: _bazel(inputs),
+        lambda: _trees(inputs, lock, folder),
+        lambda: _own(folder) if own else [],
+    ]
+    for ask in asks:
+        try:
+            found.extend(ask())
+        except HpcgenError as error:
+            problems.extend(error.problems)
+    if problems:
+        raise FetchError(problems)
+    once = {each.sha256: each for each in reversed(found)}
+    return sorted(once.values(), key=lambda each: (each.kind, each.name, each.file))
+
+
+def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
+    """What the lock's plan assembles to; InputError where these collections make another image of it."""
+    assembly = assemble(lock.plan, catalog, lock.pins)
+    made = assembly.labels["io.hpcgen.content"]
+    if made == lock.content:
+        return assembly
+    from hpcgen import __version__
+    from hpcgen.inputs.locking import collection_files
+
+    here = collection_files(lock.plan, catalog)
+    names = sorted(name for name in {*here, *lock.collections} if here.get(name) != lock.collections.get(name))
+    changed = f"these differ: {', '.join(names)}" if names else "all its files are the same"
+    raise InputError(
+        Problem(
+            f"this hpcgen would not make what the lock says; {changed}",
+            expected=f"hpcgen {lock.hpcgen} with the collections that the lock was made with (this is {__version__})",
+            remedy="install that release (it is in the bundle), add its collections, or write the lock again",
+        )
+    )
+
+
+def _archives(inputs: Iterable[Input], lock: Lock) -> list[Wanted]:
+    mirror = lock.plan.site.network.mirrors.files
+    found = []
+    for item in inputs:
+        if isinstance(item, Archive):
+            urls = [*([f"{mirror.rstrip('/')}/{item.name}"] if mirror is not None else []), item.url]
+            found.append(Wanted(kind="archive", name=item.name, file=item.name, sha256=item.sha256, urls=urls))
+    return found
+
+
+def _packages(lock: Lock) -> list[Wanted]:
+    found = []
+    for stage in lock.pins.packages.values():
+        for name, pin in stage.added.items():
+            version = pin.version.replace(":", "%3a")
+            file = f"{name}_{version}_{pin.architecture}.deb"
+            title = f"{name} {pin.version}"
+            urls = [pin.url]
+            found.append(Wanted(kind="package", name=title, file=file, sha256=pin.sha256, urls=urls, size=pin.size))
+    return found
+
+
+def _wheels(inputs: Iterable[Input], lock: Lock) -> list[Wanted]:
+    from hpcgen.inputs.package_index import find_files
+
+    lines = {line for item in inputs if isinstance(item, Wheels) for line in item.requirements}
+    mirror = lock.plan.site.network.mirrors.pip
+    return find_files(sorted(lines), [mirror] if mirror is not None else None) if lines else []
+
+
+def _bazel(inputs: Iterable[Input]) -> list[Wanted]:
+    from hpcgen.inputs.bazel import bazel_wanted
+
+    return [wanted for item in inputs if isinstance(item, BazelFiles) for wanted in bazel_wanted(item)]
+
+
+def _trees(inputs: Iterable[Input], lock: Lock, folder: Path) -> list[Wanted]:
+    from hpcgen.inputs.git_trees import fetch_tree, tree_file
+
+    found = []
+    for item in inputs:
+        if isinstance(item, GitTree):
+            name, key = tree_file(item), f"{item.url}@{item.commit}"
+            sha256 = fetch_tree(item, folder)
+            if sha256 != lock.pins.trees.get(key):
+                raise InputError(
+                    Problem(
+                        f"the git tree {key} makes another archive than the lock says",
+                        expected=f"sha256 {lock.pins.trees.get(key)}, not {sha256}",
+                        remedy="write the lock again",
+                    )
+                )
+            urls = [(folder / name).absolute().as_uri()]
+            found.append(Wanted(kind="archive", name=key, file=name, sha256=sha256, urls=urls))
+    return found
+
+
+def _own(folder: Path) -> list[Wanted]:
+    from hpcgen.inputs.own_wheels import own_wheels
+
+    return own_wheels(folder)
