@@ -132,7 +132,7 @@ class PackageIndex:
         fitting = self.files(pin.name, pin.version)
         by_hash: dict[str, list[IndexFile]] = {}
         for each in fitting:
-            sha256 = each.sha256 or self._own_hash(each)
+            sha256 = each.sha256 or self.own_hash(each)
             if sha256 in pin.hashes:
                 by_hash.setdefault(sha256, []).append(each)
         unnamed = [each for each in fitting if not each.sha256 and each.url.startswith("https:")]
@@ -240,7 +240,7 @@ class PackageIndex:
         return data, answer.headers.get("content-type", ""), answer.url
 
     @staticmethod
-    def _own_hash(each: IndexFile) -> str:
+    def own_hash(each: IndexFile) -> str:
         """The sha256 of a file of this machine that no page gave one for."""
         return _hash_file(local_path(each.url)) if each.url.startswith("file:") else ""
 
