@@ -43,7 +43,7 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
     body = SEALED_HEADER + _dump(_overview(plan, assembly))
     # One line for each package and each wheel, so that a change of one is a change of one line.
     for name, value in msgspec.to_builtins(pins).items():
-        body += _dump({f"pinned_{name}": value}, flow=name != "wheels")
+        body += _dump({f"pinned_{name}": value}, flow=name != "wheels" and not isinstance(value, int))
     body += _dump({"collections": dict(sorted(collections.items()))})
     body += _dump({"plan": msgspec.to_builtins(plan)})
     return body + SEAL + _hash(body) + "\n"
