@@ -116,6 +116,12 @@ class JobFailedError(HpcgenError):
     exit_code = 10
 
 
+class FetchError(HpcgenError):
+    """An input could not be fetched, or is not what the lock says; what was fetched stays for the next run."""
+
+    exit_code = 11
+
+
 class MissingToolError(HpcgenError):
     """A program that is needed is not installed here; the same status as the scripts of a kit have."""
 

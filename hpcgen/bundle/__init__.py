@@ -1,1 +1,1 @@
-"""A bundle: every input of a lock in one folder, for a machine without a network."""
+"""Bundles: every input of a lock in one folder or tar file, fetched, checked, compared and put together again."""
