@@ -6,6 +6,7 @@ Source: https://docs.astral.sh/uv/reference/cli/#uv-pip-compile. Seen with uv 0.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,8 +15,10 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from packaging.utils import canonicalize_name
+
 from hpcgen.errors import FetchError, Problem
-from hpcgen.inputs.package_index import PackageIndex, Pinned, pinned
+from hpcgen.inputs.package_index import PackageIndex
 from hpcgen.inputs.pip_resolver import no_solution, source_packages
 from hpcgen.inputs.wheels import Request, Resolved, Target, best_wheel
 
@@ -44,31 +47,24 @@ def resolve(request: Request) -> list[Resolved]:
     with tempfile.TemporaryDirectory(prefix="hpcgen-wheels-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         sources = source_packages(request, folder)
-        pins = [pin for pin in _compiled(request, folder) if pin.name not in sources]
+        versions = _compiled(request, folder)
     index = PackageIndex(request.indexes)
     with ThreadPoolExecutor(8) as pool:
-        chosen = list(pool.map(lambda pin: _chosen(pin, index, request.target), pins))
+        wheels = [(name, version) for name, version in versions.items() if name not in sources]
+        chosen = list(pool.map(lambda pin: _chosen(pin[0], pin[1], index, request.target), wheels))
     problems = [each for each in chosen if isinstance(each, Problem)]
     if problems:
         raise FetchError(problems)
     return [*sources.values(), *(each for each in chosen if isinstance(each, Resolved))]
 
 
-def _compiled(request: Request, folder: Path) -> list[Pinned]:
-    """uv's list: every package with the hashes of all its files."""
+def _compiled(request: Request, folder: Path) -> dict[str, str]:
+    """uv's list: every package with its version. Its hashes are not asked for: they are those of one index alone."""
     asked, held, listing = folder / "asked.in", folder / "held.in", folder / "listing.txt"
     asked.write_text("".join(f"{line}\n" for line in (*request.sdists, *request.requirements)), "utf-8")
     held.write_text("".join(f"{line}\n" for line in request.constraints), "utf-8")
     command = ["uv", "pip", "compile", str(asked), "--constraints", str(held), "--output-file", str(listing)]
-    command += [
-        "--quiet",
-        "--no-config",
-        "--no-header",
-        "--no-annotate",
-        "--generate-hashes",
-        "--python",
-        sys.executable,
-    ]
+    command += ["--quiet", "--no-config", "--no-header", "--no-annotate", "--python", sys.executable]
     command += ["--python-version", request.target.python, "--python-platform", _platform(request.target)]
     command += ["--only-binary", ":all:", "--index-strategy", "unsafe-best-match"]
     command += ["--find-links", str(folder), *_index_words(request)]
@@ -77,16 +73,21 @@ def _compiled(request: Request, folder: Path) -> list[Pinned]:
     )
     if done.returncode != 0:
         raise no_solution("uv", request, (done.stderr or done.stdout).splitlines())
-    return pinned(listing.read_text("utf-8").splitlines())
+    pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", listing.read_text("utf-8"), re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
 
 
-def _chosen(pin: Pinned, index: PackageIndex, target: Target) -> Resolved | Problem:
-    by_file = {each.file: each for each in index.files(pin.name, pin.version) if each.file.endswith(".whl")}
-    hashes = {file: each.sha256 or index.own_hash(each) for file, each in by_file.items()}
-    best = best_wheel((file for file in by_file if hashes[file] in pin.hashes), target)
-    if best is None:
-        return Problem(f"no package index has a wheel of {pin.name} {pin.version} for this Python with a sha256")
-    return Resolved(pin.name, pin.version, best, hashes[best])
+def _chosen(name: str, version: str, index: PackageIndex, target: Target) -> Resolved | Problem:
+    """The file that pip would take from all indexes together."""
+    files = [each for each in index.files(name, version) if each.file.endswith(".whl")]
+    # pip takes a file that was withdrawn only if there is no other.
+    files = [each for each in files if not each.yanked] or files
+    by_file = {each.file: each for each in files}
+    best = best_wheel(by_file, target)
+    sha256 = best and (by_file[best].sha256 or index.own_hash(by_file[best]))
+    if not best or not sha256:
+        return Problem(f"no package index has a wheel of {name} {version} for this Python with a sha256")
+    return Resolved(name, version, best, sha256)
 
 
 def _index_words(request: Request) -> list[str]:
