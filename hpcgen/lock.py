@@ -96,16 +96,11 @@ def parse_lock(text: str, name: str) -> Lock:
         ) from failure
 
 
-def for_build(lock: Lock, *, bundled: bool, command: str) -> Plan:
-    """The plan of a lock, for a kit that takes its inputs from a bundle or from the network.
-
-    Parameters
-    ----------
-    command: the command line that makes the kit again.
-    """
+def for_build(lock: Lock, *, bundled: bool) -> Plan:
+    """The plan of a lock, for a kit that takes its inputs from a bundle or from the network."""
     import msgspec
 
-    return msgspec.structs.replace(lock.plan, supply="bundle" if bundled else "network", command=command)
+    return msgspec.structs.replace(lock.plan, supply="bundle" if bundled else "network")
 
 
 def is_sealed(text: str) -> bool:

@@ -108,6 +108,15 @@ def make_plan(
     )
 
 
+def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:
+    """The same plan for another format; PolicyError where the site does not allow any engine that reads it."""
+    import msgspec
+
+    engine, findings = _engine(plan.site, None, format, allow_unsupported)
+    findings = [*findings, *plan.findings]
+    return msgspec.structs.replace(plan, format=format, engine=engine, findings=findings)
+
+
 def _roots(
     catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
 ) -> list[Requirement]:

@@ -168,12 +168,17 @@ def plan_of_lock(
     ctx: click.Context, catalog: Catalog, locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]
 ) -> tuple[Plan, Lock]:
     """The plan in a lock, or in the lock of a bundle, for a build as it is asked for; the lock fits the catalog."""
+    import msgspec
+
     from hpcgen.bundle_paths import LOCK
+    from hpcgen.errors import InputError, Problem
     from hpcgen.inputs.wanted import check_lock
     from hpcgen.lock import for_build, read_lock
+    from hpcgen.planning import in_format
     from hpcgen.text import sh
 
-    more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name != "mirrors")
+    free = ("format", "allow_unsupported")
+    more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
     if more or (locked is not None and bundle is not None):
         named = ", ".join(f"--{name.replace('_', '-')}" for name in more) or "--locked and --bundle"
         raise click.UsageError(f"{named}: a lock holds the whole plan; name the lock or the bundle alone")
@@ -181,7 +186,20 @@ def plan_of_lock(
     check_lock(lock, catalog)
     folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
     words = [*folders, "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
-    return for_build(lock, bundled=bundle is not None, command=" ".join(sh(word) for word in ["hpcgen", *words])), lock
+    plan = for_build(lock, bundled=bundle is not None)
+    if asked["format"] not in (None, plan.format):
+        if asked["format"] == "charliecloud" and bundle is not None:
+            raise InputError(
+                Problem(
+                    f"the bundle of a lock for {plan.format} lacks what ch-image wants",
+                    "--format",
+                    remedy="write the lock with --format charliecloud: its bundle serves the other formats too",
+                )
+            )
+        plan = in_format(plan, asked["format"], asked["allow_unsupported"])
+        words += ["--format", asked["format"]]
+        words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
+    return msgspec.structs.replace(plan, command=" ".join(sh(word) for word in ["hpcgen", *words])), lock
 
 
 def say(message: str) -> None:

@@ -99,7 +99,7 @@ def test_other_collections_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format", FORMATS)
 def test_every_input_of_a_bundled_recipe_comes_from_the_bundle(format: str) -> None:
     found = lock(FORMATS[format], "tf-horovod" if format == "singularity" else "mpi-hello")
-    plan = for_build(found, bundled=True, command="hpcgen render --bundle BUNDLE")
+    plan = for_build(found, bundled=True)
     kit = make_kit(plan, CATALOG, found)
     steps = [line for line in kit.recipe.splitlines() if not line.lstrip().startswith("#")]
     assert not [line for line in steps if "curl -" in line or "https://" in line or "http://" in line]
@@ -112,8 +112,8 @@ def test_every_input_of_a_bundled_recipe_comes_from_the_bundle(format: str) -> N
 
 def test_network_and_bundle_make_the_same_image_by_its_plan_hash() -> None:
     found = lock()
-    bundled = for_build(found, bundled=True, command="x")
-    network = for_build(found, bundled=False, command="x")
+    bundled = for_build(found, bundled=True)
+    network = for_build(found, bundled=False)
     kits = [make_kit(plan, CATALOG, found) for plan in (bundled, network)]
     assert kits[0].recipe != kits[1].recipe
     labels = [[line for line in kit.recipe.splitlines() if "io.hpcgen.content" in line] for kit in kits]
