@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -14,11 +14,13 @@ from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError, Problem
 from hpcgen.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
-from hpcgen.model.lock import Pins
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.selftest import selftest_script
 from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, Wheels, command, image, run, write_lines
 from hpcgen.supply import BundleSupply, Supply
+
+if TYPE_CHECKING:
+    from hpcgen.model.lock import Pins
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")

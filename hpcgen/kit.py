@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from hpcgen.assemble import assemble, notices
 from hpcgen.catalog import Catalog
 from hpcgen.formats import RECIPE_FILES, build_script, recipe
 from hpcgen.lock import lock_text
-from hpcgen.model.lock import Lock
 from hpcgen.model.plan import Plan
 from hpcgen.writing import KitFile
+
+if TYPE_CHECKING:
+    from hpcgen.model.lock import Lock
 
 KIT_FILES = frozenset(
     {*RECIPE_FILES.values(), "build.sh", "job.slurm", "job.pbs", "run.sh", "selftest.sh", "plan.json", "hpcgen.lock"}
