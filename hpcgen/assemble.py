@@ -161,8 +161,9 @@ def _stage(name: str, parts: list[_Part], pins: Pins | None) -> Stage:
     base = _base_image(name, parts)
     arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
     if pins is not None:
-        base = Image(base.name, pins.images[base.name].digest) if base.name in pins.images else base
-        arguments = {**arguments, **parts[0].ctx.supply.arguments(), "SOURCE_DATE_EPOCH": str(pins.epoch)}
+        supply = parts[0].ctx.supply
+        base = supply.image(base.name, pins.images[base.name]) if base.name in pins.images else base
+        arguments = {**arguments, **supply.arguments(), "SOURCE_DATE_EPOCH": str(pins.epoch)}
     return Stage(
         name=name,
         image=base,

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.bundle_paths import MOUNT, WHEEL_INDEX, file_path
 from hpcgen.image_paths import SCRATCH
+from hpcgen.mirrors import repository_lines
 from hpcgen.model.site import AptMirror, Mirrors, Network
-from hpcgen.steps import Archive, command
+from hpcgen.steps import Archive, Image, command
 
 if TYPE_CHECKING:
+    from hpcgen.model.lock import ImagePin
     from hpcgen.steps import BazelFiles, GitTree
 
 
@@ -27,6 +29,10 @@ class Supply:
         self.mirrors = Mirrors() if network is None else network.mirrors
         self.proxy = None if network is None else network.proxy
         self.pip_index = self.mirrors.pip
+
+    def image(self, name: str, pin: ImagePin) -> Image:
+        """A base image with its digest, as a lock has it."""
+        return Image(name, pin.digest)
 
     def fetch(self, archive: Archive, target: str) -> list[str]:
         """Commands that bring an archive to a path in the builder and check its sha256.
@@ -74,6 +80,17 @@ class Supply:
         """Lines of apt's configuration that go with them."""
         return []
 
+    def dnf_repositories(self, distribution: str, values: Any) -> list[str]:
+        """Lines of a repository file that stands for all of the distribution's own; empty to leave those.
+
+        Parameters
+        ----------
+        distribution: the base block, ``rockylinux``.
+        values: of its release row: ``repositories`` and ``more_repositories`` by name, ``keyring``.
+        """
+        mirror = next((mirror for name, mirror in self.mirrors.dnf.items() if name == distribution), None)
+        return [] if mirror is None else repository_lines(mirror.archive, values)
+
     def bazel_setup(self, files: BazelFiles, version: str) -> list[str]:
         """Commands before Bazel's own; Bazel ``version`` fetches by itself what its workspace names, by sha256."""
         return []
@@ -97,6 +114,10 @@ class BundleSupply(Supply):
     def __init__(self, trees: Mapping[str, str]) -> None:
         super().__init__(None)
         self.trees = trees
+
+    def image(self, name: str, pin: ImagePin) -> Image:
+        """The same in the bundle's layout."""
+        return Image(name, pin.bundled)
 
     def fetch(self, archive: Archive, target: str) -> list[str]:
         """A link to the file, checked all the same: the bundle may have changed since it was verified."""

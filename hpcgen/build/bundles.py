@@ -11,6 +11,7 @@ from hpcgen.build.kits import KitFolder
 from hpcgen.bundle_paths import FILES, IMAGES, LOCK, image_name
 from hpcgen.errors import InputError, Problem
 from hpcgen.formats.bundled import bundled_base
+from hpcgen.model.lock import ImagePin
 from hpcgen.steps import Image
 
 VARIABLE = "HPCGEN_BUNDLE"
@@ -80,8 +81,8 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
 
     folder = told.absolute()
     check_bundle(folder, (kit.folder / LOCK).read_text("utf-8"))
-    images = {item["name"]: item["digest"] for item in kit.lock["images"].values()}
-    bases = [_base(folder, name, digest) for name, digest in sorted(images.items())]
+    pins = msgspec.convert(kit.lock["pinned_images"], dict[str, ImagePin])
+    bases = [_base(folder, name, pin.bundled) for name, pin in sorted(pins.items())]
     return BundleFolder(folder, bases)
 
 

@@ -23,10 +23,13 @@ class ImagePin(Record, frozen=True):
     """A base image: the digest of its manifest for the site's architecture, and where it was read.
 
     ``origin`` is what skopeo takes: ``docker://…``, ``oci-archive:FILE``, ``containers-storage:NAME``.
+    ``oci``: the digest in a bundle's OCI layout, where the origin's manifest is Docker's own kind and had to be
+    converted (``inputs.images``).
     """
 
     digest: Digest
     origin: Text
+    oci: Digest | None = None
 
 
 class PackagePin(Record, frozen=True):
