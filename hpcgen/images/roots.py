@@ -14,9 +14,9 @@ import json
 import posixpath
 import shutil
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 import msgspec
 
@@ -201,11 +201,27 @@ def oci_to_tar(source: Path, target: Path) -> None:
 
     The layers are gone through from the top: what was met already, or is hidden by a whiteout, is left out.
     """
-    image = OciArchive(str(source))
-    hidden = _Hidden()
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as out:
-        for number in reversed(range(image.layer_count())):
-            _copy_layer(image, number, hidden, out)
+        flatten(OciArchive(str(source)), out)
+
+
+class Layered(Protocol):
+    """An image whose layers can be read, the lowest is 0; ``path`` names it in messages."""
+
+    path: str
+
+    def layer_count(self) -> int: ...
+
+    def layer(self, number: int) -> IO[bytes]: ...
+
+
+def flatten(
+    image: Layered, out: tarfile.TarFile, keep: Callable[[tarfile.TarInfo], bool] = lambda member: True
+) -> None:
+    """Write the files of an image, as a container would have them, into an open tar file; the upper layers first."""
+    hidden = _Hidden()
+    for number in reversed(range(image.layer_count())):
+        _copy_layer(image, number, hidden, out, keep)
 
 
 class _Hidden:
@@ -226,7 +242,9 @@ def _parents(path: str) -> list[str]:
     return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 
 
-def _copy_layer(image: OciArchive, number: int, hidden: _Hidden, out: tarfile.TarFile) -> None:
+def _copy_layer(
+    image: Layered, number: int, hidden: _Hidden, out: tarfile.TarFile, keep: Callable[[tarfile.TarInfo], bool]
+) -> None:
     added, covered, whited = set(), set(), set()
     missing: dict[str, list[str]] = {}
     for archive, member in members(image.layer(number), image.path):
@@ -247,7 +265,8 @@ def _copy_layer(image: OciArchive, number: int, hidden: _Hidden, out: tarfile.Ta
             _rename(member, path)
             if member.islnk():
                 member.linkname = f".{link_to}"
-            out.addfile(member, archive.extractfile(member) if member.isreg() else None)
+            if keep(member):
+                out.addfile(member, archive.extractfile(member) if member.isreg() else None)
     if missing:
         _copy_lost_links(image, number, missing, out)
     hidden.seen |= added | whited
@@ -260,7 +279,7 @@ def _rename(member: tarfile.TarInfo, path: str) -> None:
     member.pax_headers = {key: value for key, value in member.pax_headers.items() if key not in ("path", "linkpath")}
 
 
-def _copy_lost_links(image: OciArchive, number: int, missing: Mapping[str, list[str]], out: tarfile.TarFile) -> None:
+def _copy_lost_links(image: Layered, number: int, missing: Mapping[str, list[str]], out: tarfile.TarFile) -> None:
     """Hard links whose first name a layer above replaced: the first of them becomes the file."""
     for archive, member in members(image.layer(number), image.path):
         names = missing.get(normal(member.name))
