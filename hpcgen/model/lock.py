@@ -31,6 +31,11 @@ class ImagePin(Record, frozen=True):
     origin: Text
     oci: Digest | None = None
 
+    @property
+    def bundled(self) -> str:
+        """The digest in a bundle."""
+        return self.oci or self.digest
+
 
 class PackagePin(Record, frozen=True):
     """One OS package file; ``size`` in bytes, ``url`` where the distribution or the site's mirror has it."""
