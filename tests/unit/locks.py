@@ -8,7 +8,9 @@ from hpcgen.assemble import assemble
 from hpcgen.catalog import Catalog
 from hpcgen.inputs.locking import collection_files
 from hpcgen.lock import sealed_text
+from hpcgen.model.job import JobRequest
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin, Pins, StagePackages
+from hpcgen.model.site import Site
 from hpcgen.planning import make_plan
 
 CATALOG = Catalog()
@@ -76,8 +78,11 @@ def lock(
     settings: Sequence[str] = ("base.provider=debian",),
     pinned: Pins | None = None,
     catalog: Catalog = CATALOG,
+    profile: Site | None = None,
+    job: JobRequest | None = None,
 ) -> Lock:
-    plan = make_plan(catalog, catalog.site(site), catalog.stack(stack), settings=settings)
+    """The lock of a plan; ``profile`` is a changed one of the site."""
+    plan = make_plan(catalog, profile or catalog.site(site), catalog.stack(stack), settings=settings, job=job)
     chosen = pins() if pinned is None else pinned
     assembly = assemble(plan, catalog, chosen)
     files = collection_files(plan, catalog)

@@ -1,0 +1,35 @@
+"""One difference between two locks."""
+
+from typing import Literal
+
+from hpcgen.model.fields import Record
+
+What = Literal[
+    "hpcgen",
+    "command",
+    "site",
+    "stack",
+    "block",
+    "option",
+    "job",
+    "image",
+    "package",
+    "index",
+    "key",
+    "wheel",
+    "archive",
+    "tree",
+    "bazel",
+    "collection",
+    "result",
+]
+
+
+class Change(Record, frozen=True):
+    """What is another now: ``old`` is empty if it is new, ``new`` if it is gone; ``why`` as far as locks tell."""
+
+    what: What
+    name: str
+    old: str
+    new: str
+    why: str = ""
