@@ -54,8 +54,17 @@ _CLASSIFIERS = {
 """Licence classifiers that can mean one SPDX licence only. "BSD License" and "Apache Software License" are not among
 them: they stand for several. Source: https://peps.python.org/pep-0639/appendix-mapping-classifiers/"""
 
-_PLAIN_IDS = ("Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "0BSD", "PSF-2.0", "MIT", "ISC", "MPL-2.0", "Zlib")
-"""What the older ``License`` field, which is free text, is believed when it says exactly this."""
+_FREE_TEXT = (
+    (r"apache(-| software| licen[cs]e| software licen[cs]e)*,?( version)?[ -]v?2(\.0)?", "Apache-2.0"),
+    (r"(the )?mit( licen[cs]e)?", "MIT"),
+    (r"(modified |new )?bsd[ -]3([ -]clause)?( licen[cs]e)?|3[ -]clause bsd( licen[cs]e)?", "BSD-3-Clause"),
+    (r"bsd[ -]2([ -]clause)?( licen[cs]e)?|2[ -]clause bsd( licen[cs]e)?", "BSD-2-Clause"),
+    (r"isc( licen[cs]e)?", "ISC"),
+    (r"mpl[ -]2(\.0)?|mozilla public licen[cs]e 2\.0", "MPL-2.0"),
+    (r"psf-2\.0", "PSF-2.0"),
+    (r"(the )?unlicense", "Unlicense"),
+)
+"""What the older ``License`` field, which is free text, is believed to mean when it says exactly this."""
 
 
 def wheel_index(items: Iterable[BundleItem]) -> str:
@@ -86,8 +95,13 @@ def metadata_licence(text: str) -> str:
     licences = {_CLASSIFIERS.get(each, "") for each in said if each != "OSI Approved"}
     if len(licences) == 1 and (only := licences.pop()):
         return only
-    free = str(fields.get("License", "")).strip()
-    return free if free in _PLAIN_IDS else ""
+    parts = re.split(r" (OR|AND) ", str(fields.get("License", "")).strip()[:200])
+    meant = [part if part in ("OR", "AND") else _free_text(part) for part in parts]
+    return " ".join(meant) if all(meant) else ""
+
+
+def _free_text(text: str) -> str:
+    return next((licence for form, licence in _FREE_TEXT if re.fullmatch(form, text, re.IGNORECASE)), "")
 
 
 def _is_expression(text: str) -> bool:
