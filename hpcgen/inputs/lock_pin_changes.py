@@ -38,6 +38,9 @@ def _images(old: Mapping[str, ImagePin], new: Mapping[str, ImagePin]) -> Iterato
             yield Change(what="image", name=name, old=digests[0], new=digests[1], why=why)
         elif one is not None and other is not None and one.origin != other.origin:
             yield Change(what="image", name=f"{name}: origin", old=one.origin, new=other.origin, why="the same image")
+        elif one is not None and other is not None and one.bundled != other.bundled:
+            why = "the same image, converted for bundles in another way"
+            yield Change(what="image", name=f"{name}: in a bundle", old=one.bundled, new=other.bundled, why=why)
 
 
 # OS packages

@@ -26,11 +26,12 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
     FetchError: an index does not have what the lock names.
     InputError: the lock does not fit this hpcgen's collections, or an input cannot be bundled.
     """
-    inputs = [item for _, item in check_lock(lock, catalog).inputs]
+    labelled = check_lock(lock, catalog).inputs
+    inputs = [item for _, item in labelled]
     found: list[Wanted] = []
     problems: list[Problem] = []
     asks: list[Callable[[], list[Wanted]]] = [
-        lambda: _archives(inputs, lock),
+        lambda: _archives(labelled, lock, catalog),
         lambda: _packages(lock),
         lambda: _wheels(inputs, lock),
         lambda: _bazel(inputs),
@@ -69,13 +70,18 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     )
 
 
-def _archives(inputs: Iterable[Input], lock: Lock) -> list[Wanted]:
+def _archives(inputs: Iterable[tuple[str, Input]], lock: Lock, catalog: Catalog) -> list[Wanted]:
     mirror = lock.plan.site.network.mirrors.files
     found = []
-    for item in inputs:
+    for label, item in inputs:
         if isinstance(item, Archive):
+            block, version = label.rsplit(" ", 1)
+            licence = catalog.releases(block)[version].licence
             urls = [*([f"{mirror.rstrip('/')}/{item.name}"] if mirror is not None else []), item.url]
-            found.append(Wanted(kind="archive", name=item.name, file=item.name, sha256=item.sha256, urls=urls))
+            want = Wanted(
+                kind="archive", name=item.name, file=item.name, sha256=item.sha256, urls=urls, licence=licence
+            )
+            found.append(want)
     return found
 
 
