@@ -11,11 +11,22 @@ from hpcgen.steps import Environment, HostFile, Packages, Run, command, run, wri
 SOURCES = "/etc/apt/hpcgen-sources.list"
 APT_CONFIGURATION = "/etc/apt/apt.conf.d/00hpcgen"
 PIP_CONFIGURATION = "/etc/pip.conf"
+REPOSITORIES = "/etc/dnf/hpcgen.repos.d"
+DNF_CONFIGURATION = "/etc/dnf/dnf.conf"
 
 # Per package manager: where a site's certificates lie, the bundle made of them, and what makes it.
 ANCHORS = {"apt": "/usr/local/share/ca-certificates", "dnf": "/etc/pki/ca-trust/source/anchors"}
 BUNDLE = {"apt": "/etc/ssl/certs/ca-certificates.crt", "dnf": "/etc/pki/tls/certs/ca-bundle.crt"}
 UPDATE = {"apt": "update-ca-certificates", "dnf": "update-ca-trust extract"}
+
+# What takes the mirror out again. In the dots of the pattern stand slashes, which sed would want escaped.
+LEAVE = {
+    "apt": [f"rm -rf {SOURCES} {APT_CONFIGURATION} /var/lib/apt/lists/*"],
+    "dnf": [
+        command("sed", "-i", f"/^reposdir={REPOSITORIES.replace('/', '.')}$/d", DNF_CONFIGURATION),
+        f"rm -rf {REPOSITORIES} /var/cache/dnf/*",
+    ],
+}
 
 
 class SiteTrust(Block):
@@ -56,14 +67,8 @@ class SiteTrust(Block):
         manager = _manager(ctx)
         if _sources(ctx):
             yield run("trust the site's certificates", self._trust(ctx, manager))
-        sources = _apt_sources(ctx)
-        if sources:
-            settings = [f'Dir::Etc::SourceList "{SOURCES}";', 'Dir::Etc::SourceParts "-";', *ctx.supply.apt_settings()]
-            yield run(
-                f"use {ctx.supply.packages_from}",
-                write_lines(SOURCES, "\n".join(sources)),
-                write_lines(APT_CONFIGURATION, "\n".join(settings)),
-            )
+        if _sources_of(ctx):
+            yield run(f"use {ctx.supply.packages_from}", _use_apt(ctx) if manager == "apt" else _use_dnf(ctx))
         pip = _pip_settings(ctx, BUNDLE[manager])
         if pip and stage == "builder":
             yield run("pip's index and certificates", write_lines(PIP_CONFIGURATION, "\n".join(["[global]", *pip])))
@@ -79,12 +84,21 @@ class SiteTrust(Block):
         if _sources(ctx) and stage == "final":
             yield run("trust store", UPDATE[manager])
         leftovers = []
-        if _apt_sources(ctx):
-            leftovers.append(f"rm -rf {SOURCES} {APT_CONFIGURATION} /var/lib/apt/lists/*")
+        if _sources_of(ctx):
+            leftovers += LEAVE[manager]
         if stage == "builder" and _pip_settings(ctx, BUNDLE[manager]):
             leftovers.append(command("rm", "-f", PIP_CONFIGURATION))
         if leftovers:
             yield run("remove the mirrors", leftovers)
+
+    def notices(self, ctx: Context) -> list[str]:
+        """A mirror whose certificate nothing in the base can check."""
+        if _sources(ctx) or _manager(ctx) == "dnf" or not any(" https:" in line for line in _sources_of(ctx)):
+            return []
+        message = (
+            f"the mirror of apt is https, and the images of {ctx.base.name} bring no certificates to check it with:"
+        )
+        return [f"{message} name the file of its authority in network.ca_certificates of the profile"]
 
     @staticmethod
     def _trust(ctx: Context, manager: str) -> list[str]:
@@ -118,9 +132,30 @@ def _targets(ctx: Context) -> list[str]:
     return targets
 
 
-def _apt_sources(ctx: Context) -> list[str]:
-    """Lines of a sources.list to use in place of the base's own; empty if there are none."""
-    return ctx.supply.apt_sources(ctx.base.name, ctx.base.release.values)
+def _sources_of(ctx: Context) -> list[str]:
+    """Lines of a sources.list or a repository file to use in place of the base's own; empty if there are none."""
+    ask = ctx.supply.apt_sources if _manager(ctx) == "apt" else ctx.supply.dnf_repositories
+    return ask(ctx.base.name, ctx.base.release.values)
+
+
+def _use_apt(ctx: Context) -> list[str]:
+    settings = [f'Dir::Etc::SourceList "{SOURCES}";', 'Dir::Etc::SourceParts "-";', *ctx.supply.apt_settings()]
+    return [
+        *write_lines(SOURCES, "\n".join(_sources_of(ctx))),
+        *write_lines(APT_CONFIGURATION, "\n".join(settings)),
+    ]
+
+
+def _use_dnf(ctx: Context) -> list[str]:
+    """dnf 4 reads no more than one configuration file, so it gets a line there.  Source: dnf.conf(5), reposdir."""
+    setting = f"reposdir={REPOSITORIES}"
+    return [
+        command("mkdir", "-p", REPOSITORIES),
+        *write_lines(f"{REPOSITORIES}/mirror.repo", "\n".join(_sources_of(ctx))),
+        command("sed", "-i", f"/^[[]main[]]/a {setting}", DNF_CONFIGURATION),
+        # Without that line dnf would go to the image's own repositories.
+        command("grep", "-qx", setting, DNF_CONFIGURATION),
+    ]
 
 
 def _pip_settings(ctx: Context, bundle: str) -> list[str]:

@@ -12,6 +12,7 @@ from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
 from hpcgen.image_paths import KIT
+from hpcgen.mirrors import image_mirror, split_image
 from hpcgen.model.plan import Plan
 from hpcgen.steps import Run
 from hpcgen.text import docker_arg, docker_env, docker_label, sh
@@ -39,10 +40,8 @@ CH_IMAGE = Dialect(mounts=False, digest=False)
 
 def qualified(image: str) -> str:
     """An image name with its registry: buildah and podman would ask which one is meant."""
-    first = image.split("/")[0]
-    if "/" in image and ("." in first or ":" in first or first == "localhost"):
-        return image
-    return f"docker.io/{image}" if "/" in image else f"docker.io/library/{image}"
+    registry, path = split_image(image)
+    return f"{registry or 'docker.io'}/{path}"
 
 
 def dockerfile(plan: Plan, assembly: Assembly) -> str:
@@ -107,7 +106,7 @@ def _from(plan: Plan, stage: Stage, dialect: Dialect) -> str:
     image = stage.image
     if plan.supply == "bundle":
         return bundled_base(image)
-    mirror = plan.site.network.mirrors.images.get(image.name)
+    mirror = image_mirror(plan.site.network.mirrors, image.name)
     if mirror is not None:
         local = mirror.docker if dialect.mounts else mirror.charliecloud
         if local is not None:

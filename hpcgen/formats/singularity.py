@@ -24,6 +24,7 @@ from hpcgen.formats.header import commented, header
 from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
 from hpcgen.image_paths import KIT, SELFTEST
+from hpcgen.mirrors import image_mirror
 from hpcgen.model.plan import Plan
 from hpcgen.requirements import in_range
 from hpcgen.steps import Run, command, run
@@ -165,11 +166,15 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
     image = stage.image
     if plan.supply == "bundle":
         return definition_base(image)
-    mirror = plan.site.network.mirrors.images.get(image.name)
+    mirror = image_mirror(plan.site.network.mirrors, image.name)
+    name, bootstrap = image.name, "docker"
     if mirror is not None and mirror.singularity is not None:
-        return mirror.singularity, mirror.bootstrap
-    # Singularity takes a tag or a digest, not both.
-    return (f"{image.name.rsplit(':', 1)[0]}@{image.digest}" if image.digest else image.name), "docker"
+        name, bootstrap = mirror.singularity, mirror.bootstrap
+    if not image.digest or bootstrap != "docker" or "@" in name:
+        return name, bootstrap
+    # Singularity takes a tag or a digest, not both; what follows the last colon is a port if it has a slash.
+    untagged, _, tag = name.rpartition(":")
+    return f"{untagged if untagged and '/' not in tag else name}@{image.digest}", bootstrap
 
 
 def build_script(plan: Plan, assembly: Assembly) -> str:

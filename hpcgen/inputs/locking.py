@@ -120,6 +120,7 @@ def _images(
 ) -> dict[str, ImagePin]:
     from hpcgen.errors import InputError, did_you_mean
     from hpcgen.inputs.images import image_sources, pin_image
+    from hpcgen.mirrors import image_mirror
 
     names = sorted({stage.image.name for stage in (loose.builder, loose.final)})
     unknown = [name for name in given if name not in names]
@@ -138,7 +139,7 @@ def _images(
             pinned[name] = old.images[name]
             continue
         say(f"base image {name}")
-        sources = image_sources(name, plan.site.network.mirrors.images.get(name), known)
+        sources = image_sources(name, image_mirror(plan.site.network.mirrors, name), known)
         pinned[name] = pin_image(name, sources, plan.site.system.architecture)
     return pinned
 

@@ -184,8 +184,32 @@ class AptMirror(Record, frozen=True):
     security: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_~+-]+$")] | None = None
 
 
+class DnfMirror(Record, frozen=True):
+    """A mirror of a distribution's dnf repositories: ``archive`` is the folder that holds the releases.
+
+    https alone: the packages are signed, the indexes of Rocky Linux are not.
+    """
+
+    archive: Annotated[
+        str,
+        msgspec.Meta(
+            pattern=r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+@%:,=-]*)?$(?!\n)",
+            description="an https:// address without spaces, quotes, ? or #",
+        ),
+    ]
+
+
 ImageReference = Annotated[
     str, msgspec.Meta(pattern=r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$", description="an image name or a path")
+]
+Registry = Annotated[
+    str,
+    msgspec.Meta(
+        # The first part must be known for a host by its dot, its port or its name; else engines take it for a folder.
+        pattern=r"^(localhost(:[0-9]{1,5})?|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?|[A-Za-z0-9-]+:[0-9]{1,5})"
+        r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$(?!\n)",
+        description="a registry and a folder in it, such as registry.example.org/proxy, without https:// and a tag",
+    ),
 ]
 
 
@@ -202,12 +226,17 @@ class ImageMirror(Record, frozen=True):
 
 
 class Mirrors(Record, frozen=True):
-    """Mirrors of the build host; ``files`` holds archives by their file name, ``images`` base images by name."""
+    """Mirrors of the build host; ``files`` holds archives by their file name, ``images`` base images by name.
+
+    ``registry`` has every base image that ``images`` does not name, by the path that it has in its own registry.
+    """
 
     apt: dict[Literal["debian", "ubuntu"], AptMirror] = {}
+    dnf: dict[Literal["rockylinux"], DnfMirror] = {}
     pip: Url | None = None
     files: Url | None = None
     images: dict[ImageReference, ImageMirror] = {}
+    registry: Registry | None = None
 
 
 class Network(Record, frozen=True):
