@@ -16,8 +16,8 @@ def missing_from_sbom(sbom_text: str, dpkg_list: Mapping[str, str], pip_list: Ma
 
     Parameters
     ----------
-    dpkg_list: version by package, from ``dpkg-query -W -f '${Package} ${Version}\\n'``.
-    pip_list: version by package, from ``pip list --format json`` of /opt/python.
+    dpkg_list: version by package, what :data:`DPKG` prints inside the image.
+    pip_list: version by package, what :data:`PIP` prints.
     """
     return _differences(_named(sbom_text), dpkg_list, pip_list)
 
@@ -86,3 +86,19 @@ def _spdx(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _python_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+DPKG = ["dpkg-query", "-W", "-f", "${Package} ${Version} ${db:Status-Abbrev}\\n"]
+PIP = [f"{PYTHON}/bin/python", "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]
+"""What an image is asked."""
+
+
+def dpkg_list(output: str) -> dict[str, str]:
+    """The installed packages that :data:`DPKG` prints; what was removed and left its configuration is not."""
+    words = [line.split() for line in output.splitlines()]
+    return {name: version for name, version, status in words if status.startswith("ii")}
+
+
+def pip_list(output: str) -> dict[str, str]:
+    """What :data:`PIP` prints."""
+    return {package["name"]: package["version"] for package in json.loads(output)}

@@ -9,14 +9,17 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from hypothesis import given
+from hypothesis import strategies as st
 from packageurl import PackageURL
 from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
+from hpcgen.bundle import purl
 from hpcgen.bundle.sbom import cyclonedx, spdx
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock
-from tests.sbom_comparison import missing_from_image, missing_from_sbom
+from tests.sbom_comparison import dpkg_list, missing_from_image, missing_from_sbom, pip_list
 
 from .locks import FINAL, PRESENT, lock, pins
 
@@ -70,9 +73,20 @@ def test_spdx_validator_takes_it(locked: Lock, tmp_path: Path) -> None:
 def test_purls_are_canonical(locked: Lock) -> None:
     """The reference implementation reads each and would write the same."""
     data = json.loads(cyclonedx(locked, []))
-    purls = [c["purl"] for c in [*data["components"], *data["formulation"][0]["components"]] if "purl" in c]
-    assert len(purls) > 10
-    assert [str(PackageURL.from_string(purl)) for purl in purls] == purls
+    found = [c["purl"] for c in [*data["components"], *data["formulation"][0]["components"]] if "purl" in c]
+    assert len(found) > 10
+    assert [str(PackageURL.from_string(text)) for text in found] == found
+
+
+@given(
+    st.from_regex(r"\A[a-z0-9][a-z0-9+.-]{1,12}\Z"),
+    st.from_regex(r"\A([0-9]:)?[0-9][A-Za-z0-9.+~]{0,9}(-[A-Za-z0-9.+~]{1,6})?\Z"),
+)
+def test_a_purl_reads_back_whatever_package_it_names(name: str, version: str) -> None:
+    text = purl.debian_package("debian", "12", name, version, "amd64")
+    read = PackageURL.from_string(text)
+    assert (read.name, read.version, read.qualifiers["distro"]) == (name, version, "debian-12")
+    assert str(read) == text
 
 
 def test_same_lock_same_bytes_and_another_lock_another_serial(pip_lock: Lock) -> None:
@@ -111,6 +125,11 @@ def test_claims_nothing_that_the_image_does_not_hold(pip_lock: Lock, made: Any) 
     assert missing_from_image(text, {**OS_PACKAGES, "python3": "1"}, listed) == [
         "package python3 3.11.2-1+b1: not in the image"
     ]
+
+
+def test_reads_what_dpkg_and_pip_print() -> None:
+    assert dpkg_list("libc6 2.36-9 ii \nold-lib 1.0 rc \n") == {"libc6": "2.36-9"}
+    assert pip_list('[{"name": "PyYAML", "version": "6.0.3"}]') == {"PyYAML": "6.0.3"}
 
 
 def test_tensorflow_from_source_is_named_though_no_index_has_it() -> None:
