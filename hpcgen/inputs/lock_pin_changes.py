@@ -32,15 +32,18 @@ def _images(old: Mapping[str, ImagePin], new: Mapping[str, ImagePin]) -> Iterato
         one, other = old.get(name), new.get(name)
         digests = (one.digest if one else "", other.digest if other else "")
         if digests[0] != digests[1]:
-            why = "the registry has another image under this name"
-            if one is None or other is None:
-                why = "a stage starts from it" if other else "no stage starts from it any more"
-            yield Change(what="image", name=name, old=digests[0], new=digests[1], why=why)
+            yield Change(what="image", name=name, old=digests[0], new=digests[1], why=_why_image(one, other))
         elif one is not None and other is not None and one.origin != other.origin:
             yield Change(what="image", name=f"{name}: origin", old=one.origin, new=other.origin, why="the same image")
         elif one is not None and other is not None and one.bundled != other.bundled:
             why = "the same image, converted for bundles in another way"
             yield Change(what="image", name=f"{name}: in a bundle", old=one.bundled, new=other.bundled, why=why)
+
+
+def _why_image(old: ImagePin | None, new: ImagePin | None) -> str:
+    if old is None or new is None:
+        return "a stage starts from it" if new is not None else "no stage starts from it any more"
+    return "another image is there under this name" if old.origin == new.origin else f"it is taken from {new.origin}"
 
 
 # OS packages

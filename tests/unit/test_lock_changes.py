@@ -163,9 +163,12 @@ def test_images_keys_and_indexes(hello: Lock) -> None:
     image = ImagePin(digest="sha256:" + "d" * 64, origin="docker://debian:12")
     key = replace(hello.pins.keys[0], fingerprint="A" * 40, date="Sat, 01 Nov 2025 09:00:00 UTC")
     named = found(hello, with_pins(hello, images={"debian:12": image}, keys=[key], epoch=1770000000))
-    assert named["image", "debian:12"].why == "the registry has another image under this name"
+    assert named["image", "debian:12"].why == "another image is there under this name"
     assert named["image", "ubuntu:22.04"].why == "no stage starts from it any more"
     assert named["index", key.index].new == key.date
+    given = ImagePin(digest=image.digest, origin="oci-archive:debian.tar")
+    elsewhere = found(hello, with_pins(hello, images={**hello.pins.images, "debian:12": given}))
+    assert elsewhere["image", "debian:12"].why == "it is taken from oci-archive:debian.tar"
     signers = {(change.old, change.new, change.why) for change in changes(hello, with_pins(hello, keys=[key]))}
     assert (hello.pins.keys[0].fingerprint, "", "no longer signs it") in signers
     assert ("", key.fingerprint, "signs it now") in signers
@@ -211,7 +214,7 @@ def test_text_is_grouped_and_aligned_and_json_has_whole_values(supermuc: Lock) -
     new = with_pins(supermuc, images={"debian:12": ImagePin(digest="sha256:" + "d" * 64, origin="docker://debian:12")})
     listed = changes(supermuc, new)
     text = changes_text(listed)
-    assert "base images (2)\n  debian:12     sha256:000000000000 → sha256:dddddddddddd  the registry has" in text
+    assert "base images (2)\n  debian:12     sha256:000000000000 → sha256:dddddddddddd  another image is" in text
     assert "outcome (1)\n  plan hash  " in text
     read = msgspec.json.decode(msgspec.json.encode(listed), type=list[Change])
     assert read == listed and any(change.new == "sha256:" + "d" * 64 for change in read)
