@@ -41,9 +41,8 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
     import msgspec
 
     body = SEALED_HEADER + _dump(_overview(plan, assembly))
-    # One line for each package and each wheel, so that a change of one is a change of one line.
     for name, value in msgspec.to_builtins(pins).items():
-        body += _dump({f"pinned_{name}": value}, flow=name != "wheels" and not isinstance(value, int))
+        body += _dump({f"pinned_{name}": _in_lines(value)}, width=_WIDE)
     body += _dump({"collections": dict(sorted(collections.items()))})
     body += _dump({"plan": msgspec.to_builtins(plan)})
     return body + SEAL + _hash(body) + "\n"
@@ -160,13 +159,32 @@ def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
     }
 
 
-def _dump(data: Mapping[str, Any], flow: bool = False) -> str:
+class _Line(dict[str, Any]):
+    """A mapping that is written in one line."""
+
+
+def _in_lines(value: Any) -> Any:
+    """One line for each package, image and key, so that a change of one is a change of one line."""
+    if isinstance(value, list):
+        return [_in_lines(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "sha256" in value or "digest" in value or "fingerprint" in value:
+        return _Line(value)
+    return {key: _in_lines(each) for key, each in value.items()}
+
+
+def _dump(data: Mapping[str, Any], width: int = 110) -> str:
     import yaml
 
     # The C dumper writes the same bytes several times faster.
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    style: dict[str, Any] = {"default_flow_style": None, "width": _WIDE} if flow else {"width": 110}
-    body: str = yaml.dump(dict(data), Dumper=dumper, sort_keys=False, allow_unicode=True, **style)
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        """Knows mappings of one line."""
+
+    Dumper.add_representer(
+        _Line, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value.items(), flow_style=True)
+    )
+    body: str = yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=width)
     return body
 
 

@@ -341,8 +341,6 @@ def _why_not(
     question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
 ) -> str:
     """Why the next newer version was not taken: a fact, who refuses it, or what it needs itself."""
-    if newer.identifier in chosen and question.kept.get(newer.block) == chosen[newer.identifier].version:
-        return "the lock has this one"
     for refusal in question.refusals(newer.identifier):
         if refusal.candidate == newer:
             return refusal.reason
@@ -353,4 +351,6 @@ def _why_not(
         here = chosen.get(requirement.identifier)
         if here is not None and not requirement.accepts(here):
             return f"it needs {requirement}, and {here} is here"
+    if question.kept.get(newer.block) == chosen[newer.identifier].version:
+        return "the lock has this one"
     return "it does not fit together with the rest"

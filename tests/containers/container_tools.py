@@ -243,6 +243,7 @@ class Sid:
         env: Mapping[str, str] | None = None,
         cwd: str | None = None,
         before: str = "",
+        alone: bool = False,
         check: bool = True,
         timeout: float = 1800,
     ) -> Run:
@@ -252,8 +253,9 @@ class Sid:
         of the environment only ``env`` is passed on.  A folder that the command
         writes to should come from :meth:`folder`.  ``before`` is a shell script
         that root runs there first, in this call's own mount namespace.
+        ``alone``: without any network.
         """
-        argv: list[Argument] = [TESTBED / "enter-sid"]
+        argv: list[Argument] = [*(["unshare", "--net", "--"] if alone else []), TESTBED / "enter-sid"]
         for host, inside in binds:
             argv += ["-b", f"{os.fspath(host)}:{inside}"]
         for name, value in (env or {}).items():

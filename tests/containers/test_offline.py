@@ -1,0 +1,150 @@
+"""Across the air gap: a lock and a bundle made with this machine's registries, builds with no network at all.
+
+Every build runs in a network namespace of its own whose only interface is a loopback that is down; the kernel's
+counters there say whether anything tried to send.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_tools import REPORTS, BaseImage, Buildah, ChImage, Run, Sid, run
+from test_rendered_kits import site_profile
+
+HPCGEN = [sys.executable, "-m", "hpcgen"]
+ALONE = ["unshare", "--net", "--"]
+COUNTERS = "cat /proc/net/snmp"
+SETTINGS = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
+
+
+def attempts(output: str) -> dict[str, int]:
+    """What /proc/net/snmp counted: packets sent, connections begun, and tries that found no way out."""
+    lines = [line.split() for line in output.splitlines() if line.startswith(("Ip: ", "Tcp: ", "Udp: "))]
+    found: dict[str, int] = {}
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        found |= {f"{names[0]}{name}": int(value) for name, value in zip(names[1:], values[1:], strict=True)}
+    kept = ("Ip:OutRequests", "Ip:OutNoRoutes", "Tcp:ActiveOpens", "Udp:OutDatagrams")
+    return {name: found[name] for name in kept}
+
+
+def alone(words: list[Any], env: Any, check: bool = True) -> Run:
+    """A command in a network namespace of its own, and after it the counters of that namespace."""
+    script = f'"$@" 2>&1; status=$?; {COUNTERS}; exit $status'
+    return run([*ALONE, "bash", "-c", script, "bash", *words], env=env, check=check)
+
+
+def quiet(done: Run) -> None:
+    assert set(attempts(done.stdout).values()) == {0}, attempts(done.stdout)
+
+
+@pytest.fixture(scope="session")
+def lock(machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lock of mpi-hello for this machine."""
+    folder = tmp_path_factory.mktemp("connected")
+    profile = site_profile(machine_facts, plain_base_image)
+    del profile["network"]["mirrors"]["images"]
+    (folder / "here.yaml").write_text(json.dumps(profile))
+    image = f"debian:12=oci-archive:{plain_base_image.archive}"
+    asked = ["--site", folder / "here.yaml", "--stack", "mpi-hello", *SETTINGS, "--image", image]
+    run([*HPCGEN, "lock", *asked, "-o", folder / "hpcgen.lock"])
+    return folder / "hpcgen.lock"
+
+
+@pytest.fixture(scope="session")
+def bundle(lock: Path) -> Path:
+    """Its bundle."""
+    folder = lock.parent / "bundle"
+    done = run([*HPCGEN, "bundle", "create", "--lock", lock, "-o", folder])
+    REPORTS.append(done.stdout.splitlines()[-1])
+    return folder
+
+
+def test_counters_notice_an_attempt(testbed_env: dict[str, str]) -> None:
+    """The control: the counters are not always zero."""
+    program = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'', ('127.0.0.1', 53))"
+    done = alone([sys.executable, "-c", program], testbed_env, check=False)
+    assert any(attempts(done.stdout).values()), done.stdout
+
+
+def test_bundle_is_whole_for_hpcgen_and_for_sha256sum(bundle: Path) -> None:
+    run([*HPCGEN, "bundle", "verify", bundle])
+    run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=bundle)
+
+
+def test_lock_would_not_change(lock: Path) -> None:
+    done = run([*HPCGEN, "lock", "--check", "-o", lock])
+    assert "nothing changes" in done.stdout
+
+
+def test_buildah_builds_with_no_network(bundle: Path, buildah: Buildah, tmp_path: Path) -> None:
+    name = "localhost/hpcgen-offline:buildah"
+    env = {**buildah.env, "BUILDAH_ISOLATION": "chroot"}
+    done = alone([*HPCGEN, "build", "--bundle", bundle, "--format", "docker", "--engine", "buildah", "-o", name], env)
+    quiet(done)
+    tested = run([*HPCGEN, "test", f"podman:{name}"], env=buildah.env)
+    assert " 0 failed" in tested.stdout, tested.stdout
+
+
+def test_charliecloud_builds_with_no_network_by_its_script_alone(
+    bundle: Path, ch_image: ChImage, tmp_path: Path
+) -> None:
+    run([*HPCGEN, "render", "--bundle", bundle, "-o", tmp_path / "kit"])
+    done = alone([tmp_path / "kit" / "build.sh", "--bundle", bundle, tmp_path / "hello"], ch_image.env)
+    quiet(done)
+    tested = run([*HPCGEN, "test", tmp_path / "hello"], env=ch_image.env)
+    assert " 0 failed" in tested.stdout, tested.stdout
+    listed = ch_image.run(
+        ["ch-run", tmp_path / "hello", "--", "cat", "/etc/apt/sources.list.d/debian.sources"], check=False
+    )
+    assert "file:/opt/hpcgen/bundle" not in listed.stdout
+
+
+def test_another_distribution_installs_hpcgen_from_the_bundle_and_builds(
+    bundle: Path, sid: Sid, tmp_path: Path
+) -> None:
+    """On Debian sid as an ordinary user: nothing but Python, Apptainer and the bundle."""
+    home = sid.folder(tmp_path / "far")
+    copied = home / "bundle"
+    shutil.copytree(bundle, copied, copy_function=_link)
+    sid.folder(home)
+    script = (
+        "set -e; cd /far; python3 -m venv tool; "
+        "tool/bin/python -m pip -q install --no-index --find-links bundle/hpcgen.html hpcgen; "
+        "tool/bin/hpcgen bundle verify bundle; "
+        "tool/bin/hpcgen build --bundle bundle --format singularity -o /far/hello.sif --test; "
+        f"{COUNTERS}"
+    )
+    done = sid.run(["bash", "-c", script], binds=[(home, "/far")], alone=True)
+    quiet(done)
+    assert " 0 failed" in done.stdout, done.stdout
+
+
+def _link(source: str, target: str) -> None:
+    Path(target).hardlink_to(source)
+
+
+def test_a_damaged_bundle_builds_nothing(bundle: Path, ch_image: ChImage, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(bundle, damaged, copy_function=_link)
+    wheel = next(damaged.glob("files/*/impi_rt*.whl"))
+    content = bytearray(wheel.read_bytes())
+    content[len(content) // 2] ^= 1
+    wheel.unlink()
+    wheel.write_bytes(content)
+    done = run([*HPCGEN, "build", "--bundle", damaged, "-o", tmp_path / "hello"], env=ch_image.env, check=False)
+    assert done.returncode == 3 and wheel.name in done.stdout, done.stdout
+    run([*HPCGEN, "render", "--bundle", damaged, "-o", tmp_path / "kit"])
+    script = subprocess.run(
+        [tmp_path / "kit" / "build.sh", "--bundle", damaged, tmp_path / "hello"],
+        env=dict(ch_image.env),
+        capture_output=True,
+        text=True,
+    )
+    assert script.returncode == 65 and wheel.name in script.stderr, script.stderr
+    assert not (tmp_path / "hello").exists()
