@@ -31,6 +31,9 @@ OWN_LICENCE = "Apache-2.0"
 """hpcgen's, of its scripts in the image."""
 
 
+COMPILED = "compiled from its source package while the image is built; the hash is that package's"
+
+
 class Component(msgspec.Struct, frozen=True):
     """One thing with a version.
 
@@ -154,12 +157,14 @@ class _Maker:
         """Python packages in folders that the final stage takes over, or in others; the last of a name stays."""
         lists = {item.name: (label, item) for label, item in self.assembly.inputs if isinstance(item, Wheels)}
         found: dict[tuple[str, str], Component] = {}
-        for name, folder in installed_lists(self.assembly.builder):
+        for name, folder, compiled in installed_lists(self.assembly.builder):
             if name not in lists or self._copied(folder) != held:
                 continue
             label, wheels = lists[name]
             for line in wheels.requirements:
                 component = self._python(label, wheels.name, line, folder)
+                if compiled:
+                    component = msgspec.structs.replace(component, note=COMPILED)
                 found[folder, purl.python_name(component.name)] = component
         return list(found.values())
 
@@ -311,8 +316,11 @@ class _Maker:
         return licence_expression(self.catalog.releases(name)[version].licence)
 
 
-def installed_lists(builder: Stage) -> Iterator[tuple[str, str]]:
-    """Wheel lists in the order in which pip installs them, each with its folder, as the builder's steps say."""
+def installed_lists(builder: Stage) -> Iterator[tuple[str, str, bool]]:
+    """Wheel lists in the order in which pip installs them, as the builder's steps say.
+
+    Each with its folder, and whether pip is told to compile from source packages.
+    """
     for _, step in builder.steps:
         for command in step.commands:
             if " -m pip install " not in command or " -r " not in command:
@@ -321,7 +329,7 @@ def installed_lists(builder: Stage) -> Iterator[tuple[str, str]]:
             name = PurePosixPath(words[words.index("-r") + 1]).name.removesuffix(".txt")
             environment = PurePosixPath(words[words.index("-m") - 1]).parent.parent
             given = [words[words.index(option) + 1] for option in ("--prefix", "--target") if option in words]
-            yield name, given[0] if given else str(environment)
+            yield name, given[0] if given else str(environment), "--no-binary" in words
 
 
 def parse_pin(line: str) -> tuple[str, str, list[str]]:

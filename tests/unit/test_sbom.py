@@ -145,6 +145,12 @@ def test_intel_mpi_wheels_are_in_their_own_folder() -> None:
     assert properties == {"hpcgen:block": "intel_mpi", "hpcgen:folder": "/opt/intel_mpi"}
 
 
+def test_horovod_is_said_to_be_compiled(pip_lock: Lock) -> None:
+    named = components(cyclonedx(pip_lock, []))
+    assert named["horovod"]["description"].startswith("compiled from its source package")
+    assert "description" not in named["numpy"]
+
+
 def test_a_package_that_the_build_renews_is_named_once() -> None:
     text = cyclonedx(lock(pinned=pins(final={**FINAL, "zlib1g": "1:1.2.13.dfsg-2"})), [])
     assert [c["version"] for c in json.loads(text)["components"] if c["name"] == "zlib1g"] == ["1:1.2.13.dfsg-2"]
