@@ -135,7 +135,7 @@ class PackageIndex:
             sha256 = each.sha256 or self.own_hash(each)
             if sha256 in pin.hashes:
                 by_hash.setdefault(sha256, []).append(each)
-        unnamed = [each for each in fitting if not each.sha256 and each.url.startswith("https:")]
+        unnamed = [each for each in fitting if not each.sha256 and not each.url.startswith("file:")]
         if not by_hash and len(unnamed) == len(pin.hashes) == 1:
             # The index tells no hashes, but there is only one file that it can be; the download is checked.
             by_hash[pin.hashes[0]] = unnamed
