@@ -16,6 +16,7 @@ from hpcgen.errors import HpcgenError
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
     "lock": "Pin everything that a build takes from outside.",
+    "bundle": "Fetch, check, compare and join what a lock pins.",
     "plan": "Show what would be built, and why.",
     "build": "Build an image with a container engine.",
     "test": "Prove an image on this machine.",

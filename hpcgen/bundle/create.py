@@ -1,0 +1,272 @@
+"""Make the bundle of a lock: fetch, check, index, describe, and only then give it its name.
+
+A run that was stopped, whatever the moment, is continued by the next one: files that are there are hashed again, what
+does not belong is removed, and nothing gets a name before it is whole. The same lock gives the same bytes: no time, no
+order of arrival and no name of the machine is in them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpcgen.bundle.base_images import BaseImages
+from hpcgen.bundle.display import Watch
+from hpcgen.bundle.documents import CYCLONEDX, README, SPDX, manifest_of, readme, record_text, sums_of, sums_text
+from hpcgen.bundle.download import Download, Downloader, Patience
+from hpcgen.bundle.publish import check_room, check_target, publish
+from hpcgen.bundle.store import fitting, hash_file, sweep, take, walk, write_through
+from hpcgen.bundle.web import shown
+from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
+from hpcgen.bundle_paths import (
+    APT_INDEX,
+    HPCGEN_INDEX,
+    IMAGES,
+    LOCK,
+    MANIFEST,
+    SUMS,
+    WHEEL_INDEX,
+    file_path,
+)
+from hpcgen.cli.units import size
+from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
+from hpcgen.model.bundle import BundleItem, Manifest, Wanted
+from hpcgen.model.lock import Lock
+
+Wants = Sequence[Wanted] | Callable[[Path], Sequence[Wanted]]
+
+
+class Creation(msgspec.Struct, frozen=True):
+    """How a bundle is made.
+
+    Parameters
+    ----------
+    reuse: folder of an older bundle; what it has need not be fetched.
+    jobs: downloads at once.
+    split: for a tar file, bytes of a piece; None for one file.
+    images: base images from elsewhere, name → skopeo reference.
+    catalog: the collections that the lock was made with, for the bills of materials.
+    """
+
+    reuse: Path | None = None
+    jobs: int = 8
+    split: int | None = None
+    images: Mapping[str, str] = {}
+    patience: Patience | None = None
+    watch: Watch = Watch()
+    catalog: Any = None
+
+
+def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None = None) -> Manifest:
+    """Make a bundle.
+
+    Parameters
+    ----------
+    wanted: every file beside base images; or what gives them, called with a folder where files can be made.
+    target: a folder that is not there yet, or a file that ends in ``.tar``.
+
+    Raises
+    ------
+    FetchError: some inputs were not fetched; what was stays for the next run.
+    OutputError: the target is there already, another hpcgen makes it, the disk is full.
+    InputError: the wanted files contradict each other, or an input is not as it should be.
+    """
+    how = how or Creation()
+    if not Workplace(target).folder.is_dir():
+        check_target(target, how.split)
+    with workplace(target) as place:
+        if (made := _finished(place, lock)) is not None:
+            how.watch.say(f"{target} was whole; it has its name now")
+            return made
+        check_target(target, how.split)
+        manifest = _Making(lock, place, how).make(wanted)
+        publish(place, lock.pins.epoch, how.split, how.watch)
+    return manifest
+
+
+def _finished(place: Workplace, lock: Lock) -> Manifest | None:
+    """The manifest, if an earlier run of this lock was stopped when there was nothing more to do but names."""
+    from hpcgen.bundle.reading import open_bundle
+
+    named = place.go_on_publishing()
+    first = place.target if place.target.exists() else place.target.with_name(f"{place.target.name}.000")
+    if not named and (place.bundle.exists() or not first.exists()):
+        return None
+    try:
+        with open_bundle(first) as source:
+            manifest = source.manifest()
+    except InputError:
+        return None
+    return manifest if manifest.lock == hashlib.sha256(lock.text.encode()).hexdigest() else None
+
+
+class _Making:
+    """One run."""
+
+    def __init__(self, lock: Lock, place: Workplace, how: Creation) -> None:
+        self.lock, self.place, self.how = lock, place, how
+        self.bundle, self.watch = place.bundle, how.watch
+        self.items: list[BundleItem] = []
+        self.images = BaseImages(lock, place, how.images, how.watch)
+
+    def make(self, wanted: Wants) -> Manifest:
+        """Everything up to the point where the bundle only wants its name."""
+        with explained_disk(self.place):
+            for folder in (self.bundle, self.place.parts, self.place.made):
+                folder.mkdir(exist_ok=True)
+        wants = by_path(wanted(self.place.made) if callable(wanted) else wanted)
+        missing = self._clean(wants)
+        missing = self._reuse(wants, missing)
+        whole = sum(each[0].size or 0 for each in wants.values())
+        needed = sum(wants[path][0].size or 0 for path in missing)
+        check_room(self.place, needed - _part_bytes(self.place.parts))
+        problems: list[Problem] = []
+        kind: type[HpcgenError] = HpcgenError
+        steps: list[Callable[[], None]] = [lambda: self._fetch(wants, missing), self.images.fetch]
+        for step in steps:
+            try:
+                with explained_disk(self.place, needed, whole):
+                    step()
+            except OutputError:
+                raise
+            except HpcgenError as error:
+                kind = type(error) if not problems else kind
+                problems.extend(error.problems)
+        if problems:
+            raise kind(problems)
+        with explained_disk(self.place):
+            self._note_files(wants)
+            self.items += self.images.items()
+            return self._describe()
+
+    # files
+
+    def _clean(self, wants: Mapping[str, Sequence[Wanted]]) -> list[str]:
+        """Hash what an earlier run left, remove what is not as it should be or does not belong; what is missing."""
+        sums = {path: each[0].sha256 for path, each in wants.items()}
+        sums |= self.images.known_roots()
+        with explained_disk(self.place):
+            found = fitting(self.bundle, sums, "checking what is there", 2, self.watch)
+            images = {path for path, _ in walk(self.bundle) if path.startswith(f"{IMAGES}/")}
+            removed = sweep(self.bundle, found | images)
+        damaged = [path for path in removed if path in sums]
+        if damaged:
+            self.watch.say(f"{len(damaged)} files that an earlier run left were damaged; they are fetched again")
+        if found:
+            self.watch.say(f"going on: {len(found & wants.keys())} of {len(wants)} files are there")
+        return [path for path in wants if path not in found]
+
+    def _reuse(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> list[str]:
+        """Take from the older bundle what it has."""
+        old = self.how.reuse
+        if old is None:
+            return list(missing)
+        if not (old / MANIFEST).is_file():
+            raise InputError(Problem(f"{old} is no bundle: it has no {MANIFEST}", "--reuse", "the folder of a bundle"))
+        with explained_disk(self.place):
+            taken = {
+                path
+                for path in missing
+                if (old / path).is_file()
+                and take(old / path, self.bundle / path, self.place.parts, wants[path][0].sha256)
+            }
+            self.images.reuse(old)
+        count = sum(wants[path][0].size or 0 for path in taken)
+        self.watch.say(f"taken from {old}: {len(taken)} files, {size(count)}")
+        return [path for path in missing if path not in taken]
+
+    def _fetch(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> None:
+        authorities = [Path(path) for path in self.lock.plan.site.network.ca_certificates]
+        downloads = [Download(wants[path][0], self.place.parts, self.bundle / path) for path in missing]
+        if downloads:
+            Downloader(self.how.jobs, self.how.patience, authorities, self.watch).fetch(downloads)
+
+    def _note_files(self, wants: Mapping[str, Sequence[Wanted]]) -> None:
+        for path, each in wants.items():
+            count = (self.bundle / path).stat().st_size
+            for want in each:
+                origin = shown(want.urls[0]) if want.urls else "made by hpcgen"
+                if origin.startswith(self.place.made.absolute().as_uri()):
+                    origin = "made by hpcgen"
+                licence = want.licence or _licence(want, self.bundle / path)
+                self._add(want.kind, want.name, origin, want.sha256, count, path, licence)
+
+    # what describes them
+
+    def _describe(self) -> Manifest:
+        """Indexes, bills of materials, the lock, the page for people, manifest and sums."""
+        from hpcgen.bundle.sbom import cyclonedx, spdx
+        from hpcgen.bundle.wheel_index import wheel_index
+
+        packages = [item for item in self.items if item.kind == "package"]
+        if packages:
+            from hpcgen.bundle.apt_index import write_apt_index
+
+            write_apt_index(self.bundle, packages, self.lock.pins.epoch)
+            for name in (APT_INDEX, "Release"):
+                self._note_document(name)
+        for name, kind in ((WHEEL_INDEX, "wheel"), (HPCGEN_INDEX, "hpcgen")):
+            if found := [item for item in self.items if item.kind == kind]:
+                self._document(name, wheel_index(found))
+        inputs = sorted(self.items, key=lambda item: (item.path, item.kind, item.name))
+        self._document(CYCLONEDX, cyclonedx(self.lock, inputs, self.how.catalog))
+        self._document(SPDX, spdx(self.lock, inputs, self.how.catalog))
+        self._document(LOCK, self.lock.text)
+        self._document(README, readme(self.lock))
+        lock_hash = hashlib.sha256(self.lock.text.encode()).hexdigest()
+        manifest = manifest_of(self.lock, lock_hash, self.items)
+        text = record_text(manifest)
+        write_through(self.bundle / MANIFEST, text)
+        sums = sums_of(manifest, hashlib.sha256(text).hexdigest())
+        write_through(self.bundle / SUMS, sums_text(sums))
+        sweep(self.bundle, {*sums, SUMS})
+        return manifest
+
+    def _document(self, name: str, text: str) -> None:
+        write_through(self.bundle / name, text.encode())
+        self._note_document(name)
+
+    def _note_document(self, name: str) -> None:
+        digest, count = hash_file(self.bundle / name)
+        self._add("document", name, "made by hpcgen", digest, count, name)
+
+    def _add(self, kind: Any, name: str, origin: str, sha256: str, count: int, path: str, licence: str = "") -> None:
+        item = BundleItem(kind=kind, name=name, origin=origin, sha256=sha256, size=count, path=path, licence=licence)
+        self.items.append(item)
+
+
+def by_path(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
+    """Wanted files by their path in the bundle, each once; InputError where two contradict each other."""
+    found: dict[str, list[Wanted]] = {}
+    for want in sorted(wants, key=lambda each: (each.sha256, each.file, each.kind, each.name)):
+        same = found.setdefault(file_path(want.sha256, want.file), [])
+        sizes = {each.size for each in [*same, want]} - {None}
+        if len(sizes) > 1:
+            raise InputError(
+                Problem(f"{want.file} is said to have {' and '.join(map(str, sorted(sizes, key=str)))} bytes")
+            )
+        if not any((each.kind, each.name) == (want.kind, want.name) for each in same):
+            same.append(want)
+    # Whoever knows the size speaks first.
+    return {path: sorted(each, key=lambda one: one.size is None) for path, each in sorted(found.items())}
+
+
+def _licence(want: Wanted, path: Path) -> str:
+    """The licence that a file says itself it has."""
+    if want.kind == "package":
+        from hpcgen.bundle.apt_index import deb_licence
+
+        return deb_licence(path)
+    if want.kind in ("wheel", "hpcgen"):
+        from hpcgen.bundle.wheel_index import wheel_licence
+
+        return wheel_licence(path)
+    return ""
+
+
+def _part_bytes(parts: Path) -> int:
+    return sum(found.st_size for _, found in walk(parts))

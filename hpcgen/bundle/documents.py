@@ -1,0 +1,127 @@
+"""The files of a bundle that say what is in it: manifest, sums, and a page for a person without hpcgen."""
+
+# No postponed annotations: msgspec reads those of Increment.
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+
+from hpcgen.bundle_paths import MANIFEST
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.bundle import BundleItem, BundlePath, Manifest
+from hpcgen.model.fields import Record, Sha256
+from hpcgen.model.lock import Lock
+
+R = TypeVar("R")
+
+README = "README.txt"
+CYCLONEDX = "sbom.cdx.json"
+SPDX = "sbom.spdx.json"
+INCREMENT = "increment.json"
+MANIFEST_BYTES = 64 * 1024 * 1024
+
+
+class Increment(Record, frozen=True):
+    """``increment.json``: what makes a bundle an increment to an older one.
+
+    ``old``: sha256 of the older bundle's manifest. ``files``: what of the new bundle's manifest is here.
+    """
+
+    increment: Literal[1]
+    old: Sha256
+    files: list[BundlePath]
+
+
+def record_text(record: msgspec.Struct) -> bytes:
+    """A record as JSON that a person can read."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n"
+
+
+def read_record(data: bytes, type_: type[R], name: str) -> R:
+    """A record from its JSON; InputError where it is not understood."""
+    try:
+        return msgspec.json.decode(data, type=type_)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as failure:
+        raise InputError(
+            Problem(
+                f"{name} is not understood: {failure}",
+                remedy="take the bundle anew from where it is from; if another hpcgen made it, use that one",
+            )
+        ) from failure
+
+
+def manifest_of(lock: Lock, lock_hash: str, items: Iterable[BundleItem]) -> Manifest:
+    """The manifest of a lock's bundle."""
+    return Manifest(
+        bundle=1,
+        hpcgen=lock.hpcgen,
+        site=lock.plan.site.name,
+        stack=lock.plan.stack.name,
+        content=lock.content,
+        lock=lock_hash,
+        items=sorted(items, key=lambda item: (item.path, item.kind, item.name)),
+    )
+
+
+def sums_of(manifest: Manifest, manifest_hash: str) -> dict[str, str]:
+    """Every file of a bundle but ``SHA256SUMS``: path → sha256."""
+    return {item.path: item.sha256 for item in manifest.items} | {MANIFEST: manifest_hash}
+
+
+def sums_text(sums: Mapping[str, str]) -> bytes:
+    """``SHA256SUMS`` as ``sha256sum -c`` reads it; no path has a character that it would have to escape."""
+    return "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items())).encode("ascii")
+
+
+def readme(lock: Lock) -> str:
+    """``README.txt``: what to do with a bundle where hpcgen is not installed."""
+    site, stack = lock.plan.site.name, lock.plan.stack.name
+    return f"""\
+A bundle of hpcgen {lock.hpcgen}: everything that the container image of stack
+{stack} for site {site} is built from. The build needs no network.
+
+content {lock.content}
+
+1. Is it whole? In this folder, without hpcgen:
+
+     sha256sum --quiet -c SHA256SUMS
+
+2. Install hpcgen from it, with any Python from 3.10 on:
+
+     python3 -m venv ~/hpcgen
+     ~/hpcgen/bin/pip install --no-index --find-links hpcgen.html hpcgen
+
+3. Write the build, and build:
+
+     ~/hpcgen/bin/hpcgen bundle verify .
+     ~/hpcgen/bin/hpcgen render --bundle . -o ../kit
+     ~/hpcgen/bin/hpcgen build --bundle . ../kit
+
+What is where:
+
+  bundle.json        every file, with its origin, size, hash and licence
+  hpcgen.lock        what was asked for, and what was pinned
+  files/             the inputs, each under its sha256
+  images/            the base images, an OCI image layout
+  Packages, Release  index of the OS packages (a flat apt repository)
+  wheels.html        the Python packages of the image, for pip --find-links
+  hpcgen.html        hpcgen itself and what it needs, likewise
+  sbom.cdx.json, sbom.spdx.json
+                     what the image will hold (CycloneDX, SPDX)
+"""
+
+
+def load_manifest(path: Path) -> tuple[Manifest, bytes]:
+    """A manifest and its bytes; InputError where it cannot be read or is not understood."""
+    try:
+        with open(path, "rb") as stream:
+            data = stream.read(MANIFEST_BYTES + 1)
+    except OSError as failure:
+        raise InputError(
+            Problem(f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: its folder or its tar file")
+        ) from failure
+    if len(data) > MANIFEST_BYTES:
+        raise InputError(Problem(f"{path} is larger than any manifest"))
+    return read_record(data, Manifest, str(path)), data

@@ -1,0 +1,246 @@
+"""Is a bundle what its manifest says, and the manifest that of its lock? All that is wrong, at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.bundle import oci
+from hpcgen.bundle.display import Watch
+from hpcgen.bundle.documents import INCREMENT, MANIFEST_BYTES, Increment, read_record, sums_of, sums_text
+from hpcgen.bundle.reading import Source, open_bundle, printable
+from hpcgen.bundle.store import hash_all
+from hpcgen.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
+from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.model.bundle import Manifest
+from hpcgen.model.lock import Lock
+
+_SHOWN = 20
+_REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR takes what is right with --reuse"
+
+
+class Verdict(msgspec.Struct):
+    """What a check found; ``files`` and ``bytes`` are those of the manifest, ``increment``: only some are here."""
+
+    path: str
+    problems: list[str]
+    manifest: Manifest | None = None
+    increment: bool = False
+    files: int = 0
+    bytes: int = 0
+
+    def raise_problems(self) -> None:
+        """InputError with all problems, if there are any."""
+        if self.problems:
+            first, *rest = self.problems
+            raise InputError([Problem(first, self.path, "", "" if rest else _REMEDY), *self._rest(rest)])
+
+    def _rest(self, rest: list[str]) -> Iterable[Problem]:
+        for number, text in enumerate(rest, 1):
+            yield Problem(text, self.path, "", _REMEDY if number == len(rest) else "")
+
+
+def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | None = None) -> Verdict:
+    """Check a bundle: every file, and that manifest, sums, lock and images fit each other.
+
+    Parameters
+    ----------
+    path: a folder, a tar file, or the first piece of one.
+    lock: the bundle must be that of this lock.
+    jobs: how many files are hashed at once.
+
+    Raises
+    ------
+    InputError: there is no bundle at all.
+    """
+    with open_bundle(path) as source:
+        verdict = Verdict(path=str(path), problems=list(source.problems))
+        data = source.manifest_bytes()
+        try:
+            verdict.manifest = manifest = read_record(data, Manifest, MANIFEST)
+        except InputError as error:
+            verdict.problems += [problem.message for problem in error.problems]
+            return verdict
+        check = _Check(source, manifest, hashlib.sha256(data).hexdigest(), verdict)
+        check.files(jobs, watch or Watch())
+        check.lock(lock)
+        if not verdict.increment:
+            check.images()
+    return verdict
+
+
+def check_bundle(folder: Path, lock_text: str) -> None:
+    """InputError unless a bundle is whole and that of this lock."""
+    verdict = verify(folder)
+    ours = hashlib.sha256(lock_text.encode()).hexdigest()
+    if verdict.manifest is not None and verdict.manifest.lock != ours:
+        verdict.problems.insert(0, _other_lock(verdict.manifest, "the kit's"))
+    verdict.raise_problems()
+
+
+class _Check:
+    """One check of a bundle with a readable manifest."""
+
+    def __init__(self, source: Source, manifest: Manifest, manifest_hash: str, verdict: Verdict) -> None:
+        self.source, self.manifest, self.verdict = source, manifest, verdict
+        self.sums = sums_of(manifest, manifest_hash)
+        self.sizes = {item.path: item.size for item in manifest.items}
+        verdict.files, verdict.bytes = len(self.sizes), sum(self.sizes.values())
+        self.expected = set(self.sums)
+        if INCREMENT in source.files:
+            self._narrow()
+
+    def _narrow(self) -> None:
+        """An increment has only some of the files."""
+        self.verdict.increment = True
+        try:
+            data = self.source.read(INCREMENT)
+            increment = read_record(data, Increment, INCREMENT)
+        except InputError as error:
+            self.verdict.problems += [problem.message for problem in error.problems]
+            return
+        listed = set(increment.files)
+        if strange := listed - set(self.sizes):
+            self._say(f"{printable(each)} is listed in {INCREMENT}, but not in {MANIFEST}" for each in sorted(strange))
+        self.sums = {path: each for path, each in self.sums.items() if path in listed or path == MANIFEST}
+        self.sums[INCREMENT] = hashlib.sha256(data).hexdigest()
+        self.expected = set(self.sums)
+
+    def files(self, jobs: int, watch: Watch) -> None:
+        """The manifest with itself, the files with the manifest, the sums with both."""
+        self._say(self._contradictions())
+        there = self.source.files
+        self._say((f"{path} is missing" for path in sorted(self.expected - there.keys())), "files are missing")
+        extra = sorted(there.keys() - self.expected - {SUMS})
+        self._say((f"{path} does not belong to it: the manifest has no such file" for path in extra), "such files")
+        altered, sound = [], {}
+        for path in sorted(self.expected & there.keys()):
+            size = self.sizes.get(path, there[path].size)
+            if there[path].size < size:
+                altered.append(f"{path} is truncated: {there[path].size} of {size} bytes")
+            elif there[path].size > size:
+                altered.append(f"{path} is too long: {there[path].size} bytes instead of {size}")
+            else:
+                sound[path] = (there[path].open, size)
+        hashes = hash_all(sound, "checking", jobs, watch)
+        for path, found in sorted(hashes.items()):
+            if isinstance(found, OSError):
+                altered.append(f"{path} cannot be read: {found.strerror or found}")
+            elif found[0] != self.sums[path]:
+                altered.append(f"{path} is altered: its sha256 is {found[0]}, expected {self.sums[path]}")
+        self._say(altered, "files are damaged")
+        self._check_sums()
+
+    def _contradictions(self) -> Iterable[str]:
+        """What is wrong with the manifest by itself."""
+        seen: dict[str, tuple[str, int]] = {}
+        for item in self.manifest.items:
+            if seen.setdefault(item.path, (item.sha256, item.size)) != (item.sha256, item.size):
+                yield f"{MANIFEST} says two things of {item.path}"
+            parts = item.path.split("/")
+            named = parts[1] if parts[0] == FILES and len(parts) == 3 else ""
+            if item.path.startswith(f"{IMAGES}/{oci.BLOBS}/"):
+                named = parts[-1]
+            if (parts[0] == FILES and not named) or named not in ("", item.sha256):
+                yield f"{MANIFEST}: the hash of {item.path} is said to be {item.sha256}"
+            if item.path in (MANIFEST, SUMS):
+                yield f"{MANIFEST} lists {item.path}"
+
+    def _check_sums(self) -> None:
+        if SUMS not in self.source.files:
+            self._say([f"{SUMS} is missing"])
+            return
+        try:
+            found = self.source.read(SUMS, MANIFEST_BYTES)
+        except InputError as error:
+            self._say(problem.message for problem in error.problems)
+            return
+        expected = sums_text(self.sums)
+        if found != expected:
+            lines, wanted = (set(text.decode("utf-8", "replace").splitlines()) for text in (found, expected))
+            differing = sorted({printable(line[66:]) for line in lines ^ wanted}) or ["the order of its lines"]
+            more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
+            self._say([f"{SUMS} does not fit the manifest: {', '.join(differing[:3])}{more}"])
+
+    def lock(self, asked: Path | None) -> None:
+        """The lock with its seal, the manifest with the lock, and the lock that was asked for."""
+        from hpcgen.lock import parse_lock
+
+        listed = {item.path: item.sha256 for item in self.manifest.items}.get(LOCK)
+        if listed != self.manifest.lock:
+            self._say([f"{MANIFEST} says two things of {LOCK}"])
+        if asked is not None:
+            try:
+                ours = hashlib.sha256(asked.read_bytes()).hexdigest()
+            except OSError as failure:
+                raise InputError(Problem(f"{asked} cannot be read: {failure.strerror}", "--lock")) from failure
+            if ours != self.manifest.lock:
+                self._say([_other_lock(self.manifest, f"{asked}'s")])
+        if LOCK not in self.source.files:
+            return
+        try:
+            held = parse_lock(self.source.read(LOCK).decode("utf-8", "replace"), f"the bundle's {LOCK}")
+        except HpcgenError as error:
+            self._say(problem.message for problem in error.problems)
+            return
+        if held.content != self.manifest.content:
+            self._say(
+                [f"{MANIFEST} is that of another lock: its content is {self.manifest.content}, not {held.content}"]
+            )
+        self.held: Lock | None = held
+        self._check_packages(held)
+
+    def _check_packages(self, held: Lock) -> None:
+        """Are the OS packages that the lock pins all there? They are those that no other hash of the bundle names."""
+        there = {item.sha256 for item in self.manifest.items}
+        pinned = {
+            f"{name} {pin.version}": pin.sha256
+            for stage in held.pins.packages.values()
+            for name, pin in stage.added.items()
+        }
+        missing = sorted(name for name, sha256 in pinned.items() if sha256 not in there)
+        self._say((f"the lock pins the package {name}, and the manifest has none" for name in missing), "packages too")
+
+    def images(self) -> None:
+        """Does the image layout hold what its index names, and what the lock pins?"""
+        held = getattr(self, "held", None)
+        pins = held.pins.images if held is not None else {}
+        paths = [path for path in self.source.files if path.startswith(f"{IMAGES}/")]
+        if not paths and not pins:
+            return
+
+        def read(path: str) -> bytes:
+            return self.source.read(f"{IMAGES}/{path}", oci.DOCUMENT_BYTES)
+
+        try:
+            named = oci.named(read)
+            needed = {each for digest in named.values() for each in oci.blobs(read, digest)}
+        except oci.LayoutError as failure:
+            self._say([f"{IMAGES}: {failure}"])
+            return
+        except InputError as error:
+            self._say(f"{IMAGES}: {problem.message}" for problem in error.problems)
+            return
+        lost = sorted(each for each in needed if f"{IMAGES}/{oci.blob_path(each)}" not in self.source.files)
+        self._say(f"{IMAGES}: the blob {each} is needed and not there" for each in lost)
+        for name, pin in sorted(pins.items()):
+            if named.get(image_name(name)) != pin.bundled:
+                self._say(
+                    [f"{IMAGES}: {name} is {named.get(image_name(name), 'missing')}, the lock pins {pin.bundled}"]
+                )
+
+    def _say(self, texts: Iterable[str], more: str = "such problems") -> None:
+        """Note problems; of many of one kind the first, and how many more there are."""
+        known = set(self.verdict.problems)
+        new = [text for text in texts if text not in known]
+        self.verdict.problems += new[:_SHOWN]
+        if len(new) > _SHOWN:
+            self.verdict.problems.append(f"{len(new) - _SHOWN} more {more}")
+
+
+def _other_lock(manifest: Manifest, whose: str) -> str:
+    made = f"{manifest.stack} for {manifest.site}, content {manifest.content[:12]}…"
+    return f"the bundle is that of another lock than {whose}: {made}"

@@ -1,0 +1,167 @@
+"""``hpcgen bundle``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import catalog_of, say
+
+if TYPE_CHECKING:
+    from hpcgen.bundle.display import Watch
+    from hpcgen.model.bundle import Manifest
+
+_PATH = click.Path(path_type=Path)
+_JOBS = click.IntRange(1, 64)
+
+
+@click.group("bundle")
+def command() -> None:
+    """Make, check, compare and join bundles: every input of a lock, for a build without a network."""
+
+
+@command.command("create")
+@click.option("--lock", "lock_file", required=True, metavar="FILE", type=_PATH, help="The lock: hpcgen lock wrote it.")
+@click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=_PATH, help="The bundle.")
+@click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
+@click.option("--reuse", metavar="DIR", type=_PATH, help="An older bundle; what it has is not fetched again.")
+@click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Downloads at once; 8 if left out.")
+@click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="A base image is had from here.")
+@click.option("--dry-run", is_flag=True, help="List what would be fetched.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was made, or would be, as JSON.")
+@click.pass_context
+def create(
+    ctx: click.Context,
+    lock_file: Path,
+    output: Path,
+    split: str | None,
+    reuse: Path | None,
+    jobs: int,
+    images: tuple[str, ...],
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Fetch every input of a lock into a folder or a tar file; uses the network.
+
+    What was fetched stays when it is interrupted: the same command goes on. REFERENCE is one of skopeo, such as
+    oci-archive:FILE or docker://mirror.example.org/debian:12.
+    """
+    from hpcgen.bundle.create import Creation, create_bundle
+    from hpcgen.bundle.parts import parse_size
+    from hpcgen.inputs.wanted import wanted
+    from hpcgen.lock import read_lock
+    from hpcgen.processes import interruptible
+
+    lock = read_lock(lock_file)
+    catalog = catalog_of(ctx)
+    piece = parse_size(split) if split is not None else None
+    given = _images(images, sorted(lock.pins.images))
+    with interruptible():
+        if dry_run:
+            _list(lock, catalog, as_json)
+            return
+        how = Creation(reuse=reuse, jobs=jobs, split=piece, images=given, watch=_watch(), catalog=catalog)
+        manifest = create_bundle(lock, lambda folder: wanted(lock, catalog, folder), output, how)
+    _tell(manifest, output, as_json)
+
+
+def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
+    from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
+
+    found: dict[str, str] = {}
+    for each in images:
+        name, sign, reference = each.partition("=")
+        if not sign or not reference:
+            raise InputError(Problem(f"{each!r} is not NAME=REFERENCE", "--image", "debian:12=oci-archive:FILE"))
+        if name not in known:
+            raise UnknownNameError(
+                Problem(f"the lock has no base image {name!r}", "--image", remedy=did_you_mean(name, known))
+            )
+        found[name] = reference
+    return found
+
+
+def _watch() -> Watch:
+    from hpcgen.bundle.display import Live, Plain
+
+    return Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
+
+
+def _list(lock: Any, catalog: Any, as_json: bool) -> None:
+    """What would be fetched, with sizes."""
+    import tempfile
+
+    from hpcgen.bundle.create import by_path
+    from hpcgen.cli.units import size
+    from hpcgen.inputs.wanted import wanted
+
+    with tempfile.TemporaryDirectory(prefix="hpcgen-") as folder:
+        wants = [each for same in by_path(wanted(lock, catalog, Path(folder))).values() for each in same]
+    wants.sort(key=lambda each: (each.kind, each.name, each.file))
+    if as_json:
+        import msgspec
+
+        listed = {"files": wants, "images": lock.pins.images}
+        click.echo(msgspec.json.format(msgspec.json.encode(listed), indent=2).decode())
+        return
+    from hpcgen.bundle.web import shown
+    from hpcgen.cli.tables import table
+
+    rows = [[each.kind, each.name, size(each.size), shown(each.urls[0]) if each.urls else "-"] for each in wants]
+    rows += [["image", name, "-", pin.origin] for name, pin in sorted(lock.pins.images.items())]
+    click.echo(table(["kind", "name", "size", "from"], rows, sys.stdout))
+    known = sum(each.size or 0 for each in wants)
+    unknown = sum(each.size is None for each in wants)
+    more = f", and {unknown} whose size is not known" if unknown else ""
+    say(f"{len(rows)} inputs, {size(known)}{more}; base images come on top")
+
+
+def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
+    from hpcgen.cli.units import size
+
+    files = {item.path: item.size for item in manifest.items}
+    say(f"made {output}: {len(files)} files, {size(sum(files.values()))}")
+    if as_json:
+        import json
+
+        kinds: dict[str, dict[str, int]] = {}
+        for item in manifest.items:
+            kind = kinds.setdefault(item.kind, {"files": 0, "bytes": 0})
+            kind["files"] += 1
+            kind["bytes"] += item.size
+        head = {"bundle": str(output), "content": manifest.content, "lock": manifest.lock}
+        whole = {"files": len(files), "bytes": sum(files.values()), "kinds": kinds}
+        click.echo(json.dumps({**head, **whole}, indent=2))
+
+
+@command.command("verify")
+@click.argument("bundle", metavar="DIR|FILE.tar", type=_PATH)
+@click.option("--lock", "lock_file", metavar="FILE", type=_PATH, help="It must be the bundle of this lock.")
+@click.option("--jobs", type=_JOBS, default=2, metavar="N", help="Files hashed at once; 2 if left out.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> None:
+    """Check every file of a bundle: a folder, a tar file, or the first of its pieces (FILE.tar.000).
+
+    All that is wrong is said at once; exit code 3.
+    """
+    from hpcgen.bundle.verify import verify as check
+    from hpcgen.cli.units import size
+
+    verdict = check(bundle, lock_file, jobs, _watch())
+    if as_json:
+        import json
+
+        manifest = verdict.manifest
+        about = {"stack": manifest.stack, "site": manifest.site, "content": manifest.content} if manifest else {}
+        counted = {"files": verdict.files, "bytes": verdict.bytes, "increment": verdict.increment}
+        found = {"bundle": str(bundle), "whole": not verdict.problems, **about, **counted}
+        click.echo(json.dumps({**found, "problems": verdict.problems}, indent=2))
+    verdict.raise_problems()
+    assert verdict.manifest is not None
+    what = "an increment to a bundle" if verdict.increment else "a whole bundle"
+    about_it = f"{verdict.manifest.stack} for {verdict.manifest.site}, content {verdict.manifest.content[:12]}…"
+    say(f"{bundle} is {what} ({about_it}): {verdict.files} files, {size(verdict.bytes)}")
