@@ -234,6 +234,7 @@ def reproduce(
     job: JobRequest,
     before: Sequence[str] = (),
     verb: str = "render",
+    mirrors: Sequence[str] = (),
 ) -> str:
     """The command that gives the same result; ``before`` are words that stand before the subcommand ``verb``."""
     words = ["hpcgen", *before, verb, "--site", site, "--stack", stack]
@@ -242,6 +243,8 @@ def reproduce(
             words += [option, value]
     for setting in settings:
         words += ["--set", setting]
+    for mirror in mirrors:
+        words += ["--mirror", mirror]
     if allow_unsupported:
         words.append("--allow-unsupported")
     for option, asked in (

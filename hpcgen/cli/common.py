@@ -63,6 +63,13 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         type=click.Choice(["docker", "singularity", "charliecloud"]),
         help="Another format than that of the site's engine.",
     ),
+    click.option(
+        "--mirror",
+        "mirrors",
+        multiple=True,
+        metavar="KIND=ADDRESS",
+        help="Use this mirror in place of the profile's: apt, apt-security, dnf, pip, files or images.",
+    ),
     click.option("--allow-unsupported", is_flag=True, help="Write a format that the site's policy forbids."),
     click.option("--nodes", type=click.IntRange(1), help="Nodes of the job."),
     click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
@@ -134,15 +141,21 @@ def plan_from(
         command=list(asked["command"]) or None,
     )
     settings: Sequence[str] = asked["settings"]
+    mirrors: Sequence[str] = asked["mirrors"]
+    found = catalog.site(site)
+    if mirrors:
+        from hpcgen.mirrors import with_mirrors
+
+        found = with_mirrors(found, mirrors)
 
     def again() -> str:
         given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
         folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
-        return reproduce(site, stack, *given, request, before=folders, verb=verb)
+        return reproduce(site, stack, *given, request, before=folders, verb=verb, mirrors=mirrors)
 
     return make_plan(
         catalog,
-        catalog.site(site),
+        found,
         catalog.stack(stack),
         partition=asked["partition"],
         settings=settings,
@@ -177,10 +190,11 @@ def plan_of_lock(
     from hpcgen.planning import in_format
     from hpcgen.text import sh
 
-    free = ("format", "allow_unsupported")
+    free = ("format", "allow_unsupported", *(("mirrors",) if bundle is None else ()))
     more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
     if more or (locked is not None and bundle is not None):
-        named = ", ".join(f"--{name.replace('_', '-')}" for name in more) or "--locked and --bundle"
+        spelt = {"settings": "set", "mirrors": "mirror"}
+        named = ", ".join(f"--{spelt.get(name, name.replace('_', '-'))}" for name in more) or "--locked and --bundle"
         raise click.UsageError(f"{named}: a lock holds the whole plan; name the lock or the bundle alone")
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
     check_lock(lock, catalog)
@@ -199,6 +213,11 @@ def plan_of_lock(
         plan = in_format(plan, asked["format"], asked["allow_unsupported"])
         words += ["--format", asked["format"]]
         words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
+    if asked["mirrors"]:
+        from hpcgen.mirrors import with_mirrors
+
+        plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
+        words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
     return msgspec.structs.replace(plan, command=" ".join(sh(word) for word in ["hpcgen", *words])), lock
 
 
