@@ -1,0 +1,155 @@
+"""The apt repository that a bundle is: ``Packages`` and ``Release`` over the .deb files, and their licences.
+
+Read by apt as a flat repository, ``deb [trusted=yes] file:/opt/hpcgen/bundle ./``: it is not signed, since the
+bundle's own sums vouch for it. Sources: sources.list(5) "exact path"; Debian's wiki, DebianRepository/Format;
+copyright-format 1.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from email.utils import formatdate
+from functools import cache
+from pathlib import Path
+
+from hpcgen.bundle.deb import read_control, read_copyright
+from hpcgen.bundle_paths import APT_INDEX
+from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.model.bundle import BundleItem
+
+RELEASE = "Release"
+_LICENCES = Path(__file__).with_name("debian_licences.yaml")
+# What the index says of a file itself; a control file may not.
+_OWN = {"filename", "size", "md5sum", "sha1", "sha256", "sha512"}
+_FORMAT = re.compile(r"https?://www\.debian\.org/doc/(packaging-manuals/)?copyright-format/1\.0/?")
+
+
+def write_apt_index(bundle: Path, packages: Sequence[BundleItem], epoch: int) -> None:
+    """Write ``Packages`` and ``Release``. The same packages give the same bytes.
+
+    Parameters
+    ----------
+    bundle: the bundle's folder; the packages lie in it already.
+    epoch: the date of the index, in seconds since 1970.
+
+    Raises
+    ------
+    InputError: packages that cannot be read, all of them.
+    OutputError: the bundle cannot be written.
+    """
+    from hpcgen.writing import write_file
+
+    stanzas: list[tuple[tuple[str, ...], str]] = []
+    problems: list[Problem] = []
+    for item in packages:
+        try:
+            stanzas.append(_stanza(bundle / item.path, item))
+        except HpcgenError as failure:
+            problems += failure.problems
+    if problems:
+        raise InputError(problems)
+    index = "\n".join(text for _, text in sorted(stanzas))
+    write_file(bundle / APT_INDEX, index)
+    write_file(bundle / RELEASE, release(index, epoch))
+
+
+def release(index: str, epoch: int) -> str:
+    """The ``Release`` file for the text of ``Packages``."""
+    data = index.encode("utf-8")
+    date = formatdate(epoch, usegmt=True).replace("GMT", "UTC")
+    lines = [
+        "Origin: hpcgen",
+        "Label: hpcgen bundle",
+        f"Date: {date}",
+        "SHA256:",
+        f" {hashlib.sha256(data).hexdigest()} {len(data)} {APT_INDEX}",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _stanza(path: Path, item: BundleItem) -> tuple[tuple[str, ...], str]:
+    """A package's paragraph, with what it is sorted by."""
+    fields = {name: value for name, value in read_control(path).items() if name.lower() not in _OWN}
+    key = tuple(fields[name] for name in ("Package", "Version", "Architecture"))
+    if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", key[0]):
+        raise InputError(Problem(f"{path} says that it is a package named {key[0][:60]!r}", remedy="fetch it again"))
+    fields |= {"Filename": item.path, "Size": str(item.size), "SHA256": item.sha256}
+    lines = [f"{name}: {value}" if not value.startswith("\n") else f"{name}:{value}" for name, value in fields.items()]
+    return (*key, item.path), "\n".join([*lines, ""])
+
+
+def deb_licence(path: Path) -> str:
+    """The SPDX expression for all that a package's source says of its files; empty unless every name is known.
+
+    A licence is taken only from a copyright file in Debian's machine-readable format. Nothing is guessed.
+    """
+    try:
+        package = read_control(path)["Package"]
+        return spdx_of(read_copyright(path, package))
+    except HpcgenError:
+        return ""
+
+
+def spdx_of(text: str) -> str:
+    """The SPDX expression of a machine-readable copyright file; empty if it is none or has an unknown licence."""
+    stanzas = [_paragraph(each) for each in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n").strip("\n"))]
+    if not stanzas or not _FORMAT.fullmatch(stanzas[0].get("format", "")):
+        return ""
+    named = [each.get("license", "").split("\n")[0].strip() for each in stanzas if "files" in each]
+    if not named:
+        return ""
+    found = [_expression(each) for each in dict.fromkeys(named)]
+    if not all(found):
+        return ""
+    parts = sorted(set(found))
+    return parts[0] if len(parts) == 1 else " AND ".join(f"({each})" if " OR " in each else each for each in parts)
+
+
+def _paragraph(text: str) -> dict[str, str]:
+    fields: dict[str, str] = {}
+    name = ""
+    for line in text.split("\n"):
+        if line[:1] in (" ", "\t"):
+            if name:
+                fields[name] += f"\n{line}"
+        elif ":" in line and not line.startswith("#"):
+            name, _, value = line.partition(":")
+            name = name.strip().lower()
+            fields[name] = value.strip()
+    return fields
+
+
+def _expression(short: str) -> str:
+    """One ``License`` line. ``and`` binds closer than ``or``, and a comma before either looser than both."""
+    parts = re.split(r",\s+(and|or)\s+", short)
+    words = {each.lower() for each in parts[1::2]}
+    if len(words) > 1 or "," in "".join(parts[::2]):
+        return ""
+    return _joined((_alternatives(each) for each in parts[::2]), words.pop() if words else "and")
+
+
+def _alternatives(text: str) -> str:
+    parts = re.split(r"\s+or\s+", text.strip(), flags=re.IGNORECASE)
+    return _joined((_together(each) for each in parts), "or")
+
+
+def _together(text: str) -> str:
+    parts = re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE)
+    return _joined((_short_names().get(each.lower(), "") for each in parts), "and")
+
+
+def _joined(parts: Iterable[str], word: str) -> str:
+    found = list(dict.fromkeys(parts))
+    if not all(found):
+        return ""
+    inner = [f"({each})" if len(found) > 1 and word == "and" and " OR " in each else each for each in found]
+    return f" {word.upper()} ".join(inner)
+
+
+@cache
+def _short_names() -> dict[str, str]:
+    import msgspec
+
+    return msgspec.yaml.decode(_LICENCES.read_bytes(), type=dict[str, str])

@@ -1,0 +1,161 @@
+"""Read .deb files as what strangers wrote: bounded sizes, nothing unpacked to the disk under names of theirs.
+
+A .deb is an ar archive of ``debian-binary``, ``control.tar`` and ``data.tar``, each tar compressed with gzip, xz,
+zstd, or not at all. Source: deb(5), ar(5); Debian Policy 5.1 (syntax of control files).
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+from hpcgen.errors import InputError, Problem
+from hpcgen.images.archive import content, members, normal
+
+CONTROL_BYTES = 1 << 20
+_CONTROL_TAR = 64 << 20
+_DATA_TAR = 16 << 30
+_FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]*(.*)")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ZSTD = b"\x28\xb5\x2f\xfd"
+
+
+def read_control(path: Path) -> dict[str, str]:
+    """Fields of a package's control file in their order; a value keeps its further lines, each begun with a space.
+
+    Raises
+    ------
+    InputError: damaged, or not the package of anything.
+    """
+    with path.open("rb") as stream:
+        for archive, member in _tar(stream, path, "control.tar", _CONTROL_TAR):
+            if normal(member.name) == "/control" and member.isreg():
+                if member.size > CONTROL_BYTES:
+                    raise _damaged(path, "its control file is absurdly large")
+                return _fields(content(archive, member), path)
+    raise _damaged(path, "it has no control file")
+
+
+def read_copyright(path: Path, package: str) -> str:
+    """The text of ``/usr/share/doc/PACKAGE/copyright``; empty if the package has none of its own."""
+    wanted = f"/usr/share/doc/{package}/copyright"
+    with path.open("rb") as stream:
+        for archive, member in _tar(stream, path, "data.tar", _DATA_TAR):
+            if normal(member.name) == wanted:
+                return content(archive, member).decode("utf-8", "replace") if member.isreg() else ""
+    return ""
+
+
+def _fields(data: bytes, path: Path) -> dict[str, str]:
+    try:
+        text = data.decode("utf-8").strip("\n")
+    except UnicodeDecodeError as failure:
+        raise _damaged(path, "its control file is not UTF-8") from failure
+    if _CONTROLS.search(text):
+        raise _damaged(path, "its control file has control characters")
+    fields: dict[str, str] = {}
+    name = ""
+    for line in text.split("\n"):
+        field = _FIELD.fullmatch(line)
+        if line[:1] in (" ", "\t") and line.strip() and name:
+            fields[name] += f"\n{line.rstrip()}"
+        elif field and field[1] not in fields:
+            name = field[1]
+            fields[name] = field[2].rstrip()
+        else:
+            raise _damaged(path, f"its control file has a line that is none: {line[:60]!r}")
+    missing = [each for each in ("Package", "Version", "Architecture") if not fields.get(each)]
+    if missing:
+        raise _damaged(path, f"its control file lacks {', '.join(missing)}")
+    return fields
+
+
+def _tar(stream: IO[bytes], path: Path, name: str, limit: int) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """The members of one of the tar files in a package."""
+    start, size = _part(stream, path, name)
+    part = io.BufferedReader(_Window(stream, start, size))
+    if part.peek(4)[:4] != _ZSTD:
+        yield from members(part, str(path))
+        return
+    with _unpacked(part, path, limit) as plain:
+        yield from members(plain, str(path))
+
+
+def _part(stream: IO[bytes], path: Path, name: str) -> tuple[int, int]:
+    """Where a member of the ar archive begins, and its size in bytes."""
+    length = os.fstat(stream.fileno()).st_size
+    if stream.read(8) != b"!<arch>\n":
+        raise _damaged(path, "it is no ar archive")
+    place = 8
+    for _ in range(100):
+        stream.seek(place)
+        header = stream.read(60)
+        found = header[:16].rstrip(b" ").rstrip(b"/")
+        number = header[48:58].strip()
+        if len(header) < 60 or header[58:] != b"`\n" or not number.isdigit() or place + 60 + int(number) > length:
+            break
+        if found in (name.encode(), *(f"{name}.{ending}".encode() for ending in ("gz", "xz", "zst", "bz2"))):
+            return place + 60, int(number)
+        place += 60 + int(number) + int(number) % 2
+    raise _damaged(path, f"it has no {name}, or is cut off")
+
+
+class _Window(io.RawIOBase):
+    """A part of a file as a file."""
+
+    def __init__(self, stream: IO[bytes], start: int, size: int) -> None:
+        self._stream, self._start, self._size, self._at = stream, start, size, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
+        return self._at
+
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        self._stream.seek(self._start + self._at)
+        data = self._stream.read(min(len(view), max(0, self._size - self._at)))
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def _unpacked(part: IO[bytes], path: Path, limit: int) -> IO[bytes]:
+    """zstd data as a temporary file, by the program zstd: Python has it from 3.14 on alone."""
+    import shutil
+
+    from hpcgen.processes import need
+
+    zstd = need("zstd", f"read {path.name}", "install zstd")
+    plain = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the caller
+    with tempfile.TemporaryFile() as packed:
+        shutil.copyfileobj(part, packed, 1 << 20)
+        packed.seek(0)
+        process = subprocess.Popen([zstd, "-dc"], stdin=packed, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdout is not None
+        with process.stdout:
+            while data := process.stdout.read(1 << 20):
+                if plain.write(data) and plain.tell() > limit:
+                    process.kill()
+                    break
+        if process.wait() or plain.tell() > limit:
+            plain.close()
+            raise _damaged(path, "a part of it cannot be unpacked")
+    plain.seek(0)
+    return plain
+
+
+def _damaged(path: Path, why: str) -> InputError:
+    return InputError(Problem(f"{path} is damaged: {why}", remedy="fetch it again"))
