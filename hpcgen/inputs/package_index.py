@@ -159,14 +159,13 @@ class PackageIndex:
 
     def _nowhere(self, pin: Pinned, fitting: Sequence[IndexFile]) -> Problem:
         hashes = " or ".join(f"sha256:{sha256}" for sha256 in pin.hashes[:3])
+        looked = "; ".join(self._said(place, pin) for place in self.places(pin.name)) or "nothing: pip has no index"
         have = sorted({each.file for each in fitting})
-        of_version = f"files of this version: {', '.join(have[:8])}{' …' if len(have) > 8 else ''}" if have else ""
-        unnamed = "; some without a sha256" if any(not each.sha256 for each in fitting) else ""
-        looked = [self._said(place, pin) for place in self.places(pin.name)]
+        there = f"; of this version there: {', '.join(have[:8])}{' …' if len(have) > 8 else ''}" if have else ""
+        unnamed = " (not all with a sha256)" if any(not each.sha256 for each in fitting) else ""
         return Problem(
-            f"no package index has {pin.name} {pin.version} with {hashes}",
-            expected=f"{of_version}{unnamed}" if have else "",
-            remedy=f"looked at {'; '.join(looked) or 'nothing: no index is set'}. pip config list shows what pip uses",
+            f"no package index has {pin.name} {pin.version} with {hashes}; looked at {looked}{there}{unnamed}",
+            remedy="let pip's settings (pip config list) name the index that the list was made with",
         )
 
     def _said(self, place: Place, pin: Pinned) -> str:
@@ -176,7 +175,7 @@ class PackageIndex:
             return f"{address} ({files})"
         if place.all:
             files = [each for each in files if fits(each.file, pin.name, None)]
-        return f"{address} ({len(files)} files)"
+        return f"{address} ({len(files)} {'file' if len(files) == 1 else 'files'})"
 
     def _page(self, place: Place) -> list[IndexFile] | str:
         """What a place has, read once; a text says why it has nothing."""

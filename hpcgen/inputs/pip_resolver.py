@@ -5,7 +5,9 @@ pip reads metadata, not the wheels themselves, where the index has it. Seen with
 
 from __future__ import annotations
 
+import collections
 import json
+import os
 import re
 import tempfile
 import zipfile
@@ -19,11 +21,17 @@ from packaging.utils import canonicalize_name
 from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem
 from hpcgen.inputs.package_index import PackageIndex
 from hpcgen.inputs.pip_settings import pip_settings
-from hpcgen.inputs.wheels import Request, Resolved, Target, platforms
+from hpcgen.inputs.wheels import Request, Resolved, platforms
 from hpcgen.processes import stream
 
-_LAST_LINES = 12
+_LAST_LINES = 16
+_KEPT_LINES = 2000
 _LINE = 400
+_NO_ANSWER = re.compile(
+    r"NewConnectionError|ConnectionError|Connection ?[Rr]efused|[Tt]imed ?out|Could not fetch URL|error sending request"
+    r"|SSLError|CERTIFICATE_VERIFY|dns error"
+)
+_PLACES = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX")
 
 # pip's --python-version chooses files for another Python, but reads markers such as python_version < "3.10" as
 # those of the Python that runs it, and so leaves out what only the other one needs; and `pip install` (23.2 does)
@@ -64,7 +72,7 @@ def resolve(request: Request) -> list[Resolved]:
         words = ["--only-binary", ":all:", "--implementation", "cp", "--python-version", request.target.python]
         words += [word for platform in platforms(request.target) for word in ("--platform", platform)]
         words += ["--find-links", str(folder), "--constraint", str(held), *index_words(request)]
-        found = _report(folder, request.target, [*words, "--", *request.sdists, *request.requirements])
+        found = _report(folder, request, [*words, "--", *request.sdists, *request.requirements])
         resolved = [_resolved(item) for item in found]
         return [sources.get(each.name, each) for each in resolved]
 
@@ -108,17 +116,17 @@ def index_words(request: Request) -> list[str]:
 
 
 def no_solution(program: str, request: Request, said: Sequence[str]) -> HpcgenError:
-    """The resolver's last lines as an error: no solution, or an index that does not answer."""
+    """The resolver's last words as an error: no solution, or an index that does not answer."""
     lines = [_plain(line)[:_LINE] for line in said if line.strip()]
-    # Words between "ERROR:" and the end are what a person needs; what comes before is progress.
-    first = next((number for number, line in enumerate(lines) if re.match(r"(ERROR|error|  ×|[×✗])", line)), 0)
-    words = "\n  ".join(lines[first:][-_LAST_LINES:])
+    # What comes before the first error is progress, and warnings of indexes that did not answer.
+    first = next((number for number, line in enumerate(lines) if re.match(r"ERROR|error|  [×✗]|[×✗]", line)), 0)
+    last, warnings = lines[first:], [line for line in lines[:first] if _NO_ANSWER.search(line)]
+    silent = bool(warnings) and any("from versions: none" in line for line in last)
+    words = "\n  ".join([*(warnings[-1:] if silent else []), *last[:_LAST_LINES]])
     target = request.target
     asked = ", ".join([*request.sdists, *request.requirements][:12])
     where = f"CPython {target.python}, {target.architecture}, glibc {target.glibc}"
-    if re.search(
-        r"ConnectionError|Connection refused|timed out|Could not fetch URL|error sending request|dns error", words
-    ):
+    if silent or _NO_ANSWER.search(words):
         return FetchError(Problem(f"{program} could not ask a package index for {asked}:\n  {words}"))
     return ConflictError(
         Problem(
@@ -128,15 +136,22 @@ def no_solution(program: str, request: Request, said: Sequence[str]) -> HpcgenEr
     )
 
 
-def _report(folder: Path, target: Target, words: Sequence[str]) -> list[dict[str, Any]]:
+def _report(folder: Path, request: Request, words: Sequence[str]) -> list[dict[str, Any]]:
     """What pip would install."""
     report = folder / "report.json"
-    command = [pip_settings().python, "-c", PIP, target.python, target.architecture]
-    command += ["install", "--dry-run", "--ignore-installed", "--quiet", "--no-input", "--disable-pip-version-check"]
-    command += ["--report", str(report), "--target", str(folder / "nowhere")]
-    said: list[str] = []
-    if stream([*command, *words], said.append) != 0:
-        raise no_solution("pip", Request(target, tuple(words[words.index("--") + 1 :])), said)
+    settings = pip_settings()
+    command = [settings.python, "-c", PIP, request.target.python, request.target.architecture]
+    command += ["install", "--dry-run", "--ignore-installed", "--progress-bar", "off", "--no-input", "--no-color"]
+    command += ["--disable-pip-version-check", "--report", str(report), "--target", str(folder / "nowhere")]
+    environment = dict(os.environ)
+    if request.indexes is not None:
+        # pip would add the indexes and folders of its own settings to those it is told.
+        environment = {name: value for name, value in environment.items() if name not in _PLACES}
+        environment["PIP_CONFIG_FILE"] = os.devnull
+        command += ["--cert", settings.cert] if settings.cert else []
+    said: collections.deque[str] = collections.deque(maxlen=_KEPT_LINES)
+    if stream([*command, *words], said.append, env=environment) != 0:
+        raise no_solution("pip", request, list(said))
     found: list[dict[str, Any]] = json.loads(report.read_text("utf-8"))["install"]
     return found
 

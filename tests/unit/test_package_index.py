@@ -128,9 +128,10 @@ def test_all_that_is_missing_is_said_at_once_with_what_was_looked_at(server: Ser
         find(lines, indexes)
     six, h5py = error.value.problems
     assert f"six 1.17.0 with sha256:{A}" in six.message
-    assert six.expected == "files of this version: six-1.17.0-py3-none-any.whl"
-    assert "six/ (1 files)" in six.remedy and "not used: only https" in six.remedy and "No such file" in six.remedy
-    assert "h5py 3.11.0" in h5py.message and "h5py/ (the server says 404" in h5py.remedy
+    assert six.message.endswith("; of this version there: six-1.17.0-py3-none-any.whl")
+    assert "six/ (1 file)" in six.message and "not used: only https" in six.message and "No such file" in six.message
+    assert "pip config list" in six.remedy
+    assert "h5py 3.11.0" in h5py.message and "h5py/ (the server says 404" in h5py.message
 
 
 def test_http_is_not_used(server: Server) -> None:
@@ -208,7 +209,7 @@ def test_without_hashes_in_the_index_the_only_candidate_is_taken(server: Server)
     server.project("numpy", *({**entry(f"numpy-1.0-cp31{n}-none-any.whl"), "hashes": {"md5": "0"}} for n in (0, 1)))
     (found,) = find([f"six==1.17.0 --hash=sha256:{A}"], [server.address])
     assert found.sha256 == A
-    with pytest.raises(FetchError, match="some without a sha256"):
+    with pytest.raises(FetchError, match="not all with a sha256"):
         find([f"numpy==1.0 --hash=sha256:{A}"], [server.address])
 
 

@@ -99,7 +99,7 @@ def test_what_the_environment_holds_already_stays_as_it_is(tmp_path: Path) -> No
     assert loose[1] == line(numpy[0], "numpy", "1.26.4")
     with pytest.raises(ConflictError) as error:
         lock_wheels(["numpy==2.0.0"], "3.11.2", "x86_64", "2.36", constraints=held, indexes=[address])
-    assert "numpy==2.0.0" in str(error.value)
+    assert "numpy==2.0.0" in str(error.value) and "(constraint) numpy==1.26.4" in str(error.value)
 
 
 def test_a_source_package_is_taken_without_running_it(tmp_path: Path) -> None:
@@ -122,6 +122,18 @@ def test_no_solution_is_said_in_the_resolvers_own_words(tmp_path: Path) -> None:
     assert "found no wheels for pack==1.0 on CPython 3.11.2, x86_64, glibc 2.31" in text
     assert "No matching distribution found for pack==1.0" in text
     assert len(text) < 2000 and "Traceback" not in text
+
+
+def test_given_indexes_are_the_only_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of pip's settings beside them; one that does not answer is told as such."""
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel(tmp_path / "more", "pack", "2.0").parent))
+    one = wheel(tmp_path, "pack", "1.0")
+    assert lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=[index(tmp_path, one)]) == [
+        line(one, "pack", "1.0")
+    ]
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    with pytest.raises(FetchError, match="could not ask a package index for pack"):
+        lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=["https://127.0.0.1:9/simple"])
 
 
 def test_what_is_no_requirement_never_reaches_pip() -> None:
