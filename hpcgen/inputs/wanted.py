@@ -89,7 +89,7 @@ def _packages(lock: Lock) -> list[Wanted]:
     found = []
     for stage in lock.pins.packages.values():
         for name, pin in stage.added.items():
-            version = pin.version.replace(":", "%3a")
+            version = pin.version.partition(":")[2] or pin.version  # as in the archive: without the epoch
             file = f"{name}_{version}_{pin.architecture}.deb"
             title = f"{name} {pin.version}"
             urls = [pin.url]
