@@ -347,3 +347,24 @@ def test_a_table_of_the_site_without_repositories_is_explained() -> None:
 
     with pytest.raises(InputError, match="release table"):
         repository_lines("https://mirror.example.org/rocky", {"package_manager": "dnf"})
+
+
+# the command
+
+
+def test_the_option_is_part_of_the_command_that_makes_the_recipe_again(hpcgen: Command) -> None:
+    words = ["render", "--site", "workstation", "--stack", "mpi-hello"]
+    mirrors = ["--mirror", "files=https://mirror.example.org/sources", "--mirror", "images=registry.example.org"]
+    done = hpcgen(*words, *mirrors)
+    assert done.returncode == 0, done.stderr
+    assert " ".join(mirrors) in done.stdout
+    again = next(line for line in done.stdout.splitlines() if line.startswith("#   hpcgen "))
+    assert hpcgen(*again.split()[2:]).stdout == done.stdout
+
+
+@pytest.mark.parametrize(("word", "status"), [("pypi=https://mirror.example.org", 4), ("pip=http://x", 3), ("pip", 3)])
+def test_mistakes_end_the_command_with_a_status_and_without_a_recipe(hpcgen: Command, word: str, status: int) -> None:
+    done = hpcgen("render", "--site", "workstation", "--stack", "mpi-hello", "--mirror", word)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert "--mirror: " in done.stderr
+    assert "Traceback" not in done.stderr
