@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import netrc
+import os
 import re
 import threading
 import time
@@ -31,7 +33,7 @@ from hpcgen.model.bundle import Wanted
 
 PAGE_BYTES = 128 * 1024 * 1024
 """The largest page that is read, unpacked; the largest of the public index have some 20 MB."""
-_SILENCE_S = 60.0
+_SILENCE_S = 30.0
 _PAGE_S = 300.0
 """The longest that one page may take, however steadily it comes."""
 _ATTEMPTS = 4
@@ -118,8 +120,8 @@ class PackageIndex:
             settings = pip_settings()
             indexes, links = settings.indexes, settings.links
             ca_files = [Path(settings.cert)] if settings.cert else []
-        self.indexes = [address.rstrip("/") + "/" for address in indexes]
-        self.links = [_address(link) for link in links]
+        self.indexes = [with_password(address.rstrip("/") + "/") for address in indexes]
+        self.links = [with_password(_address(link)) for link in links]
         self.loopback_http = loopback_http
         self.pause_s = _PAUSE_S
         self._web = Web(Timeouts(silence=_SILENCE_S), ca_files)
@@ -276,11 +278,31 @@ def _wanted(pin: Pinned, sha256: str, files: Sequence[IndexFile]) -> Wanted:
     )
 
 
+def with_password(address: str) -> str:
+    """An address with the user name and password that ~/.netrc has for its host, as pip takes them from there."""
+    parts = urllib.parse.urlsplit(address)
+    if parts.scheme != "https" or parts.username is not None:
+        return address
+    known = _netrc(os.environ.get("NETRC")).get(parts.hostname or "")
+    if known is None:
+        return address
+    user, password = (urllib.parse.quote(word or "", safe="") for word in (known[0], known[2]))
+    return parts._replace(netloc=f"{user}:{password}@{parts.netloc}").geturl()
+
+
+@functools.cache
+def _netrc(path: str | None) -> dict[str, tuple[str, str | None, str | None]]:
+    try:
+        return dict(netrc.netrc(path).hosts)
+    except (OSError, netrc.NetrcParseError):
+        return {}
+
+
 def _with_credentials(each: IndexFile, index: urllib.parse.SplitResult) -> IndexFile:
     """A file at the index's own host, with the user name and password that the index's address has."""
     parts = urllib.parse.urlsplit(each.url)
     if index.username is None or parts.netloc != index.netloc.rpartition("@")[2]:
-        return each
+        return msgspec.structs.replace(each, url=with_password(each.url))
     return msgspec.structs.replace(each, url=parts._replace(netloc=index.netloc).geturl())
 
 

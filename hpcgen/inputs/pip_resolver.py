@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 
 from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem
 from hpcgen.inputs.package_index import PackageIndex
-from hpcgen.inputs.pip_settings import pip_settings
+from hpcgen.inputs.pip_settings import pip_environment, pip_settings
 from hpcgen.inputs.wheels import Request, Resolved, platforms
 from hpcgen.processes import stream
 
@@ -143,7 +143,7 @@ def _report(folder: Path, request: Request, words: Sequence[str]) -> list[dict[s
     command = [settings.python, "-c", PIP, request.target.python, request.target.architecture]
     command += ["install", "--dry-run", "--ignore-installed", "--progress-bar", "off", "--no-input", "--no-color"]
     command += ["--disable-pip-version-check", "--report", str(report), "--target", str(folder / "nowhere")]
-    environment = dict(os.environ)
+    environment = pip_environment()
     if request.indexes is not None:
         # pip would add the indexes and folders of its own settings to those it is told.
         environment = {name: value for name, value in environment.items() if name not in _PLACES}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -51,6 +52,11 @@ class PipSettings(msgspec.Struct, frozen=True):
     cert: str
 
 
+def pip_environment() -> dict[str, str]:
+    """This process's environment, for a Python that takes no module from the folder it is started in (3.11)."""
+    return {**os.environ, "PYTHONSAFEPATH": "1"}
+
+
 @functools.cache
 def pip_settings() -> PipSettings:
     """The settings of the pip beside hpcgen, or of the first Python on PATH that has one.
@@ -62,7 +68,9 @@ def pip_settings() -> PipSettings:
     """
     seen = []
     for python in _pythons():
-        done = subprocess.run([python, "-c", _QUERY], capture_output=True, text=True, timeout=_TIMEOUT_S)
+        done = subprocess.run(
+            [python, "-c", _QUERY], capture_output=True, text=True, timeout=_TIMEOUT_S, env=pip_environment()
+        )
         if done.returncode == 0:
             found = json.loads(done.stdout)
             version = tuple(found["version"])

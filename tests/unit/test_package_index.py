@@ -8,6 +8,7 @@ import gzip
 import hashlib
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -202,6 +203,31 @@ def test_a_password_in_an_index_address_is_used_and_not_shown(server: Server) ->
     with pytest.raises(FetchError) as error:
         find([f"six==1.17.0 --hash=sha256:{B}"], [address])
     assert "cret" not in str(error.value)
+
+
+def test_a_password_may_be_in_netrc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "netrc").write_text(
+        "machine wheels.example.org login reader password se@cret\ndefault login x password y"
+    )
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with_password = package_index.with_password
+    assert with_password("https://wheels.example.org/six/") == "https://reader:se%40cret@wheels.example.org/six/"
+    for address in ("https://example.org/", "https://a:b@wheels.example.org/", "http://wheels.example.org/"):
+        assert with_password(address) == address
+
+
+def test_a_server_that_falls_silent_is_named(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent() -> Answer:
+        time.sleep(0.5)
+        return 500, {}, b""
+
+    monkeypatch.setattr(package_index, "_SILENCE_S", 0.1)
+    monkeypatch.setattr(package_index, "_ATTEMPTS", 2)
+    server.pages["/simple/six/"] = silent
+    with pytest.raises(FetchError, match="does not answer"):
+        find([f"six==1.17.0 --hash=sha256:{A}"], [server.address])
+    assert len(server.seen) == 2
 
 
 def test_without_hashes_in_the_index_the_only_candidate_is_taken(server: Server) -> None:
