@@ -14,7 +14,7 @@ def read_bazel_files(path: Path, shown: str) -> BazelFiles:
 
     Raises
     ------
-    InputError: the file is not such a list, or says two things of one repository.
+    InputError: the file is not such a list, or says two things of one address.
     """
     from hpcgen.typed import convert
     from hpcgen.yamlfile import load
@@ -24,9 +24,14 @@ def read_bazel_files(path: Path, shown: str) -> BazelFiles:
     seen: dict[str, str] = {}
     problems = []
     for number, file in enumerate(listed.files):
-        if seen.setdefault(file.name, file.sha256) != file.sha256:
-            where = document.position(["files", number, "name"])
-            problems.append(Problem(f"{file.name} is listed with two hashes", where, remedy="keep the right one"))
+        if bool(file.urls) == bool(file.package and file.file):
+            where = document.position(["files", number])
+            problems.append(Problem(f"{file.name} must have either urls, or file and package", where))
+        for place, url in enumerate(file.urls):
+            if seen.setdefault(url, file.sha256) != file.sha256:
+                where = document.position(["files", number, "urls", place])
+                problems.append(Problem(f"{url} is listed with two hashes", where, remedy="keep the right one"))
     if problems:
         raise InputError(problems)
-    return BazelFiles(path.stem, tuple(BazelFile(f.name, f.sha256, tuple(f.urls)) for f in listed.files))
+    files = (BazelFile(f.name, f.sha256, tuple(f.urls), f.file or "", f.package or "") for f in listed.files)
+    return BazelFiles(path.stem, tuple(files))

@@ -93,12 +93,17 @@ class Wheels(msgspec.Struct, frozen=True):
 
 
 class BazelFile(msgspec.Struct, frozen=True):
-    """A file that Bazel fetches by its sha256: ``name`` is the repository that is made of it, the first url is asked
-    first."""
+    """A file that Bazel fetches by its sha256, and the repository that it makes of it.
+
+    The last part of the first url is the file's name. A file of the Python package index has no urls, but ``file``
+    and ``package`` (``six==1.16.0``).
+    """
 
     name: str
     sha256: str
-    urls: tuple[str, ...]
+    urls: tuple[str, ...] = ()
+    file: str = ""
+    package: str = ""
 
 
 class BazelFiles(msgspec.Struct, frozen=True):

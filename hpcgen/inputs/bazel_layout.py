@@ -29,6 +29,8 @@ CACHE = f"{SCRATCH}/bazel-repository-cache"
 
 def file_name(file: BazelFile) -> str:
     """The name that Bazel looks for, which is also its name in a bundle: the last part of the first url's path."""
+    if file.file:
+        return file.file
     return posixpath.basename(urlsplit(file.urls[0]).path) or file.name
 
 

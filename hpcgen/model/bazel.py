@@ -4,6 +4,7 @@ from typing import Annotated
 
 import msgspec
 
+from hpcgen.model.bundle import FileName
 from hpcgen.model.fields import Record, Sha256, Source, Text
 
 RepositoryName = Annotated[
@@ -20,12 +21,27 @@ FileUrl = Annotated[
 ]
 
 
+PythonPackage = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+_-]*$(?!\n)",
+        description="a Python package with its version: NAME==VERSION",
+    ),
+]
+
+
 class BazelEntry(Record, frozen=True):
-    """A file that Bazel fetches by its hash. Bazel looks for the last part of the first url in a --distdir."""
+    """A file that Bazel fetches by its hash, from any of ``urls``, the first of which gives it its name.
+
+    A file of the Python package index has ``file`` and ``package`` (``six==1.16.0``) instead: it is looked up in the
+    index of whoever makes the bundle.
+    """
 
     name: RepositoryName
     sha256: Sha256
-    urls: Annotated[list[FileUrl], msgspec.Meta(min_length=1)]
+    urls: list[FileUrl] = []
+    file: FileName | None = None
+    package: PythonPackage | None = None
 
 
 class LeftOut(Record, frozen=True):
