@@ -17,6 +17,7 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 
 from hpcgen.bundle import purl
 from hpcgen.bundle.sbom import cyclonedx, spdx
+from hpcgen.catalog import Catalog
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock
 from tests.sbom_comparison import dpkg_list, missing_from_image, missing_from_sbom, pip_list
@@ -206,3 +207,37 @@ def test_a_licence_in_a_table_must_be_an_expression(hpcgen: Any, collection: Pat
     assert run.returncode == 3
     assert "mpich.yaml:2:10" in run.stderr and "'the usual' is not an SPDX licence expression" in run.stderr
     assert "mpich.yaml:4:20" in run.stderr and "LicenseRef-NAME" in run.stderr
+
+
+def test_git_trees_are_held_and_files_for_bazel_are_not(collection: Path, tmp_path: Path) -> None:
+    """Bazel alone knows which of its files end up in a program, so none is claimed."""
+    (collection / "building_blocks" / "own.py").write_text(
+        "from hpcgen.block import Block\n"
+        "from hpcgen.steps import BazelFile, BazelFiles, GitTree, Runtime\n\n\n"
+        "class Own(Block):\n"
+        "    name = 'own'\n\n"
+        "    def inputs(self, ctx):\n"
+        f"        files = (BazelFile(name='zlib', sha256='{'e' * 64}', urls=('https://a.example.org/zlib.tar.gz',)),)\n"
+        f"        tree = GitTree('https://git.example.org/solver.git', '{'c' * 40}')\n"
+        "        return [BazelFiles('own-1', files), tree]\n\n"
+        "    def runtime(self, ctx):\n"
+        "        return Runtime(copies=('/opt/own',))\n"
+    )
+    (collection / "building_blocks" / "own.yaml").write_text('block: own\nlicence: MIT\nreleases:\n  "1": {}\n')
+    recipe = tmp_path / "own.yaml"
+    recipe.write_text("name: own\ntitle: own\nblocks: {own: {}}\nrun: {command: [solver], mpi: false}\n")
+    catalog = Catalog([collection])
+    own = lock(str(recipe), catalog=catalog)
+    text, other = cyclonedx(own, [], catalog), tmp_path / "sbom.spdx.json"
+    other.write_text(spdx(own, [], catalog))
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    assert validate_full_spdx_document(parse_file(str(other))) == []
+    solver = components(text)["solver"]
+    assert solver["licenses"] == [{"expression": "MIT"}] and solver["version"] == "c" * 40
+    assert "zlib" not in components(text)
+    tools = {tool["name"]: tool for tool in json.loads(text)["formulation"][0]["components"]}
+    assert tools["zlib"]["hashes"] == [{"alg": "SHA-256", "content": "e" * 64}]
+    kinds = {
+        r["relationshipType"] for r in json.loads(other.read_text())["relationships"] if "zlib" in r["spdxElementId"]
+    }
+    assert kinds == {"BUILD_DEPENDENCY_OF"}
