@@ -50,7 +50,11 @@ class Server:
             def log_message(self, *args: Any) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """A client that gave up is what some tests are about."""
+
+        self.http = Quiet(("127.0.0.1", 0), Handler)
         self.address = f"http://127.0.0.1:{self.http.server_address[1]}/simple"
         threading.Thread(target=self.http.serve_forever, args=(0.01,), daemon=True).start()
 
