@@ -63,7 +63,8 @@ class Buildah(DockerfileBuilder):
             return []
         # buildah before 1.30 has no RUN --network; its isolation chroot takes no other network than the host's.
         network = [] if os.environ.get("BUILDAH_ISOLATION") == "chroot" else ["--network", "none"]
-        return ["--build-context", f"bundle={work.bundle.folder}", *network]
+        # Else they ask localhost for a newer base: its name says that this is its registry.
+        return ["--pull=never", "--build-context", f"bundle={work.bundle.folder}", *network]
 
     def build(self, work: Work) -> list[Call]:
         """build, into a temporary name."""

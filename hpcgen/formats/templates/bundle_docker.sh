@@ -7,6 +7,8 @@ options+=(--build-context "bundle=$bundle")
 if [ "${BUILDAH_ISOLATION:-}" != chroot ]; then
     options+=(--network none)
 fi
+# Else podman and buildah ask localhost for a newer base: its name says that this is its registry.
+[ "$(basename "$engine")" = docker ] || options+=(--pull=never)
 for ((number = 0; number < ${#bases[@]}; number += 2)); do
     stored=${bases[number]} held=${bases[number + 1]}
     case $(basename "$engine") in
