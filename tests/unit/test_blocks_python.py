@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import ast
-import importlib.util
 import re
 import shlex
 import subprocess
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -517,48 +514,3 @@ def test_tensorflow_lists_hold_what_must_be_held_back(path: Path) -> None:
         assert versions["numpy"].startswith("1.")
     if (major, minor) <= (2, 11):
         assert tuple(map(int, versions["protobuf"].split(".")[:2])) < (3, 20)
-
-
-# the tool that makes them
-
-
-def lock_wheels() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("lock_wheels", ROOT / "tools" / "lock_wheels.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_lock_tool_writes_names_versions_and_hashes_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = lock_wheels()
-
-    def item(name: str, version: str, digit: str) -> dict[str, Any]:
-        info = {"url": "https://somewhere.example/x.whl", "archive_info": {"hashes": {"sha256": digit * 64}}}
-        return {"metadata": {"name": name, "version": version}, "download_info": info}
-
-    monkeypatch.setattr(tool, "resolve", lambda *args: [item("Zope_x", "1.0", "a"), item("absl-py", "2.1", "b")])
-    assert tool.main(["--python", "3.10.12", "--into", str(tmp_path), "mine-1.0", "zope.x==1.0"]) == 0
-    lines = (tmp_path / "mine-1.0-cp310.txt").read_text().splitlines()
-    assert lines[2:] == [f"absl-py==2.1 --hash=sha256:{'b' * 64}", f"zope-x==1.0 --hash=sha256:{'a' * 64}"]
-    assert "--python 3.10.12 mine-1.0 zope.x==1.0" in lines[1]
-    assert "somewhere" not in "\n".join(lines)
-
-
-def test_lock_tool_says_when_pip_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tool = lock_wheels()
-
-    def fail(*args: Any) -> Any:
-        raise subprocess.CalledProcessError(1, [sys.executable])
-
-    monkeypatch.setattr(tool, "resolve", fail)
-    assert tool.main(["--python", "3.10.12", "--into", str(tmp_path), "mine", "x==1"]) == 1
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_lock_tool_takes_no_wheel_newer_than_the_distributions_c_library() -> None:
-    tool = lock_wheels()
-    assert "manylinux_2_28_x86_64" not in tool.platforms("3.6.9")
-    assert "manylinux2014_x86_64" in tool.platforms("3.6.9")
-    assert "manylinux_2_28_x86_64" in tool.platforms("3.11.2")

@@ -18,6 +18,8 @@ from hpcgen.inputs.wheels import Request, Target, best_wheel, lock_wheels, platf
 from hpcgen.model.bundle import BundleItem
 from tests.unit.stub_packages import index, sha256, source, wheel
 
+ROOT = Path(__file__).resolve().parents[2]
+
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -134,6 +136,39 @@ def test_given_indexes_are_the_only_ones(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PIP_RETRIES", "1")
     with pytest.raises(FetchError, match="could not ask a package index for pack"):
         lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=["https://127.0.0.1:9/simple"])
+
+
+def lock_tool(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """tools/lock_wheels.py as a person starts it, with the index in ``tmp_path``."""
+    command = [sys.executable, str(ROOT / "tools" / "lock_wheels.py"), "--into", str(tmp_path), *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PIP_INDEX_URL": (tmp_path / "simple").as_uri()}
+    )
+
+
+def test_the_lock_tool_writes_names_versions_and_hashes_alone(tmp_path: Path) -> None:
+    """No address, and no wheel that is newer than the C library of the distributions with that Python."""
+    zope = wheel(tmp_path, "Zope_x", "1.0", "cp36-cp36m-manylinux2014_x86_64", needs=["absl-py"])
+    newer = wheel(tmp_path, "Zope_x", "1.0", "cp36-cp36m-manylinux_2_28_x86_64")
+    absl = wheel(tmp_path, "absl-py", "2.1")
+    index(tmp_path, zope, newer, absl)
+    done = lock_tool(tmp_path, "--python", "3.6.9", "mine-1.0", "zope.x==1.0")
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/mine-1.0-cp36.txt\n"), done.stderr
+    assert (tmp_path / "mine-1.0-cp36.txt").read_text().splitlines() == [
+        "# CPython 3.6, Linux x86_64: every package that pip installs, with its sha256.",
+        "# tools/lock_wheels.py --python 3.6.9 mine-1.0 zope.x==1.0",
+        line(absl, "absl-py", "2.1"),
+        line(zope, "zope-x", "1.0"),
+    ]
+
+
+def test_the_lock_tool_writes_nothing_where_it_finds_nothing(tmp_path: Path) -> None:
+    index(tmp_path, wheel(tmp_path, "compiled", "1.0", "cp310-cp310-manylinux2014_x86_64"))
+    nothing = lock_tool(tmp_path, "--python", "3.10.12", "mine", "absent==1")
+    assert nothing.returncode == 1 and "absent==1" in nothing.stderr and "Traceback" not in nothing.stderr
+    bound = lock_tool(tmp_path, "--python", "3.10.12", "--every-python", "mine", "compiled")
+    assert bound.returncode == 1 and "not for every Python: compiled-1.0-cp310" in bound.stderr
+    assert not list(tmp_path.glob("*.txt"))
 
 
 def test_what_is_no_requirement_never_reaches_pip() -> None:
