@@ -60,7 +60,7 @@ def _ways(root: str) -> list[Way]:
     if os.geteuid() == 0:
         ways.append(Way("unshare", ["unshare", "--mount", *enter]))
     ways += [Way(name, [name, "unshare", *enter]) for name in ("podman", "buildah")]
-    ways.append(Way("ch-run", ["ch-run", "--write", "--uid=0", "--gid=0", "--no-home", root, "--"]))
+    ways.append(Way("ch-run", ["ch-run", "--write", "--uid=0", "--gid=0", root, "--"]))
     options = ["exec", "--fakeroot", "--writable", "--contain", "--no-home", root]
     ways += [Way(name, [name, *options]) for name in ("apptainer", "singularity")]
     return ways
@@ -151,8 +151,9 @@ class BaseShell:
 
     @staticmethod
     def _outside() -> dict[str, str]:
-        # chroot and mount are in sbin, which is not on every user's PATH.
-        return {**os.environ, "PATH": f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin", "LC_ALL": "C"}
+        # chroot and mount are in sbin, which is not on every user's PATH; ch-run wants to know a user.
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        return {"USER": "user", **os.environ, "PATH": path, "LC_ALL": "C"}
 
 
 def failed(image: str, what: str, lines: Sequence[str], status: int) -> FetchError:
