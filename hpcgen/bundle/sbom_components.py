@@ -22,7 +22,7 @@ from hpcgen.licences import licence_expression
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock, StageName
 from hpcgen.model.plan import PlannedBlock
-from hpcgen.steps import Archive, BazelFiles, GitTree, Wheels
+from hpcgen.steps import Archive, BazelFile, BazelFiles, GitTree, Wheels
 
 Kind = Literal["image", "system", "package", "python", "software", "program", "file"]
 """``system``: the distribution. ``software``: from an archive or git. ``program``: of hpcgen or a block's own text."""
@@ -234,22 +234,27 @@ class _Maker:
     def bazel_files(self) -> list[Component]:
         """Files that Bazel takes; which of them end up in a program, Bazel alone knows."""
         return [
-            Component(
-                f"file:{file.name}:{file.sha256[:12]}",
-                "file",
-                file.name,
-                "",
-                purl=purl.download(file.name, "", file.urls[0] if file.urls else "", file.sha256),
-                licence=self._licence(file.sha256),
-                sha256=file.sha256,
-                url=file.urls[0] if file.urls else "",
-                block=label.rsplit(" ", 1)[0],
-                note="taken by Bazel while it builds; parts of it may be compiled in",
-            )
+            self._bazel_file(label.rsplit(" ", 1)[0], file)
             for label, item in self.assembly.inputs
             if isinstance(item, BazelFiles)
             for file in item.files
         ]
+
+    def _bazel_file(self, block: str, file: BazelFile) -> Component:
+        url = file.urls[0] if file.urls else ""
+        package, _, version = file.package.partition("==")
+        return Component(
+            f"file:{file.name}:{file.sha256[:12]}",
+            "file",
+            package or file.name,
+            version,
+            purl=purl.python_package(package, version) if package else purl.download(file.name, "", url, file.sha256),
+            licence=self._licence(file.sha256),
+            sha256=file.sha256,
+            url=url,
+            block=block,
+            note="taken by Bazel while it builds; parts of it may be compiled in",
+        )
 
     def own(self) -> list[Component]:
         """hpcgen's scripts in every image, and programs whose text is in the recipe."""

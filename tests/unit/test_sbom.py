@@ -217,9 +217,10 @@ def test_git_trees_are_held_and_files_for_bazel_are_not(collection: Path, tmp_pa
         "class Own(Block):\n"
         "    name = 'own'\n\n"
         "    def inputs(self, ctx):\n"
-        f"        files = (BazelFile(name='zlib', sha256='{'e' * 64}', urls=('https://a.example.org/zlib.tar.gz',)),)\n"
+        f"        zlib = BazelFile(name='zlib', sha256='{'e' * 64}', urls=('https://a.example.org/zlib.tar.gz',))\n"
+        f"        six = BazelFile(name='pypi_six', sha256='{'f' * 64}', file='six.whl', package='six==1.16.0')\n"
         f"        tree = GitTree('https://git.example.org/solver.git', '{'c' * 40}')\n"
-        "        return [BazelFiles('own-1', files), tree]\n\n"
+        "        return [BazelFiles('own-1', (zlib, six)), tree]\n\n"
         "    def runtime(self, ctx):\n"
         "        return Runtime(copies=('/opt/own',))\n"
     )
@@ -237,6 +238,7 @@ def test_git_trees_are_held_and_files_for_bazel_are_not(collection: Path, tmp_pa
     assert "zlib" not in components(text)
     tools = {tool["name"]: tool for tool in json.loads(text)["formulation"][0]["components"]}
     assert tools["zlib"]["hashes"] == [{"alg": "SHA-256", "content": "e" * 64}]
+    assert tools["six"]["purl"] == "pkg:pypi/six@1.16.0"
     kinds = {
         r["relationshipType"] for r in json.loads(other.read_text())["relationships"] if "zlib" in r["spdxElementId"]
     }
