@@ -116,7 +116,8 @@ def workplace(target: Path) -> Iterator[Workplace]:
             )
         with explained_disk(place):
             if _MARK not in present:
-                write_through(place.folder / _MARK, _MARK_TEXT.encode())
+                # There in one step; only its name counts.
+                (place.folder / _MARK).write_text(_MARK_TEXT, encoding="utf-8")
         place.load()
         yield place
         _remove(place.folder)

@@ -13,7 +13,7 @@ from hpcgen.cli.common import catalog_of, say
 
 if TYPE_CHECKING:
     from hpcgen.bundle.display import Watch
-    from hpcgen.model.bundle import Manifest
+    from hpcgen.model.bundle import BundleItem, Manifest
 
 _PATH = click.Path(path_type=Path)
 _JOBS = click.IntRange(1, 64)
@@ -165,3 +165,74 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
     what = "an increment to a bundle" if verdict.increment else "a whole bundle"
     about_it = f"{verdict.manifest.stack} for {verdict.manifest.site}, content {verdict.manifest.content[:12]}…"
     say(f"{bundle} is {what} ({about_it}): {verdict.files} files, {size(verdict.bytes)}")
+
+
+@command.command("diff")
+@click.argument("old", metavar="OLD", type=_PATH)
+@click.argument("new", metavar="NEW", type=_PATH)
+@click.option("-o", "--output", metavar="DIR|FILE.tar", type=_PATH, help="Write what must travel as an increment.")
+@click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
+@click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
+def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: bool) -> None:
+    """Show what the bundle NEW has that OLD has not, and what it no longer needs.
+
+    OLD and NEW are folders, tar files, or bundle.json by itself; with -o, NEW must be a bundle.
+    """
+    from hpcgen.bundle.difference import Output, difference, read_manifest, write_increment
+    from hpcgen.bundle.parts import parse_size
+    from hpcgen.processes import interruptible
+
+    if output is None:
+        if split is not None:
+            raise click.UsageError("--split belongs to -o")
+        found = difference(read_manifest(old)[0], read_manifest(new)[0])
+    else:
+        piece = parse_size(split) if split is not None else None
+        with interruptible():
+            found = write_increment(old, new, Output(output, piece, _watch()))
+    if as_json:
+        import msgspec
+
+        sides = {"added": found.new, "removed": found.gone}
+        bytes_of = {f"{name}_bytes": sum(item.size for item in items) for name, items in sides.items()}
+        click.echo(msgspec.json.format(msgspec.json.encode({**bytes_of, **sides}), indent=2).decode())
+    else:
+        _show_difference("only in NEW", found.new)
+        _show_difference("only in OLD", found.gone)
+    if output is not None:
+        say(f"made {output}; on the other side: hpcgen bundle join OLD {output.name} -o NEW")
+
+
+def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
+    """Each file, and a line of sums for each kind."""
+    from hpcgen.cli.tables import table
+    from hpcgen.cli.units import size
+
+    click.echo(f"{title}: {len(items)} files, {size(sum(item.size for item in items))}")
+    kinds = list(dict.fromkeys(item.kind for item in items))
+    for kind in kinds:
+        of_kind = [item for item in items if item.kind == kind]
+        click.echo(f"  {kind}: {len(of_kind)} files, {size(sum(item.size for item in of_kind))}")
+    rows = [[item.kind, item.name, size(item.size), item.path.rpartition("/")[2]] for item in items]
+    if rows:
+        click.echo(table(["kind", "name", "size", "file"], rows, sys.stdout))
+
+
+@command.command("join")
+@click.argument("old", metavar="OLD", type=_PATH)
+@click.argument("increment", metavar="INCREMENT", type=_PATH)
+@click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=_PATH, help="The newer bundle.")
+@click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
+def join_command(old: Path, increment: Path, output: Path, split: str | None) -> None:
+    """Make the newer bundle of the older one and an increment; every file is checked.
+
+    Where both are folders on one disk, files are hard links and take no room.
+    """
+    from hpcgen.bundle.difference import Output, join
+    from hpcgen.bundle.parts import parse_size
+    from hpcgen.processes import interruptible
+
+    piece = parse_size(split) if split is not None else None
+    with interruptible():
+        manifest = join(old, increment, Output(output, piece, _watch()))
+    _tell(manifest, output, False)

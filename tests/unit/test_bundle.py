@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
+import sys
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hpcgen.bundle.create import Creation, create_bundle
-from hpcgen.bundle.verify import check_bundle, verify
+from hpcgen.bundle.verify import Verdict, check_bundle, verify
 from hpcgen.errors import FetchError, InputError, OutputError
 from hpcgen.model.lock import ImagePin
 from tests.unit.bundles import NAMES, QUICK, a_lock, content, image_pin, make, put_image, sha, tree, wants
@@ -243,3 +246,385 @@ def test_pieces_are_checked_and_joined_with_plain_tools(tmp_path: Path) -> None:
     assert "the piece B.tar.001 is missing" in verify(tmp_path / "B.tar.000").problems
     with pytest.raises(InputError, match="only a tar file is split"):
         make(tmp_path, "C", split=1_000_000)
+
+
+# what can be wrong
+
+
+@pytest.fixture
+def whole(tmp_path: Path, registry: list[str]) -> Path:
+    make(tmp_path, lock=a_lock(PINS))
+    return tmp_path / "B"
+
+
+def problems(path: Path, **more: Any) -> list[str]:
+    found: Verdict = verify(path, **more)
+    return found.problems
+
+
+def test_damaged_files_are_all_told_at_once(whole: Path) -> None:
+    places = [whole / "files" / sha(content(name)) / name for name in NAMES]
+    places[0].write_bytes(content(NAMES[0])[:-7])
+    places[1].write_bytes(content(NAMES[1])[:-1] + b"?")
+    places[2].unlink()
+    places[3].write_bytes(content(NAMES[3]) + b"more")
+    (whole / "files" / "extra.sh").write_text("surprise")
+    found = problems(whole)
+    inside = [str(place.relative_to(whole)) for place in places]
+    altered = sha(content(NAMES[1])[:-1] + b"?")
+    assert f"{inside[0]} is truncated: 19993 of 20000 bytes" in found
+    assert f"{inside[1]} is altered: its sha256 is {altered}, expected {sha(content(NAMES[1]))}" in found
+    assert f"{inside[2]} is missing" in found
+    assert f"{inside[3]} is too long: 20004 bytes instead of 20000" in found
+    assert "files/extra.sh does not belong to it: the manifest has no such file" in found
+    assert len(found) == 5
+
+
+def test_many_missing_files_do_not_fill_the_screen(tmp_path: Path) -> None:
+    make(tmp_path, names=[f"n{number}" for number in range(60)])
+    for path in (tmp_path / "B" / "files").rglob("n*"):
+        path.unlink()
+    found = problems(tmp_path / "B")
+    assert len(found) == 21 and found[-1] == "40 more files are missing"
+
+
+def edit_manifest(folder: Path, change: Any) -> None:
+    path = folder / "bundle.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def item_of(data: dict[str, Any], ending: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(item for item in data["items"] if item["path"].endswith(ending))
+    return found
+
+
+def test_a_manifest_that_was_edited(whole: Path) -> None:
+    edit_manifest(whole, lambda data: item_of(data, NAMES[0]).update(sha256="0" * 64))
+    found = problems(whole)
+    path = f"files/{sha(content(NAMES[0]))}/{NAMES[0]}"
+    assert f"bundle.json: the hash of {path} is said to be {'0' * 64}" in found
+    assert any(text.startswith("SHA256SUMS does not fit the manifest: bundle.json, files/") for text in found)
+    assert any(text.startswith(f"{path} is altered") for text in found)
+
+
+@pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "files/../x", "files/a b", "a\nb", "files/.x", ""])
+def test_paths_of_a_manifest_stay_inside(whole: Path, path: str) -> None:
+    edit_manifest(whole, lambda data: item_of(data, NAMES[0]).update(path=path))
+    [found] = problems(whole)
+    assert found.startswith("bundle.json is not understood: ") and "path" in found
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"bundle": 2}', "[" * 100_000, "\x00" * 50])
+def test_what_is_no_manifest(whole: Path, text: str) -> None:
+    (whole / "bundle.json").write_text(text)
+    [found] = problems(whole)
+    assert found.startswith("bundle.json is not understood: ")
+
+
+def test_sums_that_were_changed_or_are_gone(whole: Path) -> None:
+    text = (whole / "SHA256SUMS").read_text()
+    (whole / "SHA256SUMS").write_text(text.replace("README.txt", "README.md"))
+    assert problems(whole) == ["SHA256SUMS does not fit the manifest: README.md, README.txt"]
+    (whole / "SHA256SUMS").unlink()
+    assert problems(whole) == ["SHA256SUMS is missing"]
+
+
+def resum(folder: Path) -> None:
+    """Make manifest and sums fit what is there, as someone who means it would."""
+
+    def change(data: dict[str, Any]) -> None:
+        for item in data["items"]:
+            stored = (folder / item["path"]).read_bytes()
+            item.update(sha256=sha(stored), size=len(stored))
+            if item["path"] == "hpcgen.lock":
+                data["lock"] = sha(stored)
+
+    edit_manifest(folder, change)
+    lines = [f"{sha(data)}  {path}\n" for path, data in tree(folder).items() if path != "SHA256SUMS"]
+    (folder / "SHA256SUMS").write_text("".join(sorted(lines, key=lambda line: line[66:])))
+
+
+def test_a_lock_edited_by_hand(whole: Path) -> None:
+    lock = whole / "hpcgen.lock"
+    lock.write_text(lock.read_text().replace("mpi-hello", "mpi-hallo", 1))
+    assert any(text.startswith("hpcgen.lock is altered") for text in problems(whole))
+    resum(whole)
+    [found] = problems(whole)
+    assert found == "the bundle's hpcgen.lock is not as hpcgen lock wrote it: its seal does not fit what it says"
+
+
+def test_a_bundle_of_another_lock(whole: Path, tmp_path: Path) -> None:
+    other = a_lock(PINS, epoch=1760000001)
+    (tmp_path / "other.lock").write_text(other.text)
+    [found] = problems(whole, lock=tmp_path / "other.lock")
+    content = a_lock(PINS).content[:12]
+    assert found == (
+        f"the bundle is that of another lock than {tmp_path}/other.lock's: "
+        f"mpi-hello for workstation, content {content}…"
+    )
+    with pytest.raises(InputError, match="the bundle is that of another lock than the kit's"):
+        check_bundle(whole, other.text)
+    (whole / "hpcgen.lock").write_text(a_lock(site="supermuc").text)
+    resum(whole)
+    assert any("is that of another lock: its content is" in text for text in problems(whole))
+
+
+def test_links_and_devices_in_a_folder(whole: Path) -> None:
+    path = whole / "files" / sha(content(NAMES[0])) / NAMES[0]
+    path.unlink()
+    path.symlink_to("/etc/passwd")
+    os.mkfifo(whole / "pipe")
+    found = problems(whole)
+    assert f"{path.relative_to(whole)} is a symbolic link, not a file" in found
+    assert "pipe is a named pipe or socket, not a file" in found
+    assert f"{path.relative_to(whole)} is missing" in found
+
+
+def test_images_are_whole_and_the_pinned_ones(whole: Path) -> None:
+    index = whole / "images" / "index.json"
+    data = json.loads(index.read_text())
+    first = data["manifests"][0]["digest"]
+    data["manifests"][0]["digest"] = data["manifests"][1]["digest"]
+    index.write_text(json.dumps(data))
+    resum(whole)
+    pinned, other = PINS["debian:12"].digest, PINS["example/ubuntu:1"].digest
+    assert problems(whole) == [f"images: debian:12 is {other}, the lock pins {pinned}"]
+    data["manifests"][0]["digest"] = first
+    index.write_text(json.dumps(data))
+    blob = whole / "images" / "blobs" / "sha256" / first[7:]
+    layer = json.loads(blob.read_text())["layers"][0]["digest"]
+    (whole / "images" / "blobs" / "sha256" / layer[7:]).unlink()
+    edit_manifest(whole, lambda data: data["items"].remove(item_of(data, layer[7:])))
+    resum(whole)
+    assert problems(whole) == [f"images: the blob {layer} is needed and not there"]
+    index.write_text('{"manifests": 5}')
+    resum(whole)
+    assert problems(whole) == ["images: index.json lists no manifests"]
+
+
+EVIL: list[tuple[str, dict[str, Any], str]] = [
+    ("hpcgen-bundle/../../evil", {}, "hpcgen-bundle/../../evil leads out of the folder"),
+    ("/etc/evil", {}, "/etc/evil leads out of the folder"),
+    ("hpcgen-bundle/a", {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "a is a symbolic link to /etc/passwd"),
+    ("hpcgen-bundle/a", {"type": tarfile.LNKTYPE, "linkname": "../x"}, "hpcgen-bundle/a is a hard link to ../x"),
+    ("hpcgen-bundle/a", {"type": tarfile.CHRTYPE}, "hpcgen-bundle/a is no regular file"),
+    ("hpcgen-bundle/a", {"type": tarfile.FIFOTYPE}, "hpcgen-bundle/a is no regular file"),
+    ("hpcgen-bundle/README.txt", {}, "hpcgen-bundle/README.txt is there twice"),
+    ("hpcgen-bundle/a\x1b[31m", {}, "'hpcgen-bundle/a\\x1b[31m' is not a name that a bundle's file can have"),
+    ("hpcgen-bundle/extra", {}, "extra does not belong to it"),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "expected"), EVIL)
+def test_members_of_a_tar_file_that_do_not_belong(
+    tmp_path: Path, name: str, fields: dict[str, Any], expected: str
+) -> None:
+    make(tmp_path, "B.tar")
+    with tarfile.open(tmp_path / "B.tar", "a") as archive:
+        member = tarfile.TarInfo(name)
+        for field, value in fields.items():
+            setattr(member, field, value)
+        archive.addfile(member)
+    found = problems(tmp_path / "B.tar")
+    assert any(expected in text for text in found), found
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("cut", [100, 600, 5_000, 50_000, 150_000])
+def test_a_tar_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
+    make(tmp_path, "B.tar")
+    data = (tmp_path / "B.tar").read_bytes()
+    (tmp_path / "B.tar").write_bytes(data[:cut])
+    try:
+        found = problems(tmp_path / "B.tar")
+    except InputError as error:
+        found = [str(error)]
+        assert "is no bundle: it has no bundle.json" in found[0]
+    assert found
+
+
+def test_a_tar_file_altered_anywhere_is_noticed(tmp_path: Path) -> None:
+    import random
+
+    make(tmp_path, "B.tar", names=NAMES[:2])
+    data = (tmp_path / "B.tar").read_bytes()
+    with tarfile.open(tmp_path / "B.tar") as archive:
+        inside = [range(m.offset_data, m.offset_data + m.size) for m in archive.getmembers()]
+    for seed in range(60):
+        at = random.Random(seed).choice(random.Random(seed).choice(inside))
+        (tmp_path / "C.tar").write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert problems(tmp_path / "C.tar")
+
+
+# differences
+
+
+def test_increment_and_join_give_the_new_bundle(tmp_path: Path, registry: list[str]) -> None:
+    from hpcgen.bundle.difference import Output, difference, join, read_manifest, write_increment
+
+    old = make(tmp_path, "old", lock=a_lock({"debian:12": PINS["debian:12"]}))
+    new = make(tmp_path, "new", [*NAMES[2:], "fresh.whl"], lock=a_lock(PINS))
+    found = difference(old, new)
+    assert [item.name for item in found.new if item.kind not in ("document", "image")] == ["fresh.whl 1"]
+    assert {item.name for item in found.gone if item.kind not in ("document", "image")} == {
+        f"{name} 1" for name in NAMES[:2]
+    }
+    assert read_manifest(tmp_path / "old" / "bundle.json")[0] == old
+    write_increment(tmp_path / "old" / "bundle.json", tmp_path / "new", Output(tmp_path / "inc.tar", 1_000_000))
+    assert (tmp_path / "inc.tar.000").stat().st_size < 200_000
+    assert not problems(tmp_path / "inc.tar.000")
+    write_increment(tmp_path / "old", tmp_path / "new", Output(tmp_path / "inc"))
+    assert sums_hold(tmp_path / "inc") and not problems(tmp_path / "inc")
+    make(tmp_path, "old.tar", lock=a_lock({"debian:12": PINS["debian:12"]}))
+    for number, (base, more) in enumerate([("old", "inc"), ("old.tar", "inc.tar"), ("old", "inc.tar.000")]):
+        join(tmp_path / base, tmp_path / more, Output(tmp_path / f"joined{number}"))
+        assert tree(tmp_path / f"joined{number}") == tree(tmp_path / "new")
+
+
+def test_join_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    from hpcgen.bundle.difference import Output, join, write_increment
+
+    make(tmp_path, "old")
+    make(tmp_path, "new", [*NAMES, "fresh.whl"])
+    make(tmp_path, "third", NAMES[:3])
+    write_increment(tmp_path / "old", tmp_path / "new", Output(tmp_path / "inc"))
+    with pytest.raises(InputError, match=r"inc was not made against .*third: the manifest of .*third has the sha256"):
+        join(tmp_path / "third", tmp_path / "inc", Output(tmp_path / "joined"))
+    with pytest.raises(InputError, match=r"third is no increment: it has no increment\.json"):
+        join(tmp_path / "old", tmp_path / "third", Output(tmp_path / "joined"))
+    for name in NAMES[:2]:
+        path = tmp_path / "old" / "files" / sha(content(name)) / name
+        path.unlink()
+    path.write_bytes(b"y" * 20_000)
+    with pytest.raises(InputError) as raised:
+        join(tmp_path / "old", tmp_path / "inc", Output(tmp_path / "joined"))
+    said = [str(problem) for problem in raised.value.problems]
+    assert len(said) == 2 and any(text.endswith("is missing") for text in said)
+    assert any(text.endswith("is altered") for text in said)
+    assert not (tmp_path / "joined").exists()
+    (tmp_path / "inc" / "files" / sha(content("fresh.whl")) / "fresh.whl").unlink()
+    assert f"files/{sha(content('fresh.whl'))}/fresh.whl is missing" in problems(tmp_path / "inc")
+
+
+# stopped
+
+
+def test_killed_at_random_moments(tmp_path: Path) -> None:
+    from tests.unit.bundle_kills import kill_at_moments
+
+    told = kill_at_moments(tmp_path, 2)
+    assert len(told) == 2 and any("of 10 files were there" in line for line in told)
+
+
+EVERY = 9
+
+
+@pytest.mark.parametrize("target", ["B", "B.tar"])
+def test_stopped_before_every_change_of_the_disk(tmp_path: Path, target: str, registry: list[str]) -> None:
+    """A process that ends right before its n-th change of a name on the disk; the next run finishes.
+
+    Every ninth n, for time; with EVERY = 1 it takes a minute.
+    """
+    lock, names = a_lock(PINS, site="supermuc"), NAMES[:3]
+    split = {"split": 1_000_000} if target == "B.tar" else {}
+    listed = wants(tmp_path / "origin", names)
+
+    def run(place: Path) -> None:
+        create_bundle(lock, listed, place / target, Creation(patience=QUICK, **split))
+
+    (tmp_path / "peace").mkdir()
+    run(tmp_path / "peace")
+    peace = tree(tmp_path / "peace")
+    stopped = 0
+    for number in range(1 if target == "B" else 5, 400, EVERY):
+        place = tmp_path / str(number)
+        place.mkdir()
+        if not _stopped_at(number, lambda place=place: run(place)):  # type: ignore[misc]
+            break
+        stopped += 1
+        if not (place / "B").exists() and not (place / "B.tar.SHA256SUMS").exists():
+            run(place)
+        else:
+            # It had its name; whoever asks again hears that, or finishes what was left of the work.
+            with contextlib.suppress(OutputError):
+                run(place)
+        assert tree(place) == peace, f"stopped before change {number}"
+    assert 40 < stopped * EVERY < 399
+
+
+def _stopped_at(number: int, work: Any) -> bool:
+    """Do the work in a process that ends before its n-th change of a name; False if there were not so many."""
+    changes = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.truncate")
+    child = os.fork()
+    if child == 0:
+        count = 0
+
+        def hook(event: str, words: object) -> None:
+            nonlocal count
+            count += event in changes
+            if count == number:
+                os._exit(9)
+
+        try:
+            sys.addaudithook(hook)
+            work()
+        finally:
+            os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+
+
+def test_interrupted_by_a_person_or_the_batch_system(tmp_path: Path) -> None:
+    """SIGINT and SIGTERM end the command soon, with its status; the same command goes on."""
+    import signal
+    import time
+
+    from tests.unit.bundle_kills import FILES
+    from tests.unit.file_server import make_certificate, serving
+
+    key = make_certificate(tmp_path)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with serving(key) as server:
+            server.files = dict(FILES)
+            server.faults = {name: ["stall:100000"] for name in FILES}
+            process = _maker(tmp_path / number.name / "B", server.url("")[:-1], key[1])
+            time.sleep(1.5)
+            began = time.monotonic()
+            process.send_signal(number)
+            assert process.wait(10) not in (0, None) and time.monotonic() - began < 5
+        parts = list((tmp_path / number.name / "B.partial" / "parts").glob("*-f?"))
+        assert parts and all(path.stat().st_size == 100_000 for path in parts)
+
+
+def _maker(target: Path, url: str, certificate: Path) -> subprocess.Popen[bytes]:
+    from tests.unit.bundle_kills import start
+
+    target.parent.mkdir()
+    return start(target, url, certificate)
+
+
+@pytest.mark.root
+def test_full_disk(tmp_path: Path) -> None:
+    """On a disk of 400 kB the making ends with what is needed; with more room it goes on."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(disk)], check=True)
+    try:
+        listed = wants(tmp_path / "origin", [f"n{number}" for number in range(30)])
+        with pytest.raises(OutputError, match=r"cannot write .*B: 600 kB more are needed, and \d+ kB are free"):
+            create_bundle(a_lock(), listed, disk / "B")
+        import msgspec
+
+        unsized = [msgspec.structs.replace(want, size=None) for want in listed]
+        with pytest.raises(OutputError, match=r"cannot write .*B: the disk is full"):
+            create_bundle(a_lock(), unsized, disk / "B")
+        assert not (disk / "B").exists() and list((disk / "B.partial").rglob("n*"))
+        subprocess.run(["mount", "-o", "remount,size=10m", str(disk)], check=True)
+        create_bundle(a_lock(), unsized, disk / "B")
+        assert sums_hold(disk / "B")
+        with pytest.raises(OutputError, match=r"cannot write .*C\.tar: "):
+            subprocess.run(["mount", "-o", "remount,size=1500k", str(disk)], check=True)
+            create_bundle(a_lock(), unsized, disk / "C.tar")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
