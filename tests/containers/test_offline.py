@@ -17,6 +17,8 @@ import pytest
 from container_tools import REPORTS, BaseImage, Buildah, ChImage, Run, Sid, run
 from test_rendered_kits import site_profile
 
+from tests.sbom_comparison import DPKG, dpkg_list, missing_from_image, missing_from_sbom
+
 HPCGEN = [sys.executable, "-m", "hpcgen"]
 ALONE = ["unshare", "--net", "--"]
 COUNTERS = "cat /proc/net/snmp"
@@ -103,6 +105,10 @@ def test_charliecloud_builds_with_no_network_by_its_script_alone(
         ["ch-run", tmp_path / "hello", "--", "cat", "/etc/apt/sources.list.d/debian.sources"], check=False
     )
     assert "file:/opt/hpcgen/bundle" not in listed.stdout
+    installed = dpkg_list(ch_image.run(["ch-run", tmp_path / "hello", "--", *DPKG]).stdout)
+    for name in ("sbom.cdx.json", "sbom.spdx.json"):
+        text = (bundle / name).read_text()
+        assert missing_from_sbom(text, installed, {}) + missing_from_image(text, installed, {}) == [], name
 
 
 def test_another_distribution_installs_hpcgen_from_the_bundle_and_builds(
