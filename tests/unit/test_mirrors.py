@@ -19,6 +19,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.site import AptMirror, ImageMirror, Mirrors, Site
 from hpcgen.planning import make_plan
 from tests.conftest import Command
+from tests.unit import locks
 
 CATALOG = Catalog()
 DIGEST = "sha256:" + "7" * 64
@@ -368,3 +369,21 @@ def test_mistakes_end_the_command_with_a_status_and_without_a_recipe(hpcgen: Com
     assert (done.returncode, done.stdout) == (status, "")
     assert "--mirror: " in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_a_lock_pins_is_taken_from_a_mirror_and_is_the_same_image(hpcgen: Command, tmp_path: Path) -> None:
+    lock = tmp_path / "hpcgen.lock"
+    lock.write_text(locks.lock(stack="mpi-hello").text)
+    direct = hpcgen("render", "--locked", str(lock))
+    assert direct.returncode == 0, direct.stderr
+    mirrors = ["--mirror", "apt=https://mirror.example.org/debian", "--mirror", "images=registry.example.org/proxy"]
+    done = hpcgen("render", "--locked", str(lock), *mirrors)
+    assert done.returncode == 0, done.stderr
+    digest = locks.pins().images["debian:12"].digest
+    assert f"FROM registry.example.org/proxy/library/debian:12@{digest} AS builder" in done.stdout
+    assert "libstdc++6=12.2.0-14+deb12u1" in done.stdout
+
+    def content(text: str) -> str:
+        return next(line for line in text.splitlines() if "io.hpcgen.content" in line)
+
+    assert content(done.stdout) == content(direct.stdout)
