@@ -160,16 +160,27 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
                 return run.go()
 
 
+def _passing(options: BuildOptions) -> bool:
+    """Nobody asked for the log, and no record leads to it."""
+    return options.log is None and not options.record
+
+
 @contextlib.contextmanager
 def _log_file(options: BuildOptions, identity: str) -> Iterator[IO[str]]:
-    """The log, opened: where it was asked for, beside the record, or without one where temporary files are."""
-    path = options.log
-    if path is None:
-        from hpcgen.records.store import records_folder
+    """The log, opened: where it was asked for, or beside the record.
 
-        path = (records_folder() if options.record else Path(tempfile.gettempdir())) / f"{identity}.log"
+    Without either it is a temporary file, which stays only where a failed build's message names it.
+    """
+    from hpcgen.records.store import records_folder
+
+    path = options.log or records_folder() / f"{identity}.log"
+    passing = _passing(options)
     try:
-        if options.log is None:
+        if passing:
+            handle, name = tempfile.mkstemp(prefix=f"hpcgen-{identity}-", suffix=".log")
+            os.close(handle)
+            path = Path(name)
+        elif options.log is None:
             path.parent.mkdir(parents=True, exist_ok=True)
         file = path.absolute().open("w", encoding="utf-8", errors="replace")
     except OSError as failure:
@@ -178,9 +189,15 @@ def _log_file(options: BuildOptions, identity: str) -> Iterator[IO[str]]:
         ) from failure
     try:
         yield file
+    except BuildFailedError:
+        passing = False
+        raise
     finally:
         with contextlib.suppress(OSError):
             file.close()
+        if passing:
+            with contextlib.suppress(OSError):
+                path.unlink()
 
 
 class _Run:
@@ -349,7 +366,7 @@ class _Run:
             steps=self.progress.built_steps(),
             image=image,
             failure=failure,
-            log=str(Path(self.log.name).absolute()),
+            log="" if result == "built" and _passing(self.options) else str(Path(self.log.name).absolute()),
         )
         if self.options.record:
             from hpcgen.records.store import save

@@ -166,7 +166,8 @@ def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
     cached = sum(step.result == "cached" for step in record.steps)
     digest = f", {image.digest}" if image.digest else ""
     say(f"built {image.name} ({image.kind}) in {record.seconds:.0f} s: {size}{digest}")
-    say(f"{cached} of {len(record.steps)} steps came from the cache; log {record.log}")
+    log = f"; log {record.log}" if record.log else ""
+    say(f"{cached} of {len(record.steps)} steps came from the cache{log}")
     return record
 
 

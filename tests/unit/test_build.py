@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -197,7 +198,23 @@ def test_a_kit_that_is_not_written_yet_is_built_too(path: Path) -> None:
 
     docker(path)
     files = {name: KitFile(text, name.endswith(".sh")) for name, text in kit_files(DOCKER_KIT).items()}
-    assert build_image(Kit("", files, []), BuildOptions(record=False)).result == "built"
+    assert build_image(Kit("", files, [])).result == "built"
+
+
+def test_without_a_record_only_a_failed_build_leaves_its_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    temporary = path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    docker(path)
+    built = build_image(DOCKER_KIT, BuildOptions(record=False))
+    assert (built.result, built.log) == ("built", "")
+    assert list(temporary.iterdir()) == []
+    docker(path, "echo '#6 ERROR: process did not complete'; exit 1")
+    with pytest.raises(BuildFailedError) as raised:
+        build_image(DOCKER_KIT, BuildOptions(record=False))
+    (log,) = temporary.iterdir()
+    assert f"log: {log}" in str(raised.value)
+    assert "process did not complete" in log.read_text()
     assert records(path) == []
 
 
