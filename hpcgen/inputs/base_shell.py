@@ -11,19 +11,18 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import signal
 import stat
 import subprocess
-import sys
 import tarfile
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.errors import FetchError, InputError, MissingToolError, PolicyError, Problem
-from hpcgen.processes import need, stream
+from hpcgen.processes import interruptible, need, stream
 from hpcgen.text import sh
 
 OWN = ".hpcgen"
@@ -42,7 +41,7 @@ for name in null zero full random urandom; do
   : >> "$root/dev/$name"
   mount --bind "/dev/$name" "$root/dev/$name"
 done
-mount --rbind /proc "$root/proc"
+mount --rbind /proc "$root/proc" 2>/dev/null || true
 exec chroot "$root" "$@"
 """
 
@@ -246,36 +245,25 @@ def _ordinary(member: tarfile.TarInfo) -> bool:
 @contextlib.contextmanager
 def _scratch() -> Iterator[Path]:
     """A private folder, removed at the end whatever happens, SIGTERM included."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    import threading
-
     main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGTERM, interrupt) if main else None
-    folder = Path(tempfile.mkdtemp(prefix="hpcgen-base-"))
-    try:
-        yield folder
-    finally:
-        _remove(folder)
-        if main:
-            signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+    with interruptible() if main else contextlib.nullcontext():
+        folder = Path(tempfile.mkdtemp(prefix="hpcgen-base-"))
+        try:
+            yield folder
+        finally:
+            _remove(folder)
 
 
 def _remove(folder: Path) -> None:
     """Remove an unpacked root, but never what somebody mounted in it."""
-    mounts = Path("/proc/self/mountinfo").read_text("utf-8", "replace") if sys.platform == "linux" else ""
-    if f" {folder}/" in mounts:
+    if f" {folder}/" in Path("/proc/self/mountinfo").read_text("utf-8", "replace"):
         return
-    shutil.rmtree(folder, onerror=_make_removable)
-
-
-def _make_removable(action: Callable[..., object], path: str, info: object) -> None:
-    with contextlib.suppress(OSError):
-        Path(path).parent.chmod(0o700)
-        Path(path).chmod(0o700, follow_symlinks=True) if not Path(path).is_symlink() else None
-        action(path)
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        for place, _, _ in os.walk(folder):
+            with contextlib.suppress(OSError):
+                Path(place).chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def script_of(commands: Sequence[str]) -> str:

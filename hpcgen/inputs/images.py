@@ -274,7 +274,7 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
     options = ["--override-os=linux", f"--override-arch={_ARCHITECTURES[architecture]}"]
     how = ["--dest-decompress"] if rebuilt else ["--preserve-digests"]
     said: list[str] = []
-    argv = [skopeo, *options, "copy", "--quiet", *how, source, f"dir:{folder}"]
+    argv = [skopeo, *options, "copy", "--quiet", "--retry-times=3", *how, source, f"dir:{folder}"]
     status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"})
     if status:
         raise FetchError(Problem(_plain(said[-1]) if said else f"skopeo ended with {status}", source))

@@ -112,7 +112,7 @@ def _update(shell: BaseShell) -> None:
 def _present(shell: BaseShell) -> dict[str, str]:
     lines = shell.check(_PRESENT, "listing the packages")
     rows = [line.split("|") for line in lines]
-    return {row[1]: row[2] for row in sorted(rows) if len(row) == 3 and row[0].startswith("ii")}
+    return {row[1]: row[2] for row in sorted(rows) if len(row) == 3 and row[0][1:2] == "i"}
 
 
 def _added(shell: BaseShell, names: Sequence[str]) -> dict[str, PackagePin]:
