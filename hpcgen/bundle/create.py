@@ -46,6 +46,7 @@ class Creation(msgspec.Struct, frozen=True):
     Parameters
     ----------
     reuse: folder of an older bundle; what it has need not be fetched.
+    folders: with files that were had by other means; those with the right hash are taken.
     jobs: downloads at once.
     split: for a tar file, bytes of a piece; None for one file.
     images: base images from elsewhere, name → skopeo reference.
@@ -53,6 +54,7 @@ class Creation(msgspec.Struct, frozen=True):
     """
 
     reuse: Path | None = None
+    folders: Sequence[Path] = ()
     jobs: int = 8
     split: int | None = None
     images: Mapping[str, str] = {}
@@ -121,6 +123,7 @@ class _Making:
         wants = by_path(wanted(self.place.made) if callable(wanted) else wanted)
         missing = self._clean(wants)
         missing = self._reuse(wants, missing)
+        missing = self._from_folders(wants, missing)
         whole = sum(each[0].size or 0 for each in wants.values())
         needed = sum(wants[path][0].size or 0 for path in missing)
         check_room(self.place, needed - _part_bytes(self.place.parts))
@@ -178,6 +181,21 @@ class _Making:
         count = sum(wants[path][0].size or 0 for path in taken)
         self.watch.say(f"taken from {old}: {len(taken)} files, {size(count)}")
         return [path for path in missing if path not in taken]
+
+    def _from_folders(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> list[str]:
+        """Take what a person has put into a folder, by its name and hash."""
+        left = []
+        with explained_disk(self.place):
+            for path in missing:
+                want = wants[path][0]
+                found = [folder / want.file for folder in self.how.folders if (folder / want.file).is_file()]
+                if any(take(each, self.bundle / path, self.place.parts, want.sha256, link=False) for each in found):
+                    self.watch.say(f"taken: {want.file}")
+                    continue
+                left.append(path)
+                for each in found:
+                    self.watch.say(f"not taken: {each} is another file, its sha256 is not {want.sha256}")
+        return left
 
     def _fetch(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> None:
         authorities = [Path(path) for path in self.lock.plan.site.network.ca_certificates]

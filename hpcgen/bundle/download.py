@@ -121,7 +121,7 @@ class Downloader:
         finally:
             self.watch.end()
         if failures:
-            raise FetchError(_listed([failures[key] for key in sorted(failures)]))
+            raise FetchError(_listed(list(failures.values())))
 
     def is_down(self, url: str) -> bool:
         """Whether a host could not be reached for other files either: then waiting for it is in vain."""
@@ -375,15 +375,23 @@ def _problem(wanted: Wanted, failures: dict[str, WebError]) -> Problem:
     reasons = [f"{shown(url)}: {failure.message}" for url, failure in failures.items()]
     name = wanted.file if wanted.file == wanted.name else f"{wanted.file} ({wanted.name})"
     if not reasons:
-        return Problem(f"{name} was not fetched: no address is known for it")
-    remedy = "run the same command again: what was fetched stays, and is continued"
+        return Problem(
+            f"{name} was not fetched: no address is known for it", remedy="put it into a folder: --files DIR"
+        )
+    remedy = "run the same command again, what was fetched stays; what you get elsewhere is taken with --files DIR"
     if any("another file" in failure.message for failure in failures.values()):
         remedy = "if the file has really changed, write the lock anew; do not use what came"
     return Problem(f"{name} was not fetched: " + "; ".join(reasons), remedy=remedy)
 
 
 def _listed(problems: list[Problem]) -> list[Problem]:
-    """The first ones, and how many more there are."""
-    if len(problems) <= _SHOWN:
-        return problems
-    return [*problems[:_SHOWN], Problem(f"{len(problems) - _SHOWN} more files were not fetched")]
+    """The first ones, and how many more there are; a remedy stands once, at the last that it is for."""
+    ordered = sorted(problems, key=lambda each: (each.remedy, each.message))
+    left = len(ordered) - _SHOWN
+    ordered = ordered[:_SHOWN]
+    if left > 0:
+        ordered.append(Problem(f"{left} more files were not fetched", remedy=ordered[-1].remedy))
+    pairs = zip(ordered, [*ordered[1:], None], strict=True)
+    return [
+        Problem(each.message) if after is not None and each.remedy == after.remedy else each for each, after in pairs
+    ]

@@ -100,12 +100,13 @@ def fitting(folder: Path, wants: Mapping[str, str], title: str, jobs: int, watch
     return {path for path, found in hashes.items() if isinstance(found, tuple) and found[0] == wants[path]}
 
 
-def take(source: Path, target: Path, work: Path, sha256: str) -> bool:
+def take(source: Path, target: Path, work: Path, sha256: str, link: bool = True) -> bool:
     """Put a file of another bundle into this one, as a hard link where that works, else as a copy.
 
     Parameters
     ----------
     work: a folder on the disk of ``target``, for what is not yet checked.
+    link: a hard link will do; else it is a copy, since the source is somebody's own.
 
     Returns
     -------
@@ -113,7 +114,7 @@ def take(source: Path, target: Path, work: Path, sha256: str) -> bool:
     """
     part = Part(work / f"taken-{secrets.token_hex(6)}")
     try:
-        if not _linked(source, part.path):
+        if not (link and _linked(source, part.path)):
             with open_plain(source) as stream:
                 part.begin(0)
                 while data := stream.read(CHUNK):

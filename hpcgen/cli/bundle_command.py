@@ -29,6 +29,7 @@ def command() -> None:
 @click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=_PATH, help="The bundle.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
 @click.option("--reuse", metavar="DIR", type=_PATH, help="An older bundle; what it has is not fetched again.")
+@click.option("--files", "folders", multiple=True, metavar="DIR", type=_PATH, help="A folder with files you have.")
 @click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Downloads at once; 8 if left out.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="A base image is had from here.")
 @click.option("--dry-run", is_flag=True, help="List what would be fetched.")
@@ -40,6 +41,7 @@ def create(
     output: Path,
     split: str | None,
     reuse: Path | None,
+    folders: tuple[Path, ...],
     jobs: int,
     images: tuple[str, ...],
     dry_run: bool,
@@ -47,7 +49,8 @@ def create(
 ) -> None:
     """Fetch every input of a lock into a folder or a tar file; uses the network.
 
-    What was fetched stays when it is interrupted: the same command goes on. REFERENCE is one of skopeo, such as
+    What was fetched stays when it is interrupted: the same command goes on. Of --files, those are taken whose name and
+    hash are right: what needs a login, or came another way. REFERENCE is one of skopeo, such as
     oci-archive:FILE or docker://mirror.example.org/debian:12.
     """
     from hpcgen.bundle.create import Creation, create_bundle
@@ -64,7 +67,9 @@ def create(
         if dry_run:
             _list(lock, catalog, as_json)
             return
-        how = Creation(reuse=reuse, jobs=jobs, split=piece, images=given, watch=_watch(), catalog=catalog)
+        how = Creation(
+            reuse=reuse, folders=folders, jobs=jobs, split=piece, images=given, watch=_watch(), catalog=catalog
+        )
         manifest = create_bundle(lock, lambda folder: wanted(lock, catalog, folder), output, how)
     _tell(manifest, output, as_json)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from hpcgen.bundle.create import Creation, create_bundle
+from hpcgen.bundle.display import Plain
 from hpcgen.bundle.verify import Verdict, check_bundle, verify
 from hpcgen.errors import FetchError, InputError, OutputError
 from hpcgen.model.lock import ImagePin
@@ -111,8 +112,6 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
     for name in NAMES[:4]:
         (tmp_path / "origin" / name).unlink()
     said: list[str] = []
-    from hpcgen.bundle.display import Plain
-
     with pytest.raises(FetchError) as raised:
         create_bundle(a_lock(), listed, tmp_path / "B", Creation(patience=QUICK, watch=Plain(said.append)))
     assert len(raised.value.problems) == 5
@@ -140,6 +139,22 @@ def test_older_bundle_is_taken_over_after_a_look(tmp_path: Path) -> None:
     assert sums_hold(tmp_path / "B") and not verify(tmp_path / "B").problems
     with pytest.raises(InputError, match=r"origin is no bundle: it has no bundle\.json"):
         make(tmp_path, "C", reuse=tmp_path / "origin")
+
+
+def test_files_that_came_another_way(tmp_path: Path) -> None:
+    listed = wants(tmp_path / "origin", NAMES)
+    (tmp_path / "origin").rename(tmp_path / "stick")
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / NAMES[0]).write_bytes(b"something else")
+    said: list[str] = []
+    how = Creation(patience=QUICK, watch=Plain(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
+    create_bundle(a_lock(), listed, tmp_path / "B", how)
+    assert said.count(f"taken: {NAMES[0]}") == 1 and sums_hold(tmp_path / "B")
+    assert (tmp_path / "stick" / NAMES[0]).stat().st_nlink == 1
+    how = Creation(patience=QUICK, watch=Plain(said.append), folders=[tmp_path / "wrong"])
+    with pytest.raises(FetchError, match="what you get elsewhere is taken with --files DIR"):
+        create_bundle(a_lock(), listed, tmp_path / "C", how)
+    assert any(text.startswith(f"not taken: {tmp_path}/wrong/{NAMES[0]} is another file") for text in said)
 
 
 def test_wanted_files_that_contradict_each_other(tmp_path: Path) -> None:
