@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -237,8 +238,8 @@ def _raw(skopeo: str, source: str) -> bytes:
 
 def _plain(line: str) -> str:
     """A line of skopeo's log, without its time stamp and level."""
-    marker = 'msg="'
-    return line.split(marker, 1)[1].rstrip('"').replace('\\"', '"') if marker in line else line
+    found = re.search(r'msg="((?:[^"\\]|\\.)*)"', line)
+    return re.sub(r"\\(.)", r"\1", found[1]) if found else line
 
 
 def _kind(manifest: dict[str, Any]) -> str:

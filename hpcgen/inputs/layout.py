@@ -62,6 +62,12 @@ class LayoutImage:
 
     def check(self) -> None:
         """Compare every blob with its digest and size; InputError if one is not what it should be."""
+        try:
+            version = decoded((self.layout / "oci-layout").read_bytes(), f"{self.layout}/oci-layout")
+        except OSError as failure:
+            raise self._damaged(f"oci-layout cannot be read: {failure.strerror}") from failure
+        if version.get("imageLayoutVersion") != "1.0.0":
+            raise self._damaged("its oci-layout names another version")
         for digest, size in [(self.digest, -1), *self.blobs()]:
             found, length = file_digest(blob_path(self.layout, digest))
             if found != digest or size not in (-1, length):
@@ -176,7 +182,9 @@ def add(layout: Path, name: str, blobs: dict[str, Path], manifest: bytes) -> str
     write_file(blob_path(layout, digest), manifest.decode("utf-8"))
     write_file(layout / "oci-layout", '{"imageLayoutVersion":"1.0.0"}')
     entry = {"mediaType": MANIFEST_TYPE, "digest": digest, "size": len(manifest)}
-    others = {each["annotations"][REF_NAME]: each for each in _entries(layout, missing_ok=True) if _name(each)}
+    others = {}
+    with contextlib.suppress(InputError):  # of a damaged index nothing is kept: those images are fetched anew
+        others = {_name(each): each for each in _entries(layout) if _name(each)}
     others[image_name(name)] = {**entry, "annotations": {REF_NAME: image_name(name)}}
     index = {"schemaVersion": 2, "manifests": [others[each] for each in sorted(others)]}
     write_file(layout / "index.json", json.dumps(index, sort_keys=True, separators=(",", ":")))
@@ -197,14 +205,12 @@ def _name(entry: dict[str, Any]) -> str:
     return str(entry.get("annotations", {}).get(REF_NAME, ""))
 
 
-def _entries(layout: Path, missing_ok: bool = False) -> list[dict[str, Any]]:
+def _entries(layout: Path) -> list[dict[str, Any]]:
     path = layout / "index.json"
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_FILE + 1)
     except OSError as failure:
-        if missing_ok and isinstance(failure, FileNotFoundError):
-            return []
         raise InputError(
             Problem(
                 f"{layout} is no OCI image layout: {failure.strerror}: {path.name}", remedy="fetch the images again"
