@@ -45,7 +45,8 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
             problems.extend(error.problems)
     if problems:
         raise FetchError(problems)
-    once = {each.sha256: each for each in reversed(found)}
+    # The same wheel may be both in the image and needed by hpcgen: then both indexes name it.
+    once = {(each.kind, each.sha256, each.file): each for each in found}
     return sorted(once.values(), key=lambda each: (each.kind, each.name, each.file))
 
 
