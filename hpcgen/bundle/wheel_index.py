@@ -2,7 +2,8 @@
 
 pip reads the page through ``--find-links``: it takes a file's name from the last part of a link, and its hash from the
 link's fragment. Source: https://pip.pypa.io/en/stable/cli/pip_wheel/#cmdoption-f and the simple repository API,
-https://packaging.python.org/en/latest/specifications/simple-repository-api/; read by pip 9.0, 18.1, 21.3, 23.2 and 26.3.
+https://packaging.python.org/en/latest/specifications/simple-repository-api/.
+Read by pip 9.0, 18.1, 21.3, 23.2 and 26.3.
 """
 
 from __future__ import annotations
