@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.errors import ConflictError, Problem
 from hpcgen.image_paths import SCRATCH
-from hpcgen.steps import Environment, Image, Input, Packages, Run, Test, Wheels, command, image, run
+from hpcgen.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, image, run
 
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
@@ -95,11 +95,13 @@ class Tensorflow(Block):
         return {"install": "source" if wide and facts.partition.gpu is None else "pip"}
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """The source archive, and the wheels."""
+        """The wheels; for a build from source also the archive and what Bazel and its rules fetch by themselves."""
         install = ctx.options.install
         if install == "hub":
             return []
-        return [*([_archive(ctx)] if install == "source" else []), _wheels(ctx)]
+        if install == "pip":
+            return [_wheels(ctx)]
+        return [_archive(ctx), _wheels(ctx), _bazel_files(ctx), *_bazel_wheels(ctx)]
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """The project's own image, if that is asked for."""
@@ -148,6 +150,9 @@ class Tensorflow(Block):
     def _compile(self, ctx: Context) -> Iterable[Run]:
         yield run("what TensorFlow needs", ctx.pip(_wheels(ctx)), caches=("pip",))
         yield run("TensorFlow source", ctx.unpack(_archive(ctx), SOURCE))
+        setup = ctx.bazel_setup(_bazel_files(ctx))
+        if setup:
+            yield run("what Bazel would fetch", setup)
         variables = [f"{name}={value}" for name, value in sorted(configuration(ctx).items())]
         yield run(
             "configure TensorFlow",
@@ -161,7 +166,6 @@ class Tensorflow(Block):
             "install TensorFlow",
             command("cd", SOURCE),
             _wheel_steps(ctx),
-            command(*bazel(ctx, "shutdown")),
             "cd /",
             command("rm", "-rf", SOURCE, BAZEL_ROOT),
         )
@@ -193,6 +197,11 @@ class Tensorflow(Block):
                 f"tensorflow {ctx.version} is compiled from source: hours, tens of GB of disk, and about 2 GB of "
                 "memory for each compile step; Bazel itself fetches what TensorFlow's workspace names, by sha256"
             )
+            if not _bazel_files(ctx).files:
+                notes.append(
+                    f"nobody has listed what Bazel fetches for tensorflow {ctx.version}, so it cannot be built from a "
+                    "bundle (docs/bazel-inputs.md says how such a list is made)"
+                )
         return notes
 
 
@@ -231,6 +240,18 @@ def _archive(ctx: Context) -> Any:
             )
         )
     return ctx.archive()
+
+
+def _bazel_files(ctx: Context) -> BazelFiles:
+    return ctx.bazel_files(f"tensorflow-{ctx.version}")
+
+
+def _bazel_wheels(ctx: Context) -> list[Wheels]:
+    """Python packages that Bazel's Python rules install with pip while they build; the row says for which Pythons."""
+    minor = ".".join(ctx.use("python").version.split(".")[:2])
+    if ctx.facts.architecture != "x86_64" or minor not in ctx.release.values.get("bazel_wheels", []):
+        return []
+    return [ctx.wheels(f"bazel-tensorflow-{ctx.version}", [])]
 
 
 def uses_mkl(ctx: Context) -> bool:
@@ -302,9 +323,10 @@ def _cuda(ctx: Context) -> dict[str, str]:
 
 
 def bazel(ctx: Context, verb: str, *words: str) -> list[str]:
-    """A Bazel command with the options that must be the same for all, or its server starts anew."""
+    """A Bazel command, without the server that it would leave running and talk to over a loopback interface."""
     memory = ctx.options.memory_mb
     startup = [
+        "--batch",
         f"--output_user_root={BAZEL_ROOT}",
         f"--host_jvm_args=-Xmx{min(4096, memory // 4) if memory else 4096}m",
     ]
@@ -339,6 +361,7 @@ def build_words(ctx: Context) -> list[str]:
     if ctx.options.memory_mb:
         words.append(f"--local_ram_resources={ctx.options.memory_mb}")
     words += ["--curses=no", "--show_progress_rate_limit=60", "--verbose_failures"]
+    words += ctx.bazel_words(_bazel_files(ctx))
     if ctx.me.at_least("2.17"):
         words.append("--repo_env=WHEEL_NAME=tensorflow")
         if ctx.me.at_least("2.20"):

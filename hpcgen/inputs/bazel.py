@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hpcgen.inputs.bazel_layout import file_name, require
+from hpcgen.inputs.bazel_layout import held_names, require
 from hpcgen.model.bundle import Wanted
 from hpcgen.steps import BazelFile, BazelFiles
 
 
 def bazel_wanted(files: BazelFiles) -> list[Wanted]:
-    """Each file once, under the name that Bazel looks for, from https addresses alone.
+    """Each file once, from https addresses alone; where Bazel looks for it is :mod:`hpcgen.inputs.bazel_layout`'s part.
 
     A project may name a mirror by http; the same address is asked by https then, and its hash decides. Files of the
     Python package index are looked up in the one that pip's settings name.
@@ -19,19 +19,20 @@ def bazel_wanted(files: BazelFiles) -> list[Wanted]:
     """
     require(files)
     packages = _packages([file for file in files.files if file.package])
-    found: dict[tuple[str, str], Wanted] = {}
+    names = held_names(files)
+    found: dict[str, Wanted] = {}
     for file in files.files:
-        key = (file.sha256, file_name(file))
         if file.package:
             urls = packages[file.sha256]
         else:
             secure = [url for url in file.urls if url.startswith("https:")]
             urls = secure or ["https:" + url.removeprefix("http:") for url in file.urls]
         label = f"{files.name} {file.name}"
-        if key in found:
-            label, urls = found[key].name, list(dict.fromkeys([*found[key].urls, *urls]))
-        found[key] = Wanted(kind="bazel", name=label, file=key[1], sha256=file.sha256, urls=urls)
-    return [found[key] for key in sorted(found)]
+        if file.sha256 in found:
+            known = found[file.sha256]
+            label, urls = known.name, list(dict.fromkeys([*known.urls, *urls]))
+        found[file.sha256] = Wanted(kind="bazel", name=label, file=names[file.sha256], sha256=file.sha256, urls=urls)
+    return [found[sha256] for sha256 in sorted(found)]
 
 
 def _packages(files: list[BazelFile]) -> dict[str, list[str]]:

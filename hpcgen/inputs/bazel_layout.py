@@ -8,9 +8,11 @@ From Bazel 7 on it is ``--repository_cache``: ``content_addressable/sha256/HASH/
 file was put there for the same urls (tools/build_defs/repo/cache.bzl), unless
 BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID is 0.
 
-``--experimental_repository_disable_download`` makes anything that is not there an error at once, with its name;
-newer releases know it as ``--repository_disable_download`` and still take the old name. It binds what Bazel downloads,
-not what a repository rule runs (pip, git): that only finds no network.
+``--experimental_repository_disable_download`` makes anything that is not there an error at once, with its name
+(seen in 4.2.3 and 7.7.1, which calls it ``--repository_disable_download`` and still takes the old name; 2.1.0 does not
+know it). It binds what Bazel downloads, not what a repository rule runs (pip, git): that only finds no network.
+
+Seen to build offline from a read-only bundle: 2.1.0 and 4.2.3 with the folders, 7.7.1 with the cache.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from __future__ import annotations
 import posixpath
 from urllib.parse import urlsplit
 
-from hpcgen.bundle_paths import MOUNT, file_path
+from hpcgen.bundle_paths import MOUNT, WHEEL_INDEX, file_path
 from hpcgen.errors import InputError, Problem
 from hpcgen.image_paths import SCRATCH
 from hpcgen.steps import BazelFile, BazelFiles, command
@@ -26,12 +28,29 @@ from hpcgen.steps import BazelFile, BazelFiles, command
 DISTDIR = f"{SCRATCH}/bazel-distdir"
 CACHE = f"{SCRATCH}/bazel-repository-cache"
 
+# rules_python starts pip with --isolated, which makes it ignore PIP_*, unless it is told not to (pip_repository.bzl).
+_ALONE = [
+    "--experimental_repository_disable_download",
+    "--repo_env=RULES_PYTHON_PIP_ISOLATED=0",
+    "--repo_env=PIP_NO_INDEX=1",
+    f"--repo_env=PIP_FIND_LINKS=file://{MOUNT}/{WHEEL_INDEX}",
+]
+
 
 def file_name(file: BazelFile) -> str:
-    """The name that Bazel looks for, which is also its name in a bundle: the last part of the first url's path."""
+    """The name that Bazel looks for: the last part of the first url's path."""
     if file.file:
         return file.file
     return posixpath.basename(urlsplit(file.urls[0]).path) or file.name
+
+
+def held_names(files: BazelFiles) -> dict[str, str]:
+    """sha256 → the file's name in a bundle, which holds every content once, whatever names Bazel looks for."""
+    names: dict[str, str] = {}
+    for file in files.files:
+        name = file_name(file)
+        names[file.sha256] = min(names.get(file.sha256, name), name)
+    return names
 
 
 def distdir_commands(files: BazelFiles, version: str) -> list[str]:
@@ -42,9 +61,10 @@ def distdir_commands(files: BazelFiles, version: str) -> list[str]:
     InputError: the list is empty: nobody has made it.
     """
     require(files)
+    held = held_names(files)
     if _has_cache(version):
         commands = []
-        for sha256, name in sorted({(f.sha256, file_name(f)) for f in files.files}):
+        for sha256, name in sorted(held.items()):
             folder = f"{CACHE}/content_addressable/sha256/{sha256}"
             commands.append(command("mkdir", "-p", folder))
             commands.append(command("ln", "-sfn", f"{MOUNT}/{file_path(sha256, name)}", f"{folder}/file"))
@@ -53,7 +73,7 @@ def distdir_commands(files: BazelFiles, version: str) -> list[str]:
     for folder, members in _folders(files).items():
         commands.append(command("mkdir", "-p", folder))
         commands += [
-            command("ln", "-sfn", f"{MOUNT}/{file_path(sha256, name)}", f"{folder}/{name}")
+            command("ln", "-sfn", f"{MOUNT}/{file_path(sha256, held[sha256])}", f"{folder}/{name}")
             for name, sha256 in members.items()
         ]
     return commands
@@ -71,11 +91,15 @@ def bazel_words(files: BazelFiles, version: str) -> list[str]:
         place = [f"--repository_cache={CACHE}", "--repo_env=BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID=0"]
     else:
         place = [f"--distdir={folder}" for folder in _folders(files)]
-    return [*place, "--experimental_repository_disable_download"]
+    return [*place, *(_ALONE if _major(version) >= 4 else [])]
 
 
 def _has_cache(version: str) -> bool:
-    return int(version.split(".", 1)[0]) >= 7
+    return _major(version) >= 7
+
+
+def _major(version: str) -> int:
+    return int(version.split(".", 1)[0])
 
 
 def _folders(files: BazelFiles) -> dict[str, dict[str, str]]:

@@ -145,13 +145,12 @@ RUN cd /opt/hpcgen/build/tensorflow && \
 
 # tensorflow 2.15.1: compile TensorFlow
 RUN cd /opt/hpcgen/build/tensorflow && \
-    env HOME=/opt/hpcgen/build bazel --output_user_root=/opt/hpcgen/build/bazel --host_jvm_args=-Xmx4096m --local_startup_timeout_secs=300 build --config=opt --copt=-march=skylake-avx512 --copt=-mtune=skylake-avx512 --config=noaws --config=nohdfs --config=nogcp --repo_env=TF_PYTHON_VERSION=3.10 --curses=no --show_progress_rate_limit=60 --verbose_failures //tensorflow/tools/pip_package:build_pip_package
+    env HOME=/opt/hpcgen/build bazel --batch --output_user_root=/opt/hpcgen/build/bazel --host_jvm_args=-Xmx4096m --local_startup_timeout_secs=300 build --config=opt --copt=-march=skylake-avx512 --copt=-mtune=skylake-avx512 --config=noaws --config=nohdfs --config=nogcp --repo_env=TF_PYTHON_VERSION=3.10 --curses=no --show_progress_rate_limit=60 --verbose_failures //tensorflow/tools/pip_package:build_pip_package
 
 # tensorflow 2.15.1: install TensorFlow
 RUN cd /opt/hpcgen/build/tensorflow && \
     ./bazel-bin/tensorflow/tools/pip_package/build_pip_package /opt/hpcgen/build/tensorflow-wheel && \
     /opt/python/bin/python -m pip install --no-deps --no-index /opt/hpcgen/build/tensorflow-wheel/*.whl && \
-    env HOME=/opt/hpcgen/build bazel --output_user_root=/opt/hpcgen/build/bazel --host_jvm_args=-Xmx4096m --local_startup_timeout_secs=300 shutdown && \
     cd / && \
     rm -rf /opt/hpcgen/build/tensorflow /opt/hpcgen/build/bazel
 
@@ -470,7 +469,7 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="tf-horovod"
 LABEL io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1"
-LABEL io.hpcgen.content="0ae401a9d3290b1a0f979f9e1dd2a2ddca9c5a561949bee3806fb2075c96eb5a"
+LABEL io.hpcgen.content="93bea223659ba5c161f7575910fc7d44a0665390fa266c04e704f13346a5e2c6"
 LABEL io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
