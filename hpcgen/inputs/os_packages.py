@@ -74,7 +74,7 @@ def resolve_packages(
     with base_shell(layout, image, {**stage.arguments, **stage.environment}) as shell:
         present = _present(shell)
         if not names:
-            return StagePackages(present=present), [], 0
+            return _checked(image, present, {}), [], 0
         _prepare(shell, stage, say)
         say(f"reading the package indexes of {image}")
         _update(shell)
@@ -83,7 +83,15 @@ def resolve_packages(
         keys, epoch = key_pins(shell)
         added = _added(shell, names)
         say(f"{len(names)} packages asked for, {len(added)} to fetch, {len(present)} in {image} already")
-        return StagePackages(present=present, added=added), keys, epoch
+        return _checked(image, present, added), keys, epoch
+
+
+def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) -> StagePackages:
+    """Names and versions are the image's own words, so they are held against what a lock may say."""
+    try:
+        return msgspec.convert({"present": present, "added": msgspec.to_builtins(added)}, StagePackages)
+    except msgspec.ValidationError as failure:
+        raise FetchError(Problem(f"{image}: what apt and dpkg answer is not understood: {failure}")) from failure
 
 
 def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None:
@@ -125,12 +133,15 @@ def _added(shell: BaseShell, names: Sequence[str]) -> dict[str, PackagePin]:
                 for line in said
             ]
         )
-    found = dict(_read_uri(match, shell.image) for line in lines if (match := _URI.fullmatch(line)))
+    found = dict(_read_uri(line, shell.image) for line in lines if line.startswith("'"))
     return {name: found[name] for name in sorted(found)}
 
 
-def _read_uri(match: re.Match[str], image: str) -> tuple[str, PackagePin]:
+def _read_uri(line: str, image: str) -> tuple[str, PackagePin]:
     """One line of ``--print-uris``: address, NAME_VERSION_ARCHITECTURE.deb with ``:`` as ``%3a``, size, hash."""
+    match = _URI.fullmatch(line)
+    if match is None:
+        raise FetchError(Problem(f"{image}: apt's answer is not understood: {line[:200]}"))
     url, file, size, hashed = match.groups()
     kind, _, value = hashed.partition(":")
     parts = [unquote(part) for part in file.removesuffix(".deb").split("_")]
@@ -144,8 +155,4 @@ def _read_uri(match: re.Match[str], image: str) -> tuple[str, PackagePin]:
     if not re.match(r"(https?|file|copy):", url):
         raise FetchError(Problem(f"{image}: {file} is at {url}", expected="an address of http, https or file"))
     name, version, architecture = parts
-    row = {"version": version, "architecture": architecture, "sha256": value.lower(), "size": int(size), "url": url}
-    try:
-        return name, msgspec.convert(row, PackagePin)
-    except msgspec.ValidationError as failure:
-        raise FetchError(Problem(f"{image}: apt's answer for {name} is not understood: {failure}")) from failure
+    return name, PackagePin(version=version, architecture=architecture, sha256=value.lower(), size=int(size), url=url)
