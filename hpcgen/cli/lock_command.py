@@ -110,11 +110,15 @@ def _moved(
 
 
 def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """The options of the command that wrote a lock."""
+    """The options of the command that wrote a lock, with what is asked now laid over them."""
     words = shlex.split(line)
     after = words[words.index("lock") + 1 :] if "lock" in words else []
     with command.make_context("lock", after, resilient_parsing=True) as found:
-        return {name: found.params[name] for name in asked}
+        then = {name: found.params[name] for name in asked}
+    now = {name: value for name, value in asked.items() if value not in (None, (), False)}
+    told = {setting.partition("=")[0] for setting in asked["settings"]}
+    kept = tuple(setting for setting in then["settings"] if setting.partition("=")[0] not in told)
+    return {**then, **now, "settings": (*kept, *asked["settings"])}
 
 
 def _tell(old: Lock, new: Lock, as_json: bool) -> bool:

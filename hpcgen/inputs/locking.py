@@ -63,7 +63,7 @@ def make_lock(
         found = _collect(
             problems,
             nothing,
-            lambda: _packages(plan, loose, pinned, layout, before if "packages" in kept else Pins(), say),
+            lambda: _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say),
         )
         unmade: dict[str, str] = {}
         trees = _collect(problems, unmade, lambda: _trees(loose, before, Path(folder), say))
@@ -145,28 +145,45 @@ def _images(
 
 
 def _packages(
-    plan: Plan, loose: Assembly, images: Mapping[str, ImagePin], layout: Path, kept: Pins, say: Say
+    plan: Plan,
+    catalog: Catalog,
+    loose: Assembly,
+    images: Mapping[str, ImagePin],
+    layout: Path,
+    old: Lock | None,
+    say: Say,
 ) -> tuple[dict[StageName, StagePackages], list[KeyPin], int]:
+    """What apt adds to each stage; as an older lock has it, if the same is asked of the same images."""
     from hpcgen.inputs.images import fetch_image
     from hpcgen.inputs.os_packages import resolve_packages
 
-    if kept.packages:
-        return {**kept.packages}, kept.keys, kept.epoch
+    stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
+    if (
+        old is not None
+        and old.pins.images == images
+        and _asked(old.plan, assemble(old.plan, catalog)) == _asked(plan, loose)
+    ):
+        return {**old.pins.packages}, old.pins.keys, old.pins.epoch
     for name, pin in images.items():
         say(f"fetching {name} ({pin.digest[:19]}…)")
         fetch_image(pin, name, plan.site.system.architecture, layout)
     packages: dict[StageName, StagePackages] = {}
     keys: dict[tuple[str, str], KeyPin] = {}
     epoch = 0
-    stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
     for part, stage in stages:
-        names = sorted({*loose.packages[stage.name], *FORMAT_PACKAGES.get(plan.format, ())})
+        names = _asked(plan, loose)[part]
         say(f"packages of the {stage.name} stage: {len(names)} asked for")
         found, signed, date = resolve_packages(layout, stage.image.name, _before_packages(stage), names, "apt", say)
         packages[part] = found
         keys |= {(key.index, key.fingerprint): key for key in signed}
         epoch = max(epoch, date)
     return packages, [keys[each] for each in sorted(keys)], epoch
+
+
+def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:
+    """Names of the OS packages that the stages want."""
+    more = FORMAT_PACKAGES.get(plan.format, ())
+    return {stage: sorted({*names, *more}) for stage, names in assembly.packages.items()}
 
 
 def _before_packages(stage: Stage) -> Stage:
@@ -186,21 +203,25 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, kept: Pins, say: Say)
     python = plan.block("python")
     base = plan.blocks[0]
     glibc = str(catalog.releases(base.name)[base.version].values["glibc"])
-    fixed = [
-        line.split(" --hash", 1)[0]
-        for _, item in loose.inputs
-        if isinstance(item, Wheels) and item.hashed
-        for line in item.requirements
-    ]
+    fixed = [line for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed for line in item.requirements]
     result: dict[str, list[str]] = {}
     for name, requirements in sorted(loose.loose.items()):
-        if name in kept.wheels:
+        if _still_fits(requirements, kept.wheels.get(name, [])):
             result[name] = kept.wheels[name]
         elif python is not None:
             say(f"Python packages of {name}")
             architecture = plan.site.system.architecture
             result[name] = lock_wheels(requirements, python.version, architecture, glibc, constraints=fixed)
     return result
+
+
+def _still_fits(requirements: Iterable[str], lines: Iterable[str]) -> bool:
+    """Whether hashed lines hold every requirement in the version that it asks for."""
+    from packaging.requirements import Requirement
+
+    held = dict(line.split(" ", 1)[0].split("==", 1) for line in lines)
+    asked = [Requirement(text) for text in requirements]
+    return all(held.get(each.name.lower().replace("_", "-"), "") in each.specifier for each in asked) if held else False
 
 
 def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:
