@@ -16,8 +16,19 @@ import msgspec
 
 from hpcgen.bundle.base_images import BaseImages
 from hpcgen.bundle.display import Watch
-from hpcgen.bundle.documents import CYCLONEDX, README, SPDX, manifest_of, readme, record_text, sums_of, sums_text
+from hpcgen.bundle.documents import (
+    CYCLONEDX,
+    README,
+    SPDX,
+    load_manifest,
+    manifest_of,
+    readme,
+    record_text,
+    sums_of,
+    sums_text,
+)
 from hpcgen.bundle.download import Download, Downloader, Patience
+from hpcgen.bundle.licences import known_licences, licences
 from hpcgen.bundle.publish import check_room, check_target, publish
 from hpcgen.bundle.store import fitting, hash_file, sweep, take, walk, write_through
 from hpcgen.bundle.web import shown
@@ -113,6 +124,7 @@ class _Making:
         self.lock, self.place, self.how = lock, place, how
         self.bundle, self.watch = place.bundle, how.watch
         self.items: list[BundleItem] = []
+        self.known: dict[str, str] = {}
         self.images = BaseImages(lock, place, how.images, how.watch)
 
     def make(self, wanted: Wants) -> Manifest:
@@ -170,6 +182,7 @@ class _Making:
             return list(missing)
         if not (old / MANIFEST).is_file():
             raise InputError(Problem(f"{old} is no bundle: it has no {MANIFEST}", "--reuse", "the folder of a bundle"))
+        self.known = known_licences(load_manifest(old / MANIFEST)[0])
         with explained_disk(self.place):
             taken = {
                 path
@@ -204,14 +217,14 @@ class _Making:
             Downloader(self.how.jobs, self.how.patience, authorities, self.watch).fetch(downloads)
 
     def _note_files(self, wants: Mapping[str, Sequence[Wanted]]) -> None:
+        found = licences(self.bundle, wants, self.known, self.watch)
         for path, each in wants.items():
             count = (self.bundle / path).stat().st_size
             for want in each:
                 origin = shown(want.urls[0]) if want.urls else "made by hpcgen"
                 if origin.startswith(self.place.made.absolute().as_uri()):
                     origin = "made by hpcgen"
-                licence = want.licence or _licence(want, self.bundle / path)
-                self._add(want.kind, want.name, origin, want.sha256, count, path, licence)
+                self._add(want.kind, want.name, origin, want.sha256, count, path, want.licence or found[path])
 
     # what describes them
 
@@ -271,19 +284,6 @@ def by_path(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
             same.append(want)
     # Whoever knows the size speaks first.
     return {path: sorted(each, key=lambda one: one.size is None) for path, each in sorted(found.items())}
-
-
-def _licence(want: Wanted, path: Path) -> str:
-    """The licence that a file says itself it has."""
-    if want.kind == "package":
-        from hpcgen.bundle.apt_index import deb_licence
-
-        return deb_licence(path)
-    if want.kind in ("wheel", "hpcgen"):
-        from hpcgen.bundle.wheel_index import wheel_licence
-
-        return wheel_licence(path)
-    return ""
 
 
 def _part_bytes(parts: Path) -> int:
