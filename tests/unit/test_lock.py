@@ -122,7 +122,7 @@ def test_network_and_bundle_make_the_same_image_by_its_plan_hash() -> None:
 
 @pytest.mark.parametrize("words", [["--locked", "hpcgen.lock"], ["--bundle", "."]])
 def test_render_gives_the_same_bytes_in_another_place_and_environment(tmp_path: Path, words: list[str]) -> None:
-    text = lock("supermuc", "tf-horovod").text
+    text = lock("hlrs-testbed", "tf-horovod").text
     seen = []
     for number, zone in enumerate(("UTC", "Asia/Tokyo")):
         folder = tmp_path / f"machine{number}"
