@@ -122,6 +122,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         options=(*os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words),
         root=os.geteuid() == 0,
         bundle=bundle,
+        epoch=kit.lock.get("pinned_epoch"),
     )
     return Prepared(kit, builder, work, recipe)
 

@@ -121,6 +121,18 @@ def base_name(path: str) -> str:
     return path.rsplit("/", 1)[1]
 
 
+def _date_lines(epoch: str | None) -> str:
+    """Lines that give the image and its files the date of the lock."""
+    if epoch is None:
+        return ""
+    return f"""# The same image again has the same dates: those of the lock.
+case $(basename "$engine") in
+    docker) options+=(--build-arg SOURCE_DATE_EPOCH={epoch}) ;;
+    *) options+=(--timestamp {epoch}) ;;
+esac
+"""
+
+
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh for the engines that read Dockerfiles."""
     return fill(
@@ -132,6 +144,7 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         image=sh(f"{plan.stack.name}:{plan.site.name}"),
         kit_files=" ".join(kit_files(plan)),
         engine=sh(plan.engine),
+        date=_date_lines(assembly.final.arguments.get("SOURCE_DATE_EPOCH")),
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
         certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
     )

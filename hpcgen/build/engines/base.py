@@ -92,6 +92,7 @@ class Work(msgspec.Struct, frozen=True):
     options: further words for the engine's build command.
     root: whether this is root.
     bundle: what everything is taken from, None if the steps have a network.
+    epoch: seconds since 1970 that the files of a locked build get as their time, None if there is no lock.
     """
 
     plan: Plan
@@ -106,6 +107,7 @@ class Work(msgspec.Struct, frozen=True):
     options: tuple[str, ...] = ()
     root: bool = False
     bundle: BundleFolder | None = None
+    epoch: int | None = None
 
 
 class Builder:

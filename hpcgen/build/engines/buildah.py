@@ -69,7 +69,7 @@ class Buildah(DockerfileBuilder):
     def build(self, work: Work) -> list[Call]:
         """build, into a temporary name."""
         cache = ["--layers"] if work.cache else ["--no-cache", "--layers=false"]
-        cache += self._bundle_words(work)
+        cache += [*self._bundle_words(work), *([] if work.epoch is None else ["--timestamp", str(work.epoch)])]
         words = [self.program, "build", *cache, "--force-rm", "--format", "docker", *work.options, *self.labels(work)]
         return [Call((*words, "-f", str(work.recipe), "-t", work.target.temporary, str(work.context)))]
 

@@ -57,7 +57,9 @@ class Docker(DockerfileBuilder):
         cache = [] if work.cache else ["--no-cache"]
         end = ("-f", str(work.recipe), "-t", work.target.temporary, str(work.context))
         words = ["docker", "buildx", "build", "--load"] if self._buildx() else ["docker", "build"]
-        words += ["--progress=plain", *cache, *self._bundle_words(work), *work.options]
+        # BuildKit from 0.11 on gives the image this date. Source: its docs/build-repro.md.
+        date = [] if work.epoch is None else ["--build-arg", f"SOURCE_DATE_EPOCH={work.epoch}"]
+        words += ["--progress=plain", *cache, *self._bundle_words(work), *date, *work.options]
         return [Call((*words, *self.labels(work), *end), env={"DOCKER_BUILDKIT": "1"})]
 
     def _bundle_words(self, work: Work) -> list[str]:

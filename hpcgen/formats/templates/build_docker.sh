@@ -48,5 +48,5 @@ case $(basename "$engine") in
     docker) export DOCKER_BUILDKIT=1 ;;
     *) options+=(--format docker) ;;
 esac
-"$engine" build "${options[@]}" -f "$kit/Dockerfile" -t "$tag" "$context"
+@{date}"$engine" build "${options[@]}" -f "$kit/Dockerfile" -t "$tag" "$context"
 echo "built $tag" >&2
