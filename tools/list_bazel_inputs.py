@@ -30,7 +30,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from starlark import External, Reader, Rule  # type: ignore[import-not-found, unused-ignore]
+from starlark import Reader  # type: ignore[import-not-found, unused-ignore]
+from starlark_values import External, Rule  # type: ignore[import-not-found, unused-ignore]
 
 LISTS = Path(__file__).resolve().parent.parent / "building_blocks" / "bazel"
 FILES = frozenset(

@@ -13,85 +13,27 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from starlark_values import (  # type: ignore[import-not-found, unused-ignore]
+    DICT_METHODS,
+    LIST_METHODS,
+    STRING_METHODS,
+    UNKNOWN,
+    External,
+    File,
+    Function,
+    Rule,
+    Struct,
+    Unknown,
+    deep,
+    known,
+    place_of,
+)
+
 MAX_DEPTH = 60
 MAX_STEPS = 2_000_000
-_STRING_METHODS = frozenset(
-    [
-        "format",
-        "replace",
-        "startswith",
-        "endswith",
-        "split",
-        "rsplit",
-        "join",
-        "strip",
-        "lstrip",
-        "rstrip",
-        "lower",
-        "upper",
-        "partition",
-        "rpartition",
-        "removeprefix",
-        "removesuffix",
-        "title",
-        "find",
-        "rfind",
-        "count",
-        "isdigit",
-        "capitalize",
-        "elems",
-    ]
-)
-_DICT_METHODS = frozenset(["items", "keys", "values", "get", "update", "pop", "setdefault"])
-_LIST_METHODS = frozenset(["append", "extend", "insert", "index", "pop", "remove"])
 _BUILTINS: dict[str, Callable[..., Any]] = {
     f.__name__: f for f in (len, range, int, dict, list, tuple, sorted, zip, enumerate, any, all, bool, repr, min, max)
 }
-
-
-class _Unknown:
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-
-UNKNOWN = _Unknown()
-
-
-class External:
-    """A symbol of a file that is not at hand: ``repository`` is empty for Bazel's own words."""
-
-    def __init__(self, repository: str, symbol: str) -> None:
-        self.repository, self.symbol = repository, symbol
-
-
-class Rule:
-    """What ``repository_rule`` returns: a repository made by code, which is not read."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
-class Struct:
-    """What ``struct`` returns."""
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        self.fields = fields
-
-
-class Function:
-    """A ``def`` and the file it stands in."""
-
-    def __init__(self, file: File, node: ast.FunctionDef | ast.Lambda) -> None:
-        self.file, self.node = file, node
-        self.name = getattr(node, "name", "lambda")
-
-
-class File:
-    """A loaded file: its repository, folder and names."""
-
-    def __init__(self, repository: str, package: str, shown: str) -> None:
-        self.repository, self.package, self.shown = repository, package, shown
-        self.names: dict[str, Any] = {}
 
 
 class _Return(Exception):
@@ -177,7 +119,7 @@ class Reader:
 
     def _if(self, node: ast.If, file: File, names: dict[str, Any]) -> None:
         condition = self._value(node.test, file, names)
-        if _known(condition):
+        if known(condition):
             self._body(node.body if condition else node.orelse, file, names)
             return
         for branch in (node.body, node.orelse):
@@ -233,14 +175,14 @@ class Reader:
 
     def _binop(self, node: ast.BinOp, file: File, names: dict[str, Any]) -> Any:
         left, right = self._value(node.left, file, names), self._value(node.right, file, names)
-        if not _known(left, right):
+        if not known(left, right):
             return UNKNOWN
         try:
             match node.op:
                 case ast.Add():
                     return left + right
                 case ast.Mod():
-                    return left % right if _deep(right) else UNKNOWN
+                    return left % right if deep(right) else UNKNOWN
                 case ast.Mult():
                     return left * right
                 case ast.Sub():
@@ -257,7 +199,7 @@ class Reader:
         unknown = False
         for part in node.values:
             value = self._value(part, file, names)
-            if not _known(value):
+            if not known(value):
                 unknown = True
             elif bool(value) == stop:
                 return value
@@ -265,13 +207,13 @@ class Reader:
 
     def _unaryop(self, node: ast.UnaryOp, file: File, names: dict[str, Any]) -> Any:
         value = self._value(node.operand, file, names)
-        if not _known(value):
+        if not known(value):
             return UNKNOWN
         return not value if isinstance(node.op, ast.Not) else UNKNOWN
 
     def _compare(self, node: ast.Compare, file: File, names: dict[str, Any]) -> Any:
         left, right = self._value(node.left, file, names), self._value(node.comparators[0], file, names)
-        if not (_deep(left) and _deep(right)) or len(node.ops) != 1:
+        if not (deep(left) and deep(right)) or len(node.ops) != 1:
             return UNKNOWN
         try:
             match node.ops[0]:
@@ -297,7 +239,7 @@ class Reader:
 
     def _ifexp(self, node: ast.IfExp, file: File, names: dict[str, Any]) -> Any:
         condition = self._value(node.test, file, names)
-        if not _known(condition):
+        if not known(condition):
             return UNKNOWN
         return self._value(node.body if condition else node.orelse, file, names)
 
@@ -338,7 +280,7 @@ class Reader:
         for value in self._each(generators[0].iter, file, names):
             self._assign(generators[0].target, value, file, names)
             # What is not known may be true.
-            if all(not _known(kept) or kept for kept in (self._value(test, file, names) for test in generators[0].ifs)):
+            if all(not known(kept) or kept for kept in (self._value(test, file, names) for test in generators[0].ifs)):
                 found += self._rounds(generators[1:], file, names)
         return found
 
@@ -387,13 +329,13 @@ class Reader:
             return Struct(named)
         if name in ("Label", "str") and len(arguments) == 1:
             return str(arguments[0]) if isinstance(arguments[0], str | int) else UNKNOWN
-        if name == "type" and len(arguments) == 1 and _known(arguments[0]):
+        if name == "type" and len(arguments) == 1 and known(arguments[0]):
             return {"str": "string"}.get(type(arguments[0]).__name__, type(arguments[0]).__name__)
-        known = _BUILTINS.get(name)
-        if known is None or not _known(*arguments):
+        builtin = _BUILTINS.get(name)
+        if builtin is None or not known(*arguments):
             return UNKNOWN
         try:
-            value = known(*arguments, **named)
+            value = builtin(*arguments, **named)
             return list(value) if name in ("zip", "enumerate", "range") else value
         except (TypeError, ValueError):
             return UNKNOWN
@@ -405,15 +347,15 @@ class Reader:
         owner = self._value(node.value, file, names)
         allowed: frozenset[str] = frozenset()
         if isinstance(owner, str):
-            allowed = _STRING_METHODS
-            if not _deep([arguments, list(named.values())]):
+            allowed = STRING_METHODS
+            if not deep([arguments, list(named.values())]):
                 return (UNKNOWN,)
         elif isinstance(owner, dict):
-            allowed = _DICT_METHODS
+            allowed = DICT_METHODS
         elif isinstance(owner, list):
-            allowed = _LIST_METHODS
+            allowed = LIST_METHODS
         if node.attr not in allowed:
-            return (UNKNOWN,) if isinstance(owner, str | dict | list | _Unknown) else None
+            return (UNKNOWN,) if isinstance(owner, str | dict | list | Unknown) else None
         try:
             value = getattr(owner, node.attr)(*arguments, **named)
         except (TypeError, ValueError, KeyError, IndexError, AttributeError):
@@ -455,7 +397,7 @@ class Reader:
 
     def _load(self, node: ast.Call, file: File) -> None:
         label = node.args[0].value if isinstance(node.args[0], ast.Constant) else ""
-        repository, path = _place(str(label), file)
+        repository, path = place_of(str(label), file)
         loaded = self._file(repository, path)
         wanted = {each.value: each.value for each in node.args[1:] if isinstance(each, ast.Constant)}
         wanted |= {k.arg: k.value.value for k in node.keywords if k.arg and isinstance(k.value, ast.Constant)}
@@ -470,31 +412,5 @@ class Reader:
                 file.names[str(name)] = External(own, str(symbol))
 
 
-def _place(label: str, file: File) -> tuple[str, str]:
-    """Repository and path of a label as ``load`` takes it."""
-    repository = file.repository
-    if label.startswith("@"):
-        repository, _, label = label.lstrip("@").partition("//")
-        label = "//" + label
-    if label.startswith("//"):
-        package, _, name = label[2:].partition(":")
-    else:
-        package, name = file.package, label.lstrip(":")
-    return repository, f"{package}/{name}" if package else name
-
-
 def _as_load(target: ast.expr) -> ast.expr:
     return ast.parse(ast.unparse(target), mode="eval").body
-
-
-def _known(*values: Any) -> bool:
-    return not any(isinstance(value, _Unknown | External | Function) for value in values)
-
-
-def _deep(value: Any) -> bool:
-    """Whether nothing in it is unknown."""
-    if isinstance(value, dict):
-        return all(_deep(each) for pair in value.items() for each in pair)
-    if isinstance(value, list | tuple):
-        return all(_deep(each) for each in value)
-    return _known(value)
