@@ -12,10 +12,15 @@ from hpcgen.cli.common import catalog_of, plan_from, plan_options, say_findings
 
 @click.command("plan")
 @plan_options
-@click.option("--json", "as_json", is_flag=True, help="Print the whole plan as JSON.")
-def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
+@click.option("--inputs", is_flag=True, help="Show what the build takes from outside, and where that comes from.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole plan, or the inputs, as JSON.")
+def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> None:
     """Show every block that would be built, in which version and why, and the job's layout."""
-    plan = plan_from(ctx, catalog_of(ctx), **asked)
+    catalog = catalog_of(ctx)
+    plan = plan_from(ctx, catalog, **asked)
+    if inputs:
+        _show_inputs(plan, catalog, as_json)
+        return
     if as_json:
         import msgspec
 
@@ -35,3 +40,18 @@ def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
     for reason in job.reasons:
         click.echo(f"  {reason}")
     say_findings(plan)
+
+
+def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:
+    from hpcgen.assemble import assemble
+    from hpcgen.input_list import input_list
+
+    rows = input_list(assemble(plan, catalog))
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        return
+    from hpcgen.cli.tables import table
+
+    click.echo(table(["block", "kind", "name", "from", "pinned by"], [list(each) for each in rows], sys.stdout))
