@@ -43,7 +43,7 @@ from hpcgen.bundle_paths import (
     WHEEL_INDEX,
     file_path,
 )
-from hpcgen.cli.units import size
+from hpcgen.cli.units import files, size
 from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.model.bundle import BundleItem, Manifest, Wanted
 from hpcgen.model.lock import Lock
@@ -170,7 +170,7 @@ class _Making:
             removed = sweep(self.bundle, found | images)
         damaged = [path for path in removed if path in sums]
         if damaged:
-            self.watch.say(f"{len(damaged)} files that an earlier run left were damaged; they are fetched again")
+            self.watch.say(f"left damaged by an earlier run and fetched again: {files(len(damaged))}")
         if found:
             self.watch.say(f"going on: {len(found & wants.keys())} of {len(wants)} files are there")
         return [path for path in wants if path not in found]
@@ -192,7 +192,7 @@ class _Making:
             }
             self.images.reuse(old)
         count = sum(wants[path][0].size or 0 for path in taken)
-        self.watch.say(f"taken from {old}: {len(taken)} files, {size(count)}")
+        self.watch.say(f"taken from {old}: {files(len(taken))}, {size(count)}")
         return [path for path in missing if path not in taken]
 
     def _from_folders(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> list[str]:

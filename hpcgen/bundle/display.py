@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from hpcgen.cli.units import size
+from hpcgen.cli.units import files, size
 
 LINE_S = 15.0
 """In a log: seconds between two lines that say how far it is."""
@@ -49,7 +49,7 @@ class Progress:
     def line(self) -> str:
         """``fetching: 12 of 240 files, 103.2 MB of 1.2 GB``"""
         of = f" of {size(self.total)}" if self.total else ""
-        return f"{self.title}: {self.files_done} of {self.files} files, {size(self.bytes_done)}{of}"
+        return f"{self.title}: {self.files_done} of {files(self.files)}, {size(self.bytes_done)}{of}"
 
 
 class Watch:
@@ -80,7 +80,7 @@ class Plain(Watch):
         """What is done, and how much of it there is."""
         self.progress = progress
         self.said = time.monotonic()
-        self.say(f"{progress.title}: {progress.files} files, {size(progress.total)}")
+        self.say(f"{progress.title}: {files(progress.files)}, {size(progress.total)}")
 
     def tick(self) -> None:
         """How far it is, every :data:`LINE_S` seconds."""
@@ -111,10 +111,11 @@ class Live(Plain):
         """Open the bars."""
         from rich import progress as rich
         from rich.console import Console
+        from rich.table import Column
 
         self.progress = progress
         columns = (
-            rich.TextColumn("{task.description}", markup=False),
+            rich.TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
             rich.BarColumn(),
             rich.DownloadColumn(),
             rich.TransferSpeedColumn(),
@@ -137,7 +138,7 @@ class Live(Plain):
             self.bars.remove_task(self.shown.pop(name))
         for name, count in running.items():
             if name not in self.shown:
-                self.shown[name] = self.bars.add_task(f"  {name[:40]}", total=None)
+                self.shown[name] = self.bars.add_task(f"  {name.rpartition('/')[2][:36]}", total=None)
             self.bars.update(self.shown[name], completed=max(count, 0))
         self.bars.refresh()
 

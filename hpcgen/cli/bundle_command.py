@@ -211,13 +211,13 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
 def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
     """Each file, and a line of sums for each kind."""
     from hpcgen.cli.tables import table
-    from hpcgen.cli.units import size
+    from hpcgen.cli.units import files, size
 
-    click.echo(f"{title}: {len(items)} files, {size(sum(item.size for item in items))}")
+    click.echo(f"{title}: {files(len(items))}, {size(sum(item.size for item in items))}")
     kinds = list(dict.fromkeys(item.kind for item in items))
     for kind in kinds:
         of_kind = [item for item in items if item.kind == kind]
-        click.echo(f"  {kind}: {len(of_kind)} files, {size(sum(item.size for item in of_kind))}")
+        click.echo(f"  {kind}: {files(len(of_kind))}, {size(sum(item.size for item in of_kind))}")
     rows = [[item.kind, item.name, size(item.size), item.path.rpartition("/")[2]] for item in items]
     if rows:
         click.echo(table(["kind", "name", "size", "file"], rows, sys.stdout))

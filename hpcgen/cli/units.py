@@ -19,3 +19,8 @@ def duration(seconds: float) -> str:
     """Seconds as ``42 s`` or ``3 min 07 s``."""
     whole = round(seconds)
     return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
+
+
+def files(count: int) -> str:
+    """``1 file``, ``2 files``."""
+    return f"{count} file{'' if count == 1 else 's'}"

@@ -18,6 +18,7 @@ from hpcgen.bundle.display import Plain
 from hpcgen.bundle.verify import Verdict, check_bundle, verify
 from hpcgen.errors import FetchError, InputError, OutputError
 from hpcgen.model.lock import ImagePin
+from tests.conftest import Command
 from tests.unit.bundles import NAMES, QUICK, a_lock, content, image_pin, make, put_image, sha, tree, wants
 
 
@@ -115,7 +116,7 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
     with pytest.raises(FetchError) as raised:
         create_bundle(a_lock(), listed, tmp_path / "B", Creation(patience=QUICK, watch=Plain(said.append)))
     assert len(raised.value.problems) == 5
-    assert "1 files that an earlier run left were damaged; they are fetched again" in said
+    assert "left damaged by an earlier run and fetched again: 1 file" in said
     assert "going on: 3 of 8 files are there" in said
     make(tmp_path)
     assert sums_hold(tmp_path / "B")
@@ -643,3 +644,88 @@ def test_full_disk(tmp_path: Path) -> None:
             create_bundle(a_lock(), unsized, disk / "C.tar")
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+# the command
+
+
+def test_command_checks_and_tells_as_json(whole: Path, hpcgen: Command) -> None:
+    done = hpcgen("bundle", "verify", str(whole))
+    assert done.returncode == 0 and done.stdout == ""
+    assert "B is a whole bundle (mpi-hello for workstation, content " in done.stderr
+    path = whole / "files" / sha(content(NAMES[0])) / NAMES[0]
+    path.write_bytes(b"")
+    (whole / "more").write_text("")
+    done = hpcgen("bundle", "verify", "--json", str(whole))
+    assert done.returncode == 3
+    found = json.loads(done.stdout)
+    inside = path.relative_to(whole)
+    assert found["whole"] is False and found["problems"] == [
+        "more does not belong to it: the manifest has no such file",
+        f"{inside} is truncated: 0 of 20000 bytes",
+    ]
+    assert f"hpcgen: error: {whole}: {inside} is truncated: 0 of 20000 bytes\n  remedy: copy or make" in done.stderr
+    assert "hpcgen: 2 errors" in done.stderr
+    done = hpcgen("bundle", "verify", str(whole / "none"))
+    assert done.returncode == 3 and "none cannot be read: No such file or directory" in done.stderr
+    done = hpcgen("bundle", "verify", str(whole / "images"))
+    assert done.returncode == 3 and "images is no bundle: it has no bundle.json" in done.stderr
+
+
+def test_command_compares_and_joins(tmp_path: Path, hpcgen: Command) -> None:
+    make(tmp_path, "old")
+    make(tmp_path, "new", [*NAMES[1:], "fresh.whl"])
+    done = hpcgen("bundle", "diff", "old", "new")
+    assert done.returncode == 0
+    assert "wheel: 4 files, 80 kB" in done.stdout or "fresh.whl" in done.stdout
+    done = hpcgen("bundle", "diff", "old/bundle.json", "new", "-o", "inc.tar", "--split", "1M", "--json")
+    assert {item["name"] for item in json.loads(done.stdout)["removed"]} >= {f"{NAMES[0]} 1"}
+    done = hpcgen("bundle", "join", "old", "inc.tar", "-o", "joined")
+    assert done.returncode == 0, done.stderr
+    assert tree(tmp_path / "joined") == tree(tmp_path / "new")
+    done = hpcgen("bundle", "join", "new", "inc.tar.000", "-o", "again")
+    assert done.returncode == 3 and "inc.tar.000 was not made against new" in done.stderr
+    assert not (tmp_path / "again").exists()
+    done = hpcgen("bundle", "diff", "old", "new", "--split", "1M")
+    assert done.returncode == 2 and "--split belongs to -o" in done.stderr
+
+
+CREATE = [
+    (["--lock", "none", "-o", "B"], 3, "the lock none cannot be read: No such file or directory"),
+    (["--lock", "edited.lock", "-o", "B"], 3, "edited.lock is not as hpcgen lock wrote it: its seal does not fit"),
+    (["--lock", "good.lock", "-o", "B.tar", "--split", "4"], 3, "--split: '4' is no size of a piece"),
+    (["--lock", "good.lock", "-o", "B.tar", "--split", "4Q"], 3, "expected: a number with K, M, G or T"),
+    (["--lock", "good.lock", "-o", "B", "--split", "4G"], 3, "--split: only a tar file is split\n  remedy: -o B.tar"),
+    (
+        ["--lock", "good.lock", "-o", "B", "--image", "debian:13=x"],
+        4,
+        "--image: the lock has no base image 'debian:13'",
+    ),
+    (["--lock", "good.lock", "-o", "B", "--image", "debian:12"], 3, "--image: 'debian:12' is not NAME=REFERENCE"),
+    (["--lock", "good.lock", "-o", "taken"], 7, "taken is there already\n  remedy: name another one (--reuse takes"),
+    (["--lock", "good.lock", "-o", "none/B"], 7, "cannot write none/B: No such file or directory"),
+]
+
+
+@pytest.mark.parametrize(("words", "code", "expected"), CREATE)
+def test_command_refuses(tmp_path: Path, hpcgen: Command, words: list[str], code: int, expected: str) -> None:
+    text = a_lock(PINS).text
+    (tmp_path / "good.lock").write_text(text)
+    (tmp_path / "edited.lock").write_text(text.replace("mpi-hello", "mpi-hallo", 1))
+    (tmp_path / "taken").write_text("mine")
+    before = tree(tmp_path)
+    done = hpcgen("bundle", "create", *words)
+    assert (done.returncode, done.stdout) == (code, "") and expected in done.stderr, done.stderr
+    assert tree(tmp_path) == before
+
+
+def test_sizes_of_pieces() -> None:
+    from hpcgen.bundle.parts import parse_size
+
+    assert [parse_size(text) for text in ("4G", "4GiB", "700M", "1000000", "2 tB".replace("t", "T"))] == [
+        4 * 10**9,
+        4 * 2**30,
+        700 * 10**6,
+        10**6,
+        2 * 10**12,
+    ]
