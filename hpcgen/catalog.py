@@ -333,11 +333,11 @@ class Catalog:
 
     def bazel_files(self, name: str) -> BazelFiles | None:
         """What Bazel fetches by itself, from ``building_blocks/bazel/<name>.yaml``; None if there is no such list."""
-        from hpcgen.bazel_list import read_bazel_files
-
         for folder in self.folders:
             path = folder / FOLDERS["block"] / "bazel" / f"{name}.yaml"
             if path.is_file():
+                from hpcgen.bazel_list import read_bazel_files
+
                 self.lists_read[self.shown(path)] = path
                 return read_bazel_files(path, self.shown(path))
         return None
