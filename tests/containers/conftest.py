@@ -35,13 +35,14 @@ from container_tools import (
     script,
     variables,
 )
+from leftovers import Session, kept_while_used, remove_temporary_folders_of_killed_sessions
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test in this folder belongs to the container tier."""
+    """Every test in this folder belongs to the container tier, or to the slow one."""
     for item in items:
-        if HERE in item.path.parents:
+        if HERE in item.path.parents and item.get_closest_marker("slow") is None:
             item.add_marker("containers")
 
 
@@ -55,6 +56,22 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def testbed_env() -> dict[str, str]:
     """The environment that all container tools here are run with."""
     return {**os.environ, **variables(script("environment"))}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def testbed_session(testbed_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    """Begins and ends with stores that hold the bases alone."""
+    remove_temporary_folders_of_killed_sessions(tmp_path_factory.getbasetemp())
+    session = Session(testbed_env)
+    yield session
+    session.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def images_of_one_file(testbed_session: Session) -> Iterator[None]:
+    """An image in a store is gone when the file of tests ends; what files share lies in folders."""
+    yield
+    testbed_session.clean("--images")
 
 
 @pytest.fixture(scope="session")
@@ -146,11 +163,15 @@ def mpi_hello_image(
     host_mpi: HostMpi,
     ch_image: ChImage,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
-    """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script. Not to be changed."""
+    request: pytest.FixtureRequest,
+) -> Iterator[Path]:
+    """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script. Not to be changed.
+
+    Its builder's steps stay in ch-image's cache, where tests of other builds of the same stack find them.
+    """
     from mpi_hello import profile, render
 
-    folder = tmp_path_factory.mktemp("mpi-hello")
-    kit = render(profile(machine_facts, plain_base_image, host_mpi), folder)
-    ch_image.run(["bash", kit / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
-    return folder / "image"
+    with kept_while_used(request, tmp_path_factory, "mpi-hello") as folder:
+        kit = render(profile(machine_facts, plain_base_image, host_mpi), folder)
+        ch_image.run(["bash", kit / "build.sh", folder / "image"])
+        yield folder / "image"

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bare import without_servers, write_bare_base
 from container_tools import BaseImage, Buildah, Run, SidHpcgen
 from test_rendered_kits import BASE_IN_SID, site_profile
 
@@ -50,17 +51,6 @@ class Tried(Block):
 
     def test(self, ctx):
         return [Test("is there", TEST)]
-'''
-# A base that installs nothing: a step can then fail within a second, without a mirror.
-BARE = '''\
-from hpcgen.block import Block
-
-
-class Debian(Block):
-    """Debian as it is."""
-
-    name = "debian"
-    provides = ("base",)
 '''
 STACK = "name: tried\ntitle: fails\nblocks: {tried: {}}\nrun: {command: [sh], mpi: false}\n"
 ARCHIVE = "thing-1.0.tar.gz"
@@ -90,12 +80,11 @@ def make_kit(tmp_path: Path, machine_facts: dict[str, Any], plain_base_image: Ba
         row = f"{{archives: {{source: {archive}}}}}" if archive else "{}"
         (blocks / "tried.yaml").write_text(f'block: tried\nreleases: {{"1": {row}}}\n')
         if bare:
-            (blocks / "debian.py").write_text(BARE)
+            write_bare_base(collection)
         (collection / "recipes" / "tried.yaml").write_text(STACK)
         site = site_profile(machine_facts, plain_base_image)
         if bare:
-            site["network"]["ca_certificates"] = []
-            del site["network"]["mirrors"]["apt"]
+            site = without_servers(site)
         site["network"]["mirrors"].update(network.pop("mirrors", {}))
         site["network"].update(network)
         (collection / "site_profiles" / "here.yaml").write_text(json.dumps(site))
@@ -220,7 +209,8 @@ def test_a_killed_engine(make_kit: MakeKit, buildah: Buildah, tmp_path: Path) ->
     log = tmp_path / "log"
     process = subprocess.Popen(
         words(kit, "--log", str(log)),
-        env={**buildah.env, **environment(tmp_path)},
+        # What buildah has half fetched stays where it is killed.
+        env={**buildah.env, **environment(tmp_path), "TMPDIR": str(tmp_path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

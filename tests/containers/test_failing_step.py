@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from bare import without_servers, write_bare_base
 from container_tools import BaseImage, Buildah, ChImage, Sid
 from test_rendered_kits import BASE_IN_SID, site_profile
 
@@ -43,7 +44,8 @@ def broken(
     (collection / "building_blocks" / "broken.py").write_text(BLOCK.replace("{failing!r}", repr(request.param)))
     (collection / "building_blocks" / "broken.yaml").write_text('block: broken\nreleases: {"1": {}}\n')
     (collection / "recipes" / "broken.yaml").write_text(STACK)
-    profile = site_profile(machine_facts, base_image)
+    write_bare_base(collection)
+    profile = without_servers(site_profile(machine_facts, base_image))
     (collection / "site_profiles" / "here.yaml").write_text(json.dumps(profile))
     return collection
 

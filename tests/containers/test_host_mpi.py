@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,28 +48,6 @@ def test_wrong_pmi_is_noticed(slurm_kit: Path, slurm_cluster: Callable[..., Slur
     done = slurm_cluster("general").run(["sbatch", "-W", job], cwd=slurm_kit, check=False)
     assert done.returncode != 0
     assert "0 of 1" in (slurm_kit / "mpi-hello.out").read_text()
-
-
-def test_apptainer_builds_for_the_hlrs_testbed_and_runs(
-    machine_facts: dict[str, Any], plain_base_image: BaseImage, sid: Sid, tmp_path: Path
-) -> None:
-    """The HLRS profile itself, but for this machine's network and Intel MPI's wheels instead of GitHub's archives."""
-    here = site_profile(machine_facts, plain_base_image)
-    site = {"name": "here", "extends": "hlrs-testbed", "network": here["network"], "image": here["image"]}
-    settings = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
-    collection = tmp_path / "collection"
-    (collection / "site_profiles").mkdir(parents=True)
-    (collection / "site_profiles" / "here.yaml").write_text(json.dumps(site))
-    command = [sys.executable, "-m", "hpcgen", "--collection", collection, "render", "--site", "here"]
-    subprocess.run([*command, "--stack", "mpi-hello", *settings, "--time", "36h", "-o", tmp_path / "kit"], check=True)
-    kit = sid.folder(tmp_path / "kit")
-    assert "#PBS -l nodes=1:ppn=40:gpus=1,walltime=36:00:00" in (kit / "job.pbs").read_text().splitlines()
-    binds = [(kit, "/kit"), (plain_base_image.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
-    options = {"HPCGEN_ENGINE": "apptainer", "HPCGEN_BUILD_OPTIONS": "--sandbox"}
-    sid.run(["bash", "build.sh", "mpi-hello.sif"], binds=binds, cwd="/kit", env=options)
-    run = ["apptainer", "exec", "mpi-hello.sif", "mpiexec", "-n", "2", "/opt/rank_test/bin/rank_test"]
-    done = sid.run(run, binds=binds, cwd="/kit", env={"HPCGEN_RANKS": "2"})
-    assert done.stdout.count(" of 2 on ") == 2
 
 
 def test_new_charliecloud_builds_the_same_script_and_runs(

@@ -12,17 +12,19 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from container_tools import Buildah, ChImage, Run, Sid, SidHpcgen, Tool
+from leftovers import kept_while_used
 
 SELFTEST = "/opt/hpcgen/selftest.sh"
 NAME = "localhost/hpcgen-images-test"
 IN_SID = "/images"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def here(testbed_env: dict[str, str]) -> Tool:
     """This machine's tools and stores."""
     return Tool(testbed_env)
@@ -32,7 +34,7 @@ def hpcgen(here: Tool, *words: str | Path, check: bool = True) -> Run:
     return here.run([sys.executable, "-m", "hpcgen", *words], check=check)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stored_kit(mpi_hello_image: Path) -> dict[str, bytes]:
     """The kit that the image was built from."""
     return contents(mpi_hello_image.parent / "kit")
@@ -42,36 +44,39 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
-@pytest.fixture(scope="session")
-def squashfs(mpi_hello_image: Path, here: Tool, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    image = tmp_path_factory.mktemp("squashfs") / "hello.sqfs"
-    hpcgen(here, "convert", mpi_hello_image, image)
-    return image
+@pytest.fixture(scope="module")
+def squashfs(
+    mpi_hello_image: Path, here: Tool, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    with kept_while_used(request, tmp_path_factory, "squashfs") as folder:
+        hpcgen(here, "convert", mpi_hello_image, folder / "hello.sqfs")
+        yield folder / "hello.sqfs"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def podman_image(squashfs: Path, here: Tool) -> str:
     hpcgen(here, "convert", squashfs, f"podman:{NAME}", "--force")
     return NAME
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def far(
     squashfs: Path,
     podman_image: str,
     here: Tool,
     sid: Sid,
     sid_hpcgen: SidHpcgen,
+    request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+) -> Iterator[Path]:
     """A folder of the other machine with the images copied to it, as squashfs, SIF and in its own store."""
-    folder = tmp_path_factory.mktemp("far")
-    shutil.copy(squashfs, folder / "hello.sqfs")
-    hpcgen(here, "convert", f"podman:{podman_image}", folder / "hello.oci")
-    sid.folder(folder)
-    for target in (f"{IN_SID}/hello.sif", f"podman:{NAME}"):
-        sid_hpcgen.run(["convert", f"{IN_SID}/hello.oci", target, "--force"], binds=[(folder, IN_SID)])
-    return folder
+    with kept_while_used(request, tmp_path_factory, "far") as folder:
+        shutil.copy(squashfs, folder / "hello.sqfs")
+        hpcgen(here, "convert", f"podman:{podman_image}", folder / "hello.oci")
+        sid.folder(folder)
+        for target in (f"{IN_SID}/hello.sif", f"podman:{NAME}"):
+            sid_hpcgen.run(["convert", f"{IN_SID}/hello.oci", target, "--force"], binds=[(folder, IN_SID)])
+        yield folder
 
 
 @pytest.mark.parametrize("image", ["hello.sqfs", "hello.sif", "hello.oci", f"podman:{NAME}"])

@@ -1,8 +1,9 @@
 """Rendered kits, built and started by real engines: nothing here is written by hand but the site profile.
 
-``tf-horovod`` (pip) is built by the rendered Charliecloud script, by buildah from the rendered Dockerfile and by
-Apptainer from the rendered definition, on a Debian base without this machine's certificates, so that the recipe
-has to bring them. Two ranks then train in each image and must both say that they are two.
+A stack of Python packages over MPI is built by buildah from the rendered Dockerfile and by Apptainer from the rendered
+definition, ``tf-horovod`` (pip) by the rendered Charliecloud script and, in the slow tier, by the other two as well.
+The base is a Debian without this machine's certificates, so that the recipe has to bring them. Two ranks then sum or
+train in each image and must both say that they are two.
 """
 
 from __future__ import annotations
@@ -17,8 +18,17 @@ from typing import Any
 
 import pytest
 from container_tools import REPORTS, BaseImage, Buildah, ChImage, Sid
+from leftovers import remove
 
-SETTINGS = ["tensorflow.install=pip", "mpi.provider=intel_mpi", "intel_mpi.version=2021.17.2"]
+INTEL_MPI = ["mpi.provider=intel_mpi", "intel_mpi.version=2021.17.2"]
+TF_HOROVOD = ["tensorflow.install=pip", *INTEL_MPI]
+SUM = "from mpi4py.MPI import COMM_WORLD as c; print(f'rank {c.rank} size {c.size} sum {c.allreduce(c.rank + 1)}')"
+MPI_PYTHON: dict[str, Any] = {
+    "name": "mpi-python",
+    "title": "what tf-horovod is made of, but for TensorFlow and what is compiled",
+    "blocks": {"python_packages": {"options": {"packages": ["mpi4py==4.1.2"]}}, "mpi": {}},
+    "run": {"command": ["python3", "-c", SUM]},
+}
 CERTIFICATES = Path("/usr/local/share/ca-certificates")
 BASE_IN_SID = "/base"
 
@@ -76,27 +86,40 @@ def site_profile(facts: dict[str, Any], base: BaseImage) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def render(
-    machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory
-) -> Render:
-    """``render(format, stack, *words)``: the folder of a kit, rendered by the command."""
+def sites(machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A collection with this machine, with HLRS's as if it were here, and with the stack of Python packages."""
     collection = tmp_path_factory.mktemp("collection")
+    here = site_profile(machine_facts, plain_base_image)
+    # The HLRS profile itself, but for this machine's network and base.
+    hlrs = {"name": "hlrs", "extends": "hlrs-testbed", "network": here["network"], "image": here["image"]}
     (collection / "site_profiles").mkdir()
-    profile = site_profile(machine_facts, plain_base_image)
-    (collection / "site_profiles" / "here.yaml").write_text(json.dumps(profile, indent=1))
+    for site in (here, hlrs):
+        (collection / "site_profiles" / f"{site['name']}.yaml").write_text(json.dumps(site, indent=1))
+    (collection / "recipes").mkdir()
+    (collection / "recipes" / "mpi-python.yaml").write_text(json.dumps(MPI_PYTHON))
+    return collection
+
+
+@pytest.fixture(scope="session")
+def render(sites: Path, tmp_path_factory: pytest.TempPathFactory) -> Render:
+    """``render(format, stack, *words)``: the folder of a kit for two ranks here, rendered by the command."""
 
     def kit(format: str, stack: str, *words: str) -> Path:
         folder = tmp_path_factory.mktemp(f"{stack}-{format}")
-        command = [sys.executable, "-m", "hpcgen", "--collection", collection, "render", "--site", "here"]
-        job = ["--nodes", "1", "--ranks-per-node", "2", "--threads", "1"]
-        subprocess.run([*command, "--stack", stack, "--format", format, *job, *words, "-o", folder], check=True)
+        job = ["--site", "here", "--format", format, "--nodes", "1", "--ranks-per-node", "2", "--threads", "1"]
+        render_by_command(sites, folder, "--stack", stack, *job, *words)
         return folder
 
     return kit
 
 
-def settings() -> list[str]:
-    return [word for setting in SETTINGS for word in ("--set", setting)]
+def render_by_command(collection: Path, folder: Path, *words: str) -> None:
+    command = [sys.executable, "-m", "hpcgen", "--collection", collection, "render", *words, "-o", folder]
+    subprocess.run(command, check=True)
+
+
+def settings(chosen: list[str]) -> list[str]:
+    return [word for setting in chosen for word in ("--set", setting)]
 
 
 def report(what: str, started: float, size: str) -> None:
@@ -104,53 +127,95 @@ def report(what: str, started: float, size: str) -> None:
     REPORTS.append(f"{what}: built in {time.monotonic() - started:.0f} s, {size.split()[0]}")
 
 
-def check_training(output: str) -> None:
-    """Both ranks took part in one job of two, and learnt something."""
+Check = Callable[[str], None]
+
+
+def lines_of_ranks(output: str) -> list[str]:
+    """What the two ranks printed."""
     said = sorted(line for line in output.splitlines() if line.startswith("rank "))
     assert len(said) == 2, output
-    for rank, line in enumerate(said):
+    return said
+
+
+def check_training(output: str) -> None:
+    """Both ranks took part in one job of two, and learnt something."""
+    for rank, line in enumerate(lines_of_ranks(output)):
         assert line.startswith(f"rank {rank} size 2 loss "), output
 
 
-def check_selftest(output: str) -> None:
+def check_sum(output: str) -> None:
+    """Both ranks took part in one job of two, and know what both gave."""
+    assert lines_of_ranks(output) == [f"rank {rank} size 2 sum 3" for rank in (0, 1)], output
+
+
+def check_selftest(output: str, *blocks: str) -> None:
     assert " 0 failed" in output, output
-    assert "tensorflow" in output
-    assert "horovod" in output
+    assert all(block in output for block in blocks), output
 
 
-def test_charliecloud_builds_and_trains(render: Render, ch_image: ChImage, tmp_path: Path) -> None:
-    kit = render("charliecloud", "tf-horovod", *settings())
-    image = tmp_path / "tf-horovod"
-    started = time.monotonic()
-    ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path, env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
-    report("ch-image", started, ch_image.run(["du", "-sh", image]).stdout)
-    check_selftest(ch_image.run(["ch-run", "--set-env", image, "--", "/opt/hpcgen/selftest.sh"]).stdout)
-    done = ch_image.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": str(image)}, cwd=tmp_path)
-    check_training(done.stdout)
-
-
-def test_buildah_builds_and_trains(render: Render, buildah: Buildah, tmp_path: Path) -> None:
-    kit = render("docker", "tf-horovod", *settings())
-    tag = "localhost/tf-horovod:here"
+def by_buildah(kit: Path, buildah: Buildah, folder: Path, check: Check, *blocks: str) -> None:
+    """Build a Docker kit, test the image and run its job."""
+    tag = f"localhost/{blocks[0]}:here"
     started = time.monotonic()
     options = {"HPCGEN_ENGINE": "buildah", "HPCGEN_BUILD_OPTIONS": "--isolation chroot"}
     buildah.run(["bash", kit / "build.sh", tag], env=options)
     size = buildah.run(["buildah", "images", "--format", "{{.Size}}", tag]).stdout.replace(" ", "")
     report("buildah", started, size)
-    check_selftest(buildah.exec(tag, ["/opt/hpcgen/selftest.sh"]).stdout)
-    done = buildah.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": tag}, cwd=tmp_path)
-    check_training(done.stdout)
+    check_selftest(buildah.exec(tag, ["/opt/hpcgen/selftest.sh"]).stdout, *blocks)
+    check(buildah.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": tag}, cwd=folder).stdout)
 
 
-def test_apptainer_builds_and_trains(render: Render, sid: Sid, plain_base_image: BaseImage) -> None:
-    kit = sid.folder(render("singularity", "tf-horovod", *settings()))
-    binds = [(kit, "/kit"), (plain_base_image.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
+def by_apptainer(kit: Path, job: Path, sid: Sid, base: BaseImage, check: Check, *blocks: str) -> None:
+    """Build an Apptainer kit, test the image and run the job of another kit with it; the image goes."""
+    sid.folder(kit)
+    sid.folder(job)
+    binds = [(kit, "/kit"), (job, "/job"), (base.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
     started = time.monotonic()
-    options = {"HPCGEN_BUILD_OPTIONS": "--sandbox"}
+    options = {"HPCGEN_ENGINE": "apptainer", "HPCGEN_BUILD_OPTIONS": "--sandbox"}
     sid.run(["bash", "build.sh", "image.sif"], binds=binds, cwd="/kit", env=options)
     size = subprocess.run(["du", "-sh", kit / "image.sif"], capture_output=True, text=True).stdout
     report("apptainer", started, size)
     selftest = ["apptainer", "exec", "image.sif", "/opt/hpcgen/selftest.sh"]
-    check_selftest(sid.run(selftest, binds=binds, cwd="/kit").stdout)
-    done = sid.run(["bash", "run.sh"], binds=binds, cwd="/kit", env={"HPCGEN_IMAGE": "/kit/image.sif"})
+    check_selftest(sid.run(selftest, binds=binds, cwd="/kit").stdout, *blocks)
+    check(sid.run(["bash", "run.sh"], binds=binds, cwd="/job", env={"HPCGEN_IMAGE": "/kit/image.sif"}).stdout)
+    remove(kit / "image.sif")
+
+
+def test_charliecloud_builds_and_trains(render: Render, ch_image: ChImage, tmp_path: Path) -> None:
+    kit = render("charliecloud", "tf-horovod", *settings(TF_HOROVOD))
+    image = tmp_path / "tf-horovod"
+    started = time.monotonic()
+    ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path, env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
+    report("ch-image", started, ch_image.run(["du", "-sh", image]).stdout)
+    selftest = ["ch-run", "--set-env", image, "--", "/opt/hpcgen/selftest.sh"]
+    check_selftest(ch_image.run(selftest).stdout, "tensorflow", "horovod")
+    done = ch_image.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": str(image)}, cwd=tmp_path)
     check_training(done.stdout)
+
+
+def test_buildah_builds_and_sums(render: Render, buildah: Buildah, tmp_path: Path) -> None:
+    kit = render("docker", "mpi-python", *settings(INTEL_MPI))
+    by_buildah(kit, buildah, tmp_path, check_sum, "python_packages", "intel_mpi")
+
+
+def test_apptainer_builds_for_the_hlrs_testbed_and_sums(
+    render: Render, sites: Path, sid: Sid, plain_base_image: BaseImage, tmp_path: Path
+) -> None:
+    """HLRS's own stack of MPI is of archives from GitHub: Intel MPI's wheels take its place."""
+    kit = tmp_path / "kit"
+    render_by_command(sites, kit, "--site", "hlrs", "--stack", "mpi-python", "--time", "36h", *settings(INTEL_MPI))
+    assert "#PBS -l nodes=1:ppn=40:gpus=1,walltime=36:00:00" in (kit / "job.pbs").read_text().splitlines()
+    job = render("singularity", "mpi-python", *settings(INTEL_MPI))
+    by_apptainer(kit, job, sid, plain_base_image, check_sum, "python_packages", "intel_mpi")
+
+
+@pytest.mark.slow
+def test_buildah_builds_and_trains(render: Render, buildah: Buildah, tmp_path: Path) -> None:
+    kit = render("docker", "tf-horovod", *settings(TF_HOROVOD))
+    by_buildah(kit, buildah, tmp_path, check_training, "tensorflow", "horovod")
+
+
+@pytest.mark.slow
+def test_apptainer_builds_and_trains(render: Render, sid: Sid, plain_base_image: BaseImage) -> None:
+    kit = render("singularity", "tf-horovod", *settings(TF_HOROVOD))
+    by_apptainer(kit, kit, sid, plain_base_image, check_training, "tensorflow", "horovod")

@@ -12,12 +12,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from container_tools import TESTBED, BaseImage, HostMpi, Sid, Slurm
+from leftovers import kept_while_used
 from mpi_hello import profile, render
 from test_host_mpi import check
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES
@@ -156,22 +157,23 @@ def test_a_cancelled_job_is_reported_and_ctrl_c_cancels_none(site: Site, mpi_hel
     assert "in the state CANCELLED" in said
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def sandbox(
     sid: Sid,
     machine_facts: dict[str, Any],
     plain_base_image: BaseImage,
     host_mpi: HostMpi,
+    request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Path:
+) -> Iterator[Path]:
     """mpi-hello, built by Apptainer as a folder."""
-    folder = tmp_path_factory.mktemp("sandbox")
-    site = profile(machine_facts, plain_base_image, host_mpi)
-    kit = sid.folder(render(site, folder, "--format", "singularity"))
-    binds = [(kit, "/kit"), (plain_base_image.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
-    options = {"HPCGEN_ENGINE": "apptainer", "HPCGEN_BUILD_OPTIONS": "--sandbox"}
-    sid.run(["bash", "build.sh", "mpi-hello"], binds=binds, cwd="/kit", env=options)
-    return kit / "mpi-hello"
+    with kept_while_used(request, tmp_path_factory, "sandbox") as folder:
+        site = profile(machine_facts, plain_base_image, host_mpi)
+        kit = sid.folder(render(site, folder, "--format", "singularity"))
+        binds = [(kit, "/kit"), (plain_base_image.archive.parent, BASE_IN_SID), (CERTIFICATES, str(CERTIFICATES))]
+        options = {"HPCGEN_ENGINE": "apptainer", "HPCGEN_BUILD_OPTIONS": "--sandbox"}
+        sid.run(["bash", "build.sh", "mpi-hello"], binds=binds, cwd="/kit", env=options)
+        yield kit / "mpi-hello"
 
 
 def test_apptainer_job_is_followed_to_its_end(site: Site, sandbox: Path, host_mpi: HostMpi, tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""What a session of tests leaves on the disk, and when it goes.
+
+Images are of hundreds of megabytes and a session makes dozens: those in the test bed's stores live as long as the file
+of tests that made them, folders of fixtures as long as their fixture, and what a killed session left goes when the
+next one starts. Two sessions at a time share the stores, so nothing is removed while another one runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from container_tools import run, script
+
+MARK = "of-hpcgen-container-tests"
+
+
+class Session:
+    """This session's share of the test bed; a lock says whether it is the only one."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self.env = env
+        self.lock = (Path(env["HPCGEN_TESTBED"]) / ".lock-session").open("w")
+        self.clean()
+
+    def clean(self, *options: str) -> None:
+        """Remove what was left in the stores, unless another session runs."""
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pass
+        else:
+            script("clean", *options, env=self.env)
+        fcntl.flock(self.lock, fcntl.LOCK_SH)
+
+    def close(self) -> None:
+        self.clean()
+        self.lock.close()
+
+
+def remove_temporary_folders_of_killed_sessions(basetemp: Path) -> None:
+    """pytest itself keeps them for three days, because it does not look whether their process still runs.
+
+    Source: ``_pytest.pathlib.create_cleanup_lock``, which writes the process id into ``.lock``.
+    """
+    for folder in basetemp.parent.glob("pytest-*"):
+        if folder == basetemp or folder.is_symlink() or not (folder / MARK).exists():
+            continue
+        with contextlib.suppress(OSError, ValueError):
+            process = int((folder / ".lock").read_text())
+            if not Path(f"/proc/{process}").exists():
+                remove(folder)
+    (basetemp / MARK).touch()
+
+
+def remove(folder: Path) -> None:
+    """Remove a folder with all in it, after what an engine that was killed left mounted there."""
+    prefix = f"{os.path.realpath(folder)}/"
+    mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for point in reversed([each for each in mounted if each.startswith(prefix)]):
+        run(["umount", point], check=False)
+    mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    if not any(each.startswith(prefix) for each in mounted):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def kept_while_used(request: pytest.FixtureRequest, factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
+    """A temporary folder of a fixture's own, which goes with the fixture unless a test has failed meanwhile."""
+    before = request.session.testsfailed
+    folder = factory.mktemp(name)
+    yield folder
+    if request.session.testsfailed == before:
+        remove(folder)
