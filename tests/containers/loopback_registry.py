@@ -1,15 +1,19 @@
-"""A registry on loopback that images can be pushed to, with a password; as much of it as buildah and podman ask for.
+"""A registry on loopback that images can be pushed to and pulled from, with a password; as much as the tools ask for.
 
-Requests and answers as in the OCI distribution specification 1.1, "Push".
+Requests and answers as in the OCI distribution specification 1.1, "Push" and "Pull".
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from uuid import uuid4
+
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+"""What a manifest is that does not say it."""
 
 
 class Registry(ThreadingHTTPServer):
@@ -48,8 +52,14 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_POST = do_PATCH = do_PUT = do_GET
 
     def _get(self, path: str, body: bytes) -> None:
-        blob = self.server.blobs.get(path.rpartition("/")[2])
-        self._answer(200 if blob is not None or path == "/v2/" else 404, {}, blob or b"")
+        named = self.server.manifests.get(path.removeprefix("/v2/").replace("/manifests/", ":"))
+        blob = self.server.blobs.get(named or path.rpartition("/")[2])
+        kind = (
+            json.loads(blob).get("mediaType", MANIFEST)
+            if blob and "/manifests/" in path
+            else "application/octet-stream"
+        )
+        self._answer(200 if blob is not None or path == "/v2/" else 404, {"Content-Type": kind}, blob or b"")
 
     _head = _get
 
