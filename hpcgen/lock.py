@@ -198,7 +198,7 @@ def _input(item: Input) -> dict[str, Any]:
     if isinstance(item, Wheels):
         return {"wheels": item.name, "hashed": item.hashed, "requirements": list(item.requirements)}
     if isinstance(item, BazelFiles):
-        return {"bazel": item.name, "files": {file.name: file.sha256 for file in item.files}}
+        return {"bazel": item.name, "files": {file.sha256: file.name for file in item.files}}
     if isinstance(item, GitTree):
         return {"tree": item.url, "commit": item.commit}
     return {"image": item.name}
