@@ -7,6 +7,7 @@ import hashlib
 import re
 import socket
 import ssl
+import struct
 import subprocess
 import threading
 import time
@@ -24,7 +25,7 @@ class FileServer:
     Parameters
     ----------
     files: path → content.
-    faults: path → a list of faults, used up one per request: a word (``drop:N``, ``stall:N``, ``trickle``,
+    faults: path → a list of faults, used up one per request: a word (``drop:N``, ``reset:N``, ``stall:N``, ``trickle``,
         ``silent``, ``status:N``, ``to:URL``, ``html``, ``short``, ``ok``); the last one stays.
     ranges, tags: whether it answers ranges, and marks versions.
     """
@@ -111,14 +112,15 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self.send_header("Content-Length", str(len(rest)))
         self.end_headers()
-        if fault in ("drop", "stall"):
+        if fault in ("drop", "reset", "stall"):
             self.wfile.write(rest[: int(argument)])
             self.wfile.flush()
             if fault == "stall":
                 owner.closing.wait(60)
             self.close_connection = True
-            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
-            self.connection.close()
+            if fault == "reset":
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
         elif fault == "trickle":
             for byte in rest:
                 if owner.closing.is_set():
