@@ -7,6 +7,7 @@ and the commands that engines repeat (``STEP 3/9: RUN …``, ``+ curl …``) are
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -63,9 +64,10 @@ class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _filled(self.cause, words), _filled(remedy, words)
 
 
-def remedies() -> list[Remedy]:
+@functools.cache
+def remedies() -> tuple[Remedy, ...]:
     """All known causes; of two that fit, the earlier one is the cause and the later one what came of it."""
-    return msgspec.yaml.decode(_DATA.read_bytes(), type=list[Remedy])
+    return msgspec.yaml.decode(_DATA.read_bytes(), type=tuple[Remedy, ...])
 
 
 def explain(lines: Sequence[str], engine: str, status: int | None = None) -> tuple[str, str] | None:
