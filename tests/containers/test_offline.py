@@ -21,7 +21,7 @@ from tests.sbom_comparison import DPKG, dpkg_list, missing_from_image, missing_f
 
 HPCGEN = [sys.executable, "-m", "hpcgen"]
 ALONE = ["unshare", "--net", "--"]
-COUNTERS = "cat /proc/net/snmp"
+COUNTERS = "cat /proc/net/snmp /proc/net/snmp6"
 SETTINGS = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
 
 
@@ -31,8 +31,10 @@ def attempts(output: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for names, values in zip(lines[::2], lines[1::2], strict=True):
         found |= {f"{names[0]}{name}": int(value) for name, value in zip(names[1:], values[1:], strict=True)}
+    six = [line.split() for line in output.splitlines() if line.startswith(("Ip6Out", "Udp6Out"))]
+    found |= {words[0]: int(words[1]) for words in six}
     kept = ("Ip:OutRequests", "Ip:OutNoRoutes", "Tcp:ActiveOpens", "Udp:OutDatagrams")
-    return {name: found[name] for name in kept}
+    return {name: found[name] for name in (*kept, "Ip6OutRequests", "Ip6OutNoRoutes", "Udp6OutDatagrams")}
 
 
 def alone(words: list[Any], env: Any, check: bool = True) -> Run:
