@@ -12,8 +12,8 @@ from hpcgen.text import sh
 BUNDLE_LINK = "bundle"
 """What the bundle is called in the folder that a definition file is read in."""
 
-EVERY_IMAGE_HAS = "/mnt"
-"""Where a bundle is bound by Apptainer, which binds onto nothing that is not there already."""
+EVERY_IMAGE_HAS = "/srv"
+"""Where a bundle is bound by Apptainer, which binds onto nothing that is not there already (/mnt gets a folder)."""
 
 _SHORT = 12
 
