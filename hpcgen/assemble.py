@@ -80,7 +80,8 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
 
     Raises
     ------
-    InputError: two blocks give one variable different values, or claim the base image both.
+    InputError: two blocks give one variable different values, or claim the base image both; the plan was made with
+        other collections and does not fit these.
     """
     loose: dict[str, tuple[str, ...]] = {}
     parts = list(_parts(plan, catalog, pins, loose))
@@ -105,7 +106,7 @@ def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tup
     facts = Facts.of(plan.site, plan.partition)
     bundled = plan.supply == "bundle" and pins is not None
     supply = BundleSupply(pins.trees) if bundled and pins is not None else Supply(plan.site.network)
-    chosen = {b.name: _chosen(b, catalog) for b in plan.blocks}
+    chosen = _all_chosen(plan, catalog)
     base = chosen[plan.blocks[0].name]
     compiler = chosen.get("gnu")
     flags = compiler_flags(facts.partition.cpu.target, "gcc", compiler.version) if compiler else ()
@@ -126,6 +127,27 @@ def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tup
             find_file=catalog.text_file,
         )
         yield _Part(planned, catalog.block(planned.name)(), ctx)
+
+
+def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
+    """Every block of the plan, which may come from a file; InputError where the collections lack what it names."""
+    chosen: dict[str, Chosen] = {}
+    problems = []
+    names = {block.name for block in plan.blocks}
+    for planned in plan.blocks:
+        try:
+            chosen[planned.name] = _chosen(planned, catalog)
+            lost = [f"needs {name}, which is not planned" for name in planned.needs.values() if name not in names]
+        except KeyError:
+            lost = [f"has no version {planned.version}"]
+        except msgspec.ValidationError as failure:
+            lost = [f"takes other options ({failure})"]
+        problems += [f"{planned.name} {each}" for each in lost]
+    if problems or not chosen:
+        message = f"the plan does not fit the collections here: {', '.join(problems) or 'it has no blocks'}"
+        remedy = "install that release, name its collections with --collection, or plan again"
+        raise InputError(Problem(message, expected=f"those that hpcgen {plan.hpcgen} planned with", remedy=remedy))
+    return chosen
 
 
 def _chosen(planned: PlannedBlock, catalog: Catalog) -> Chosen:

@@ -58,14 +58,16 @@ def read_lock(path: Path) -> Lock:
     from hpcgen.errors import InputError, Problem
 
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InputError(Problem(f"{path} is larger than any lock", remedy="write it again with hpcgen lock"))
-        text = path.read_text("utf-8")
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as failure:
         said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
         raise InputError(
             Problem(f"the lock {path} cannot be read: {said}", remedy="write one with hpcgen lock -o FILE")
         ) from failure
+    if len(data) > MAX_BYTES:
+        raise InputError(Problem(f"{path} is larger than any lock", remedy="write it again with hpcgen lock"))
     return parse_lock(text, str(path))
 
 
@@ -80,11 +82,11 @@ def parse_lock(text: str, name: str) -> Lock:
 
     _check_seal(text, name)
     try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        data = _load(text)
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
         fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections")}
         return msgspec.convert({**fields, "pins": pins, "text": text}, Lock)
-    except (yaml.YAMLError, KeyError, AttributeError, msgspec.ValidationError, RecursionError) as failure:
+    except (yaml.YAMLError, KeyError, AttributeError, ValueError, RecursionError) as failure:
         wrote = _written_by(text)
         raise InputError(
             Problem(
@@ -127,6 +129,29 @@ def _check_seal(text: str, name: str) -> None:
                 remedy="take the file anew from where it is from, or write it again: hpcgen lock --update NAME",
             )
         )
+
+
+def _load(text: str) -> Any:
+    """YAML without aliases and merges, by which a short text can stand for endless data; ValueError with them."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Knows no ``<<``."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            """Leave a merge as it is; nothing can be constructed of it."""
+
+    data = yaml.load(text, Loader=Loader)
+    seen: set[int] = set()
+    rest = [data]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, (dict, list)):
+            if id(value) in seen:
+                raise ValueError("it has an alias")
+            seen.add(id(value))
+            rest.extend(value.values() if isinstance(value, dict) else value)
+    return data
 
 
 def _written_by(text: str) -> str:

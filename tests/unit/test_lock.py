@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -152,13 +153,54 @@ def test_a_lock_leaves_nothing_to_be_chosen(tmp_path: Path, words: list[str]) ->
 def test_a_lock_of_another_release_says_which(tmp_path: Path) -> None:
     found = lock()
     text = found.text.replace("pinned_epoch: 1763000000", "pinned_epoch: -1")
-    body = text.rpartition("seal: sha256:")[0]
-    import hashlib
-
-    text = body + "seal: sha256:" + hashlib.sha256(body.encode()).hexdigest() + "\n"
     with pytest.raises(InputError, match="is not understood") as raised:
-        parse_lock(text, "hpcgen.lock")
+        parse_lock(sealed(text), "hpcgen.lock")
     assert f"use hpcgen {found.hpcgen}" in str(raised.value)
+
+
+def sealed(text: str) -> str:
+    """A text with a seal that fits."""
+    body = text.rpartition("seal: sha256:")[0] or text
+    return f"{body}seal: sha256:{hashlib.sha256(body.encode()).hexdigest()}\n"
+
+
+LAUGHS = "".join(f"m{n}: &m{n} {{<<: [{', '.join(f'*m{n - 1}' for _ in range(9))}]}}\n" for n in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    "epoch",
+    [
+        "2026-13-45",
+        "9" * 5000,
+        "&a [1]\nmore: *a",
+        f"1\nm0: &m0 {{a: 1}}\n{LAUGHS}",
+        "[" * 2000,
+        "{a: 1}: 2",
+        "!!python/x 1",
+    ],
+)
+def test_no_yaml_of_a_stranger_ends_in_a_traceback(epoch: str) -> None:
+    text = lock().text.replace("pinned_epoch: 1763000000", f"pinned_epoch: {epoch}")
+    with pytest.raises(InputError, match="is not understood"):
+        parse_lock(sealed(text), "hpcgen.lock")
+
+
+def test_a_lock_is_read_byte_for_byte_and_no_further_than_a_lock_goes(tmp_path: Path) -> None:
+    (tmp_path / "hpcgen.lock").write_bytes(lock().text.replace("\n", "\r\n").encode())
+    with pytest.raises(InputError):
+        read_lock(tmp_path / "hpcgen.lock")
+    with pytest.raises(InputError, match="larger than any lock"):
+        read_lock(Path("/dev/zero"))
+
+
+def test_a_plan_of_other_collections_is_no_bug() -> None:
+    found = lock()
+    text = found.text.replace("version: 2.3.1", "version: 77.1.0").replace("fortran: false", "fortran: often")
+    with pytest.raises(
+        InputError, match=r"does not fit the collections here: .*libfabric has no version 77\.1\.0"
+    ) as raised:
+        check_lock(parse_lock(sealed(text), "hpcgen.lock"), CATALOG)
+    assert "gnu takes other options" in str(raised.value) and "--collection" in str(raised.value)
 
 
 def test_kept_versions_hold_while_one_block_moves() -> None:
