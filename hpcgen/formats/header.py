@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.model.plan import Plan
+from hpcgen.text import plain
 
 
 def header(plan: Plan, what: str) -> list[str]:
@@ -15,5 +16,5 @@ def header(plan: Plan, what: str) -> list[str]:
 
 
 def commented(lines: list[str]) -> str:
-    """The lines as a comment of shells, Dockerfiles and definition files."""
-    return "\n".join(f"# {line}".rstrip() for line in lines)
+    """The lines as a comment of shells, Dockerfiles and definition files; InputError if one would not stay one."""
+    return "\n".join(f"# {plain(line, 'a comment')}".rstrip() for line in lines)

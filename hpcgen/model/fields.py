@@ -35,14 +35,17 @@ Url = Annotated[str, msgspec.Meta(pattern=URL_PATTERN, description="an https:// 
 EnvName = Annotated[str, msgspec.Meta(pattern=ENV_NAME_PATTERN, description="an environment variable's name")]
 Text = Annotated[
     str,
-    msgspec.Meta(pattern=r"^[^\x00-\x1f\x7f]*$", description="text on one line, without control characters"),
+    msgspec.Meta(
+        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$(?!\n)",
+        description="text on one line, without control characters",
+    ),
 ]
 ModuleName = Annotated[
     str,
-    msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$", description="a module name such as intel-mpi/2019"),
+    msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", description="a module name such as intel-mpi/2019"),
 ]
-Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$", description="64 lower-case hexadecimal digits")]
-Date = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$", description="a date such as 2026-11-20")]
+Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)", description="64 lower-case hexadecimal digits")]
+Date = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$(?!\n)", description="a date such as 2026-11-20")]
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 

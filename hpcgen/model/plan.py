@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hpcgen.model.fields import EngineName, FormatName, Record
+from hpcgen.model.fields import EngineName, FormatName, Record, Text
 from hpcgen.model.job import Job
 from hpcgen.model.site import Site
 from hpcgen.model.stack import OptionValue, Stack
@@ -15,23 +15,23 @@ class PlannedBlock(Record, frozen=True):
     (a block or a virtual such as ``mpi``) to the block that was chosen for it.
     """
 
-    name: str
-    version: str
-    options: dict[str, OptionValue] = {}
-    provides: list[str] = []
-    needs: dict[str, str] = {}
-    reasons: list[str] = []
+    name: Text
+    version: Text
+    options: dict[Text, OptionValue] = {}
+    provides: list[Text] = []
+    needs: dict[Text, Text] = {}
+    reasons: list[Text] = []
     build_only: bool = False
-    origin: str = ""
+    origin: Text = ""
 
 
 class Finding(Record, frozen=True):
     """Something a person should know about the plan, with what to do."""
 
-    name: str
-    severity: str
-    message: str
-    remedy: str = ""
+    name: Text
+    severity: Text
+    message: Text
+    remedy: Text = ""
 
 
 class Plan(Record, frozen=True):
@@ -40,16 +40,16 @@ class Plan(Record, frozen=True):
     ``supply``: whether the build takes its inputs from the network or from a bundle.
     """
 
-    hpcgen: str
+    hpcgen: Text
     site: Site
     stack: Stack
-    partition: str
+    partition: Text
     format: FormatName
     engine: EngineName
     blocks: list[PlannedBlock]
     job: Job
-    settings: dict[str, str] = {}
-    command: str = ""
+    settings: dict[Text, Text] = {}
+    command: Text = ""
     findings: list[Finding] = []
     supply: Literal["network", "bundle"] = "network"
 

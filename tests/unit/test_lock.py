@@ -20,6 +20,7 @@ from hpcgen.inputs.wanted import check_lock
 from hpcgen.kit import make_kit
 from hpcgen.lock import for_build, parse_lock, read_lock
 from hpcgen.model.lock import ImagePin, Lock, PackagePin, Pins, StagePackages
+from hpcgen.model.plan import Plan
 from hpcgen.planning import make_plan
 
 CATALOG = Catalog()
@@ -191,6 +192,17 @@ def test_a_lock_is_read_byte_for_byte_and_no_further_than_a_lock_goes(tmp_path: 
         read_lock(tmp_path / "hpcgen.lock")
     with pytest.raises(InputError, match="larger than any lock"):
         read_lock(Path("/dev/zero"))
+
+
+@pytest.mark.parametrize("sign", ["\x1b[2J", "\n", "\x9b2J", "\u2028"])
+def test_no_text_of_a_lock_moves_the_terminal_or_leaves_its_comment(sign: str) -> None:
+    data = msgspec.to_builtins(lock().plan)
+    data["findings"] = [{"name": "x", "severity": "note", "message": f"look: {sign}"}]
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(data, Plan)
+    plan = msgspec.structs.replace(lock().plan, command=f"hpcgen render{sign}touch /tmp/x")
+    with pytest.raises(InputError):
+        make_kit(plan, CATALOG)
 
 
 def test_a_plan_of_other_collections_is_no_bug() -> None:
