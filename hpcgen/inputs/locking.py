@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from hpcgen.assemble import Assembly, Stage, assemble
 from hpcgen.catalog import Catalog
@@ -52,13 +54,11 @@ def make_lock(
     before = old.pins if old is not None else Pins()
     with tempfile.TemporaryDirectory(prefix="hpcgen-lock-", ignore_cleanup_errors=True) as folder:
         layout = Path(folder) / "images"
-        pinned = _images(plan, loose, images or {}, before, "images" in kept, say)
+        pinned = _images(plan, loose, images or {}, old, "images" in kept, say)
         # Wheels and base images do not depend on one another: what is wrong with either is said in one go.
         problems: list[Problem] = []
         none: dict[str, list[str]] = {}
-        wheels = _collect(
-            problems, none, lambda: _wheels(plan, catalog, loose, before if "wheels" in kept else Pins(), say)
-        )
+        wheels = _collect(problems, none, lambda: _wheels(plan, catalog, loose, old if "wheels" in kept else None, say))
         nothing: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
         found = _collect(
             problems,
@@ -116,7 +116,7 @@ def _collect(problems: list[Problem], default: Found, ask: Callable[[], Found]) 
 
 
 def _images(
-    plan: Plan, loose: Assembly, given: Mapping[str, str], old: Pins, keep: bool, say: Say
+    plan: Plan, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
 ) -> dict[str, ImagePin]:
     from hpcgen.errors import InputError, did_you_mean
     from hpcgen.inputs.images import image_sources, pin_image
@@ -131,17 +131,30 @@ def _images(
                 for name in unknown
             ]
         )
-    # Where an older lock found an image is where it is looked for again.
-    known = {name: pin.origin for name, pin in old.images.items()} | dict(given)
+    before = old.pins.images if old is not None else {}
+    known = _told_then(old) | dict(given) if old is not None else given
     pinned = {}
     for name in names:
-        if keep and name in old.images and name not in given:
-            pinned[name] = old.images[name]
+        if keep and name in before and name not in given:
+            pinned[name] = before[name]
             continue
         say(f"base image {name}")
         sources = image_sources(name, image_mirror(plan.site.network.mirrors, name), known)
         pinned[name] = pin_image(name, sources, plan.site.system.architecture)
     return pinned
+
+
+def _told_then(old: Lock) -> dict[str, str]:
+    """Where an older lock found images by ``--image``: neither the registry nor a mirror of the site then."""
+    from hpcgen.inputs.images import image_sources
+    from hpcgen.mirrors import image_mirror
+
+    mirrors = old.plan.site.network.mirrors
+    return {
+        name: pin.origin
+        for name, pin in old.pins.images.items()
+        if pin.origin not in image_sources(name, image_mirror(mirrors, name), {})
+    }
 
 
 def _packages(
@@ -158,11 +171,7 @@ def _packages(
     from hpcgen.inputs.os_packages import resolve_packages
 
     stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
-    if (
-        old is not None
-        and old.pins.images == images
-        and _asked(old.plan, assemble(old.plan, catalog)) == _asked(plan, loose)
-    ):
+    if old is not None and old.pins.images == images and _asked_then(old, catalog) == _asked(plan, loose):
         return {**old.pins.packages}, old.pins.keys, old.pins.epoch
     for name, pin in images.items():
         say(f"fetching {name} ({pin.digest[:19]}…)")
@@ -186,6 +195,14 @@ def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:
     return {stage: sorted({*names, *more}) for stage, names in assembly.packages.items()}
 
 
+def _asked_then(old: Lock, catalog: Catalog) -> dict[str, list[str]] | None:
+    """The same for the plan of an older lock; None where the collections no longer have what it names."""
+    try:
+        return _asked(old.plan, assemble(old.plan, catalog))
+    except HpcgenError:
+        return None
+
+
 def _before_packages(stage: Stage) -> Stage:
     """The stage as it is when its packages are installed: certificates and mirrors are in place."""
     before = []
@@ -196,7 +213,7 @@ def _before_packages(stage: Stage) -> Stage:
     return msgspec.structs.replace(stage, steps=before)
 
 
-def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, kept: Pins, say: Say) -> dict[str, list[str]]:
+def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say: Say) -> dict[str, list[str]]:
     """Hashed lines for every list that no collection has; they must fit those that are hashed already."""
     from hpcgen.inputs.wheels import lock_wheels
 
@@ -204,10 +221,11 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, kept: Pins, say: Say)
     base = plan.blocks[0]
     glibc = str(catalog.releases(base.name)[base.version].values["glibc"])
     fixed = [line for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed for line in item.requirements]
+    kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
     result: dict[str, list[str]] = {}
     for name, requirements in sorted(loose.loose.items()):
-        if _still_fits(requirements, kept.wheels.get(name, [])):
-            result[name] = kept.wheels[name]
+        if _still_fits(requirements, kept.get(name, []), fixed):
+            result[name] = kept[name]
         elif python is not None:
             say(f"Python packages of {name}")
             architecture = plan.site.system.architecture
@@ -215,13 +233,24 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, kept: Pins, say: Say)
     return result
 
 
-def _still_fits(requirements: Iterable[str], lines: Iterable[str]) -> bool:
-    """Whether hashed lines hold every requirement in the version that it asks for."""
-    from packaging.requirements import Requirement
+def _runs_on(plan: Plan) -> tuple[str, ...]:
+    """What decides which file of a Python package is the right one: Python, architecture, and the base's C library."""
+    python, base = plan.block("python"), plan.blocks[0]
+    return (python.version if python else "", plan.site.system.architecture, base.name, base.version)
 
-    held = dict(line.split(" ", 1)[0].split("==", 1) for line in lines)
-    asked = [Requirement(text) for text in requirements]
-    return all(held.get(each.name.lower().replace("_", "-"), "") in each.specifier for each in asked) if held else False
+
+def _still_fits(requirements: Iterable[str], lines: Iterable[str], fixed: Iterable[str]) -> bool:
+    """Whether hashed lines hold every requirement in the version that it asks for, beside those that are fixed."""
+    held, beside = _versions(lines), _versions(fixed)
+    asked = {canonicalize_name(each.name): each.specifier for each in map(Requirement, requirements)}
+    fits = all(name in held and specifier.contains(held[name], True) for name, specifier in asked.items())
+    return bool(held) and fits and all(beside.get(name, version) == version for name, version in held.items())
+
+
+def _versions(lines: Iterable[str]) -> dict[str, str]:
+    """Version by normalised name, of lines ``NAME==VERSION --hash=…``."""
+    pairs = (line.split(" ", 1)[0].split("==", 1) for line in lines if "==" in line)
+    return {canonicalize_name(name): version for name, version in pairs}
 
 
 def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:

@@ -1,0 +1,102 @@
+"""What of an older lock stays, and what is asked again; the answers of registries and package indexes are made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+from hpcgen.catalog import Catalog
+from hpcgen.inputs import images, os_packages, wheels
+from hpcgen.inputs.locking import make_lock
+from hpcgen.mirrors import with_mirrors
+from hpcgen.model.lock import ImagePin, Lock, PackagePin, StagePackages
+from hpcgen.model.plan import Plan
+from hpcgen.model.stack import StackBlock
+from hpcgen.planning import make_plan
+
+CATALOG = Catalog()
+ALL = ("images", "packages", "wheels")
+PIN = PackagePin(version="1.0-1", architecture="amd64", sha256="b" * 64, size=10, url="https://deb.example.org/p.deb")
+
+
+class Network:
+    """Answers everything, and notes what it was asked."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked: list[str] = []
+        self.sources: list[str] = []
+        monkeypatch.setattr(images, "pin_image", self.image)
+        monkeypatch.setattr(images, "fetch_image", lambda *words: None)
+        monkeypatch.setattr(os_packages, "resolve_packages", self.packages)
+        monkeypatch.setattr(wheels, "lock_wheels", self.wheels)
+
+    def image(self, name: str, sources: Sequence[str], architecture: str) -> ImagePin:
+        self.asked.append("images")
+        self.sources = list(sources)
+        return ImagePin(digest="sha256:" + "a" * 64, origin=sources[0])
+
+    def packages(self, layout: object, image: str, stage: object, names: Sequence[str], *more: object) -> object:
+        self.asked.append("packages")
+        return StagePackages(present={}, added=dict.fromkeys(names, PIN)), [], 1763000000
+
+    def wheels(self, requirements: Sequence[str], python: str, *more: str, constraints: Sequence[str]) -> list[str]:
+        self.asked.append(f"wheels {python}")
+        return [f"{each.lower()} --hash=sha256:{'c' * 64}" for each in requirements]
+
+    def again(self, plan: Plan, old: Lock) -> list[str]:
+        """What is asked for a new lock that keeps all that it can."""
+        self.asked = []
+        make_lock(plan, CATALOG, old=old, keep=ALL)
+        return sorted(set(self.asked))
+
+
+def plan(*settings: str, mirrors: Sequence[str] = ()) -> Plan:
+    site = with_mirrors(CATALOG.site("workstation"), mirrors)
+    stack = CATALOG.stack("tf-horovod")
+    more = {"python_packages": StackBlock(options={"packages": ["Foo.Bar==1.0"]})}
+    with_packages = msgspec.structs.replace(stack, blocks={**stack.blocks, **more})
+    return make_plan(CATALOG, site, with_packages, settings=settings or ["base.provider=debian"])
+
+
+@pytest.fixture
+def network(monkeypatch: pytest.MonkeyPatch) -> Network:
+    return Network(monkeypatch)
+
+
+def test_nothing_is_asked_again_while_the_same_is_wanted(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    assert "packages" in network.asked and old.pins.wheels
+    assert network.again(plan(), old) == []
+
+
+def test_another_python_takes_other_files_of_the_same_versions(network: Network) -> None:
+    old = make_lock(plan("base.provider=ubuntu", "base.version=22.04"), CATALOG)
+    assert any(each.startswith("wheels 3.10") for each in network.asked)
+    python = next(block.version for block in plan().blocks if block.name == "python")
+    assert f"wheels {python}" in network.again(plan(), old)
+
+
+def test_a_list_that_clashes_with_those_of_the_collections_is_asked_again(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    lines = {name: [*held, f"absl-py==0.1 --hash=sha256:{'d' * 64}"] for name, held in old.pins.wheels.items()}
+    other = msgspec.structs.replace(old, pins=msgspec.structs.replace(old.pins, wheels=lines))
+    assert any(each.startswith("wheels") for each in network.again(plan(), other))
+
+
+def test_a_mirror_that_is_new_is_asked_and_a_reference_given_by_hand_stays(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    mirrored = plan(mirrors=["images=registry.example.org/proxy"])
+    make_lock(mirrored, CATALOG, old=old)
+    assert network.sources == ["docker://registry.example.org/proxy/library/debian:12"]
+    by_hand = make_lock(plan(), CATALOG, images={"debian:12": "oci-archive:base.tar"})
+    make_lock(mirrored, CATALOG, old=by_hand)
+    assert network.sources == ["oci-archive:base.tar"]
+
+
+def test_a_lock_of_blocks_that_are_gone_can_be_updated(network: Network) -> None:
+    old = make_lock(plan(), CATALOG)
+    blocks = [msgspec.structs.replace(b, version="0.0.1") if b.name == "mpich" else b for b in old.plan.blocks]
+    gone = msgspec.structs.replace(old, plan=msgspec.structs.replace(old.plan, blocks=blocks))
+    assert network.again(plan(), gone) == ["packages"]
