@@ -57,7 +57,7 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
 
     Raises
     ------
-    InputError: none is named, it is another lock's, or it is damaged.
+    InputError: none is named, it is another lock's, it is damaged, or no engine could be told its path.
     """
     told = asked or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
     if kit.plan.supply != "bundle":
@@ -80,10 +80,23 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
     from hpcgen.bundle.verify import check_bundle
 
     folder = told.absolute()
+    _check_path(folder)
     check_bundle(folder, (kit.folder / LOCK).read_text("utf-8"))
     pins = msgspec.convert(kit.lock["pinned_images"], dict[str, ImagePin])
     bases = [_base(folder, name, pin.bundled) for name, pin in sorted(pins.items())]
     return BundleFolder(folder, bases)
+
+
+def _check_path(folder: Path) -> None:
+    """Engines take a path with a place to bind it to in one word, and several binds with commas between them."""
+    if any(sign in str(folder) for sign in ":,"):
+        raise InputError(
+            Problem(
+                f"engines do not take the path {folder}, because of its : or ,",
+                "--bundle",
+                remedy="name a link to it: ln -s DIR bundle, and --bundle bundle",
+            )
+        )
 
 
 def _base(folder: Path, name: str, digest: str) -> BundledBase:

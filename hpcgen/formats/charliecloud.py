@@ -24,7 +24,7 @@ FAKEROOT = "fakeroot"
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
     if plan.supply == "bundle":
-        stages = [_with_fakeroot(stage) for stage in (assembly.builder, assembly.final)]
+        stages = [_named_base(_with_fakeroot(stage)) for stage in (assembly.builder, assembly.final)]
         assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
     dockerfile = instructions(plan, assembly, CH_IMAGE)
     if DELIMITER in dockerfile.splitlines():
@@ -44,6 +44,15 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         delimiter=DELIMITER,
         dockerfile=dockerfile,
     )
+
+
+def _named_base(stage: Stage) -> Stage:
+    """Name the base's digest in an instruction.
+
+    ch-image's cache knows an imported image by no more than that it was imported (build_cache.py of 0.31, import_id):
+    it would take the steps of another base for those of this one.
+    """
+    return msgspec.structs.replace(stage, arguments={"HPCGEN_BASE": stage.image.digest, **stage.arguments})
 
 
 def _with_fakeroot(stage: Stage) -> Stage:

@@ -5,12 +5,23 @@ if [ "${1:-}" = --bundle ]; then
     bundle=${2:-}
     shift $(($# < 2 ? $# : 2))
 fi
-if [ ! -r "$bundle/SHA256SUMS" ]; then
+if [ -z "$bundle" ] || [ ! -r "$bundle/SHA256SUMS" ]; then
     echo "build.sh: name the folder of the bundle: build.sh --bundle DIR" >&2
     exit 66
 fi
+# Absolute before cd, which takes CDPATH and - for more than they are.
+case $bundle in
+    /*) ;;
+    *) bundle=$PWD/$bundle ;;
+esac
 bundle=$(cd "$bundle" && pwd)
-if ! cmp -s "$bundle/hpcgen.lock" "$kit/hpcgen.lock"; then
+case $bundle in
+    *[:,]*)
+        echo "build.sh: engines do not take the path $bundle, because of its : or ,; name a link to it" >&2
+        exit 66
+        ;;
+esac
+if [ ! -r "$bundle/hpcgen.lock" ] || [ "$(sha256sum < "$bundle/hpcgen.lock")" != "$(sha256sum < "$kit/hpcgen.lock")" ]; then
     echo "build.sh: $bundle is the bundle of another lock than this kit's hpcgen.lock" >&2
     exit 65
 fi
