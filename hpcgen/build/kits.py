@@ -37,7 +37,7 @@ class KitFolder(msgspec.Struct, frozen=True):
         return str(self.lock.get("content", ""))
 
     def inputs(self) -> list[str]:
-        """What the build takes from outside, one line each: base images, archives and wheels with their hashes."""
+        """What the build takes from outside, one line each, with the hashes that there are."""
         images = {f"image {image['name']} {image['digest']}" for image in self.lock.get("images", {}).values()}
         lines = sorted(images)
         for item in self.lock.get("inputs", []):
@@ -45,6 +45,10 @@ class KitFolder(msgspec.Struct, frozen=True):
                 lines.append(f"{item['archive']} sha256:{item['sha256']}")
             elif "wheels" in item:
                 lines.append(f"wheels {item['wheels']}" + (" (hashed)" if item.get("hashed") else ""))
+            elif "tree" in item:
+                lines.append(f"{item['tree']} commit:{item['commit']}")
+            elif "bazel" in item:
+                lines += [f"bazel {name} sha256:{sha256}" for sha256, name in item["files"].items()]
         return list(dict.fromkeys(lines))
 
 

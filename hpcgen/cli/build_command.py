@@ -75,7 +75,7 @@ def command(
     with tempfile.TemporaryDirectory(prefix="hpcgen-kit-", ignore_cleanup_errors=True) as folder:
         place = keep or Path(folder) / "kit"
         if locked is not None or (bundle is not None and not asked["words"]):
-            kit = _locked_kit(ctx, place, locked, bundle, asked)
+            kit = _locked_kit(ctx, engine, place, locked, bundle, asked)
         else:
             kit = _kit(ctx, engine, place, asked)
         if dry_run:
@@ -121,7 +121,7 @@ def _kit(ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any]) -
 
 
 def _locked_kit(
-    ctx: click.Context, folder: Path, locked: Path | None, bundle: Path | None, asked: dict[str, Any]
+    ctx: click.Context, engine: Any, folder: Path, locked: Path | None, bundle: Path | None, asked: dict[str, Any]
 ) -> KitFolder:
     """The kit of a lock, or of the lock in a bundle."""
     from hpcgen.build.kits import read_kit
@@ -129,7 +129,7 @@ def _locked_kit(
     from hpcgen.writing import write_kit
 
     catalog = catalog_of(ctx)
-    plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked)
+    plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked, engine)
     write_kit(folder, make_kit(plan, catalog, lock).files, retired=KIT_FILES)
     return read_kit(folder)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hpcgen.cli.common import catalog_of, plan_from, say
+from hpcgen.cli.common import catalog_of, plan_from, plan_of_lock, say
 
 if TYPE_CHECKING:
     from hpcgen.build import BuildOptions
@@ -255,6 +255,10 @@ def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str,
 def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
     """The plan of the kit or of the options: what cannot be planned is not worth a place in the queue."""
     words = asked["words"]
+    locked, bundle = ctx.params["locked"], ctx.params["bundle"]
+    if locked is not None or (bundle is not None and not words):
+        of_lock = {**asked, **dict.fromkeys(_OF_JOBS)}
+        return plan_of_lock(ctx, catalog_of(ctx), locked, bundle, of_lock, ctx.params["engine"])[0]
     if asked["site"] is None and asked["stack"] is None:
         if len(words) != 1:
             raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")

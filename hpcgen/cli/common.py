@@ -178,9 +178,19 @@ def asked_plan(ctx: click.Context, catalog: Catalog, asked: Mapping[str, Any], *
 
 
 def plan_of_lock(
-    ctx: click.Context, catalog: Catalog, locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]
+    ctx: click.Context,
+    catalog: Catalog,
+    locked: Path | None,
+    bundle: Path | None,
+    asked: Mapping[str, Any],
+    engine: Any = None,
 ) -> tuple[Plan, Lock]:
-    """The plan in a lock, or in the lock of a bundle, for a build as it is asked for; the lock fits the catalog."""
+    """The plan in a lock, or in the lock of a bundle, for a build as it is asked for; the lock fits the catalog.
+
+    Parameters
+    ----------
+    engine: the program that builds, if it is asked for: where no format is, the one that it reads.
+    """
     import msgspec
 
     from hpcgen.bundle_paths import LOCK
@@ -190,19 +200,19 @@ def plan_of_lock(
     from hpcgen.planning import in_format
     from hpcgen.text import sh
 
-    free = ("format", "allow_unsupported", *(("mirrors",) if bundle is None else ()))
-    more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
-    if more or (locked is not None and bundle is not None):
-        spelt = {"settings": "set", "mirrors": "mirror"}
-        named = ", ".join(f"--{spelt.get(name, name.replace('_', '-'))}" for name in more) or "--locked and --bundle"
-        raise click.UsageError(f"{named}: a lock holds the whole plan; name the lock or the bundle alone")
+    _check_alone(locked, bundle, asked)
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
     check_lock(lock, catalog)
     folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
     words = [*folders, "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
     plan = for_build(lock, bundled=bundle is not None)
-    if asked["format"] not in (None, plan.format):
-        if asked["format"] == "charliecloud" and bundle is not None:
+    format = asked["format"]
+    if format is None and engine is not None:
+        from hpcgen.build.engines import format_of
+
+        format = format_of(engine)
+    if format not in (None, plan.format):
+        if format == "charliecloud" and bundle is not None:
             raise InputError(
                 Problem(
                     f"the bundle of a lock for {plan.format} lacks what ch-image wants",
@@ -210,8 +220,8 @@ def plan_of_lock(
                     remedy="write the lock with --format charliecloud: its bundle serves the other formats too",
                 )
             )
-        plan = in_format(plan, asked["format"], asked["allow_unsupported"])
-        words += ["--format", asked["format"]]
+        plan = in_format(plan, format, asked["allow_unsupported"])
+        words += ["--format", format]
         words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
     if asked["mirrors"]:
         from hpcgen.mirrors import with_mirrors
@@ -219,6 +229,18 @@ def plan_of_lock(
         plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
         words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
     return msgspec.structs.replace(plan, command=" ".join(sh(word) for word in ["hpcgen", *words])), lock
+
+
+def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]) -> None:
+    """UsageError where something is asked for beside a lock that the lock itself says."""
+    free = ("format", "allow_unsupported", "mirrors")
+    more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
+    if more or (locked is not None and bundle is not None):
+        spelt = {"settings": "--set", "command": "a command", "words": "a kit or a command"}
+        named = [spelt.get(name, f"--{name.replace('_', '-')}") for name in more] or ["--locked and --bundle"]
+        raise click.UsageError(f"{', '.join(named)}: a lock holds the whole plan; name the lock or the bundle alone")
+    if bundle is not None and asked["mirrors"]:
+        raise click.UsageError("--mirror: a build from a bundle asks no mirror; leave one of the two out")
 
 
 def say(message: str) -> None:

@@ -37,7 +37,7 @@ PARTS = ("images", "packages", "wheels")
     metavar="NAME",
     help="Move only this block of the lock that is there, or images, packages, wheels.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what changed as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="With --check or --update: print what changes as JSON.")
 def command(
     ctx: click.Context,
     output: Path | None,
@@ -55,6 +55,8 @@ def command(
     from hpcgen.lock import read_lock
     from hpcgen.writing import write_file
 
+    if as_json and not (check or updates):
+        raise click.UsageError("--json tells what changes, so it wants --check or --update")
     target = output or Path("hpcgen.lock")
     old = read_lock(target) if check or updates else None
     catalog = catalog_of(ctx)
@@ -111,8 +113,11 @@ def _moved(
 
 def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
     """The options of the command that wrote a lock, with what is asked now laid over them."""
-    words = shlex.split(line)
-    after = words[words.index("lock") + 1 :] if "lock" in words else []
+    # Before the verb stand --collection and its folders, which may be called as it is.
+    words = shlex.split(line)[1:]
+    while words[:1] == ["--collection"]:
+        words = words[2:]
+    after = words[1:] if words[:1] == ["lock"] else []
     with command.make_context("lock", after, resilient_parsing=True) as found:
         then = {name: found.params[name] for name in asked}
     now = {name: value for name, value in asked.items() if value not in (None, (), False)}
