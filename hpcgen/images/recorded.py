@@ -93,6 +93,13 @@ def stored_kit(image: ImageReference) -> StoredKit:
         data, whole = from_labels(labels), False
         if "plan.json" not in data:
             raise
+    if not whole and "plan.json" in data and "hpcgen.lock" not in data:
+        raise InputError(
+            Problem(
+                f"the labels of {image} do not hold its whole record: its lock is too long for a label",
+                remedy="read the image where its engine runs, or convert it to a file: hpcgen convert",
+            )
+        )
     if "plan.json" not in data or "hpcgen.lock" not in data:
         raise InputError(
             Problem(

@@ -82,13 +82,13 @@ class Charliecloud(Builder):
         return {"TMPDIR": str(work.scratch), **{name: value for name, value in own.items() if not os.environ.get(name)}}
 
     def load(self, work: Work) -> list[Call]:
-        """Each base that is not there yet; its name holds its digest."""
+        """Each base, anew in every build: an import that was stopped leaves half an image under the name."""
         if work.bundle is None:
             return []
-        present = asked(["ch-image", "list"], {**os.environ, **self._environment(work)})[1].split("\n")
-        missing = [base for base in work.bundle.bases if base.stored not in present]
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
-        return [Call(("ch-image", "import", str(work.bundle.root_tar(b)), b.stored), env=env) for b in missing]
+        return [
+            Call(("ch-image", "import", str(work.bundle.root_tar(b)), b.stored), env=env) for b in work.bundle.bases
+        ]
 
     def build(self, work: Work) -> list[Call]:
         """build into the store, and convert; ``--force`` lets package managers run without privilege."""
