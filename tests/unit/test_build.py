@@ -22,6 +22,9 @@ from typing import Any
 import pytest
 
 from hpcgen.build import BuildOptions, build_image, choose_builder
+from hpcgen.build.bundles import BundledBase, BundleFolder
+from hpcgen.build.engines.base import Target, Work
+from hpcgen.build.engines.docker import Docker
 from hpcgen.build.kits import charliecloud_dockerfile, read_kit
 from hpcgen.build.places import file_target, put_in_place
 from hpcgen.errors import BuildFailedError, InputError, MissingToolError, OutputError
@@ -102,6 +105,29 @@ def test_docker_without_an_engine_is_passed_over(path: Path) -> None:
     assert choose_builder(plan).name == "buildah"
     with pytest.raises(MissingToolError, match="Is the docker daemon running"):
         choose_builder(plan, "docker")
+
+
+@pytest.mark.parametrize(("buildx", "fits"), [("yes", True), ("no", False)])
+def test_docker_builds_from_a_bundle_with_buildx_alone(path: Path, tmp_path: Path, buildx: str, fits: bool) -> None:
+    docker(path, buildx=buildx)
+    work = Work(
+        plan=read_kit(DOCKER_KIT).plan,
+        kit=DOCKER_KIT,
+        recipe=DOCKER_KIT / "Dockerfile",
+        context=tmp_path,
+        token="0",
+        scratch=tmp_path,
+        target=Target("docker", "mpi-hello:here", "hpcgen-build:0"),
+        steps=[],
+        bundle=BundleFolder(tmp_path / "bundle", [BundledBase("localhost/hpcgen-base/debian-12:1", "debian-12", "1")]),
+    )
+    if fits:
+        words = Docker("docker").build(work)[0].argv()
+        assert f"localhost/hpcgen-base/debian-12:1=oci-layout://{tmp_path}/bundle/images:debian-12" in words
+        assert "--network=none" in words
+    else:
+        with pytest.raises(MissingToolError, match="cannot build from a bundle"):
+            Docker("docker").build(work)
 
 
 def test_docker_without_buildx_says_what_is_missing(path: Path) -> None:

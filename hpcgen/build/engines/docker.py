@@ -16,7 +16,7 @@ from hpcgen.build.engines.dockerfiles import DockerfileBuilder
 from hpcgen.build.progress import Event
 from hpcgen.build.steps import Recipe
 from hpcgen.bundle_paths import IMAGES
-from hpcgen.errors import Problem
+from hpcgen.errors import MissingToolError, Problem
 from hpcgen.model.record import BuiltImage
 
 _NAMED = re.compile(r"#(\d+) \[(?:(\S+) +)?(\d+)/(\d+)\] ([A-Z]+)\b")
@@ -66,6 +66,13 @@ class Docker(DockerfileBuilder):
         """The bundle, and the bases where they are: a context's name stands for the image of that name."""
         if work.bundle is None:
             return []
+        if not self._buildx():
+            raise MissingToolError(
+                Problem(
+                    f"docker {self.version()} without the plugin buildx cannot build from a bundle",
+                    remedy="install docker-buildx 0.8 or later, or build with --engine podman",
+                )
+            )
         folder = work.bundle.folder
         contexts = [f"bundle={folder}"]
         contexts += [f"{base.stored}=oci-layout://{folder / IMAGES}:{base.held}" for base in work.bundle.bases]
