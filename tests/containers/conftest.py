@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -72,6 +73,13 @@ def images_of_one_file(testbed_session: Session) -> Iterator[None]:
     """An image in a store is gone when the file of tests ends; what files share lies in folders."""
     yield
     testbed_session.clean("--images")
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """As pytest's own, but images in it do not keep the next test waiting."""
+    with kept_while_used(request, tmp_path_factory, re.sub(r"\W", "_", request.node.name)[:30]) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")
@@ -165,13 +173,11 @@ def mpi_hello_image(
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Iterator[Path]:
-    """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script. Not to be changed.
-
-    Its builder's steps stay in ch-image's cache, where tests of other builds of the same stack find them.
-    """
+    """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script. Not to be changed."""
     from mpi_hello import profile, render
 
     with kept_while_used(request, tmp_path_factory, "mpi-hello") as folder:
         kit = render(profile(machine_facts, plain_base_image, host_mpi), folder)
-        ch_image.run(["bash", kit / "build.sh", folder / "image"])
+        # ch-image's cache costs more time than it saves with images of some hundred megabytes.
+        ch_image.run(["bash", kit / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
         yield folder / "image"

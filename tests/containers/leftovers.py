@@ -3,6 +3,9 @@
 Images are of hundreds of megabytes and a session makes dozens: those in the test bed's stores live as long as the file
 of tests that made them, folders of fixtures as long as their fixture, and what a killed session left goes when the
 next one starts. Two sessions at a time share the stores, so nothing is removed while another one runs.
+
+Where the file system tells the disk of every block that is free (ext4's ``discard``), removing a gigabyte takes 15
+seconds and next to no CPU: large folders are renamed, and removed while the tests go on.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
+import subprocess
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +22,7 @@ import pytest
 from container_tools import run, script
 
 MARK = "of-hpcgen-container-tests"
+REMOVALS: list[subprocess.Popen[bytes]] = []
 
 
 class Session:
@@ -41,6 +46,8 @@ class Session:
     def close(self) -> None:
         self.clean()
         self.lock.close()
+        for removal in REMOVALS:
+            removal.wait()
 
 
 def remove_temporary_folders_of_killed_sessions(basetemp: Path) -> None:
@@ -59,19 +66,25 @@ def remove_temporary_folders_of_killed_sessions(basetemp: Path) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a folder with all in it, after what an engine that was killed left mounted there."""
+    """Take a folder away with all in it, after what an engine that was killed left mounted there."""
     prefix = f"{os.path.realpath(folder)}/"
-    mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    for point in reversed([each for each in mounted if each.startswith(prefix)]):
+
+    def mounted() -> list[str]:
+        points = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        return [point for point in points if point.startswith(prefix)]
+
+    for point in reversed(mounted()):
         run(["umount", point], check=False)
-    mounted = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
-    if not any(each.startswith(prefix) for each in mounted):
-        shutil.rmtree(folder, ignore_errors=True)
+    if mounted():
+        return
+    with contextlib.suppress(FileNotFoundError):
+        renamed = folder.rename(folder.with_name(f".removed-{uuid.uuid4().hex}"))
+        REMOVALS.append(subprocess.Popen(["rm", "-rf", renamed], stderr=subprocess.DEVNULL))
 
 
 @contextlib.contextmanager
 def kept_while_used(request: pytest.FixtureRequest, factory: pytest.TempPathFactory, name: str) -> Iterator[Path]:
-    """A temporary folder of a fixture's own, which goes with the fixture unless a test has failed meanwhile."""
+    """A temporary folder that goes when its fixture ends, unless a test has failed meanwhile."""
     before = request.session.testsfailed
     folder = factory.mktemp(name)
     yield folder
