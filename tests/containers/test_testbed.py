@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from container_tools import BaseImage, Buildah, ChImage, HostMpi, Sid, Slurm
+from leftovers import Session
 
 DOCKERFILE = """\
 FROM debian:12 AS builder
@@ -78,6 +79,17 @@ def test_apptainer_builds_and_runs(sid: Sid, base_image: BaseImage, tmp_path: Pa
     )
     done = sid.run(["apptainer", "exec", "image", *SHOW], binds=binds, cwd="/kit")
     assert "built" in done.stdout
+
+
+@pytest.mark.usefixtures("base_image")
+def test_clean_keeps_a_base_that_has_a_second_name(
+    buildah: Buildah, testbed_session: Session, dockerfile: Path
+) -> None:
+    """As a build from a bundle leaves it: removed as that image, it would go with its own name."""
+    buildah.build("testbed", dockerfile)
+    buildah.run(["podman", "tag", "localhost/debian:12", "localhost/hpcgen/second:1"])
+    testbed_session.clean("--images")
+    buildah.run(["podman", "image", "exists", "localhost/debian:12"])
 
 
 @pytest.mark.parametrize(
