@@ -30,7 +30,7 @@ from hpcgen.formats.docker import qualified
 from hpcgen.images.commands import ask
 from hpcgen.inputs import layout as layouts
 from hpcgen.inputs.layout import LayoutImage, aside, decoded, file_digest
-from hpcgen.model.lock import ImagePin
+from hpcgen.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.model.site import ImageMirror
 from hpcgen.processes import need, stream
 
@@ -207,6 +207,8 @@ def _remedy(name: str) -> str:
 
 
 def _pin(skopeo: str, name: str, source: str, architecture: str) -> ImagePin:
+    if not re.search(ORIGIN_PATTERN, source):  # as an option of skopeo, say
+        raise InputError(Problem(f"{source!r} names no image", expected="TRANSPORT:NAME, such as oci-archive:FILE"))
     if source.startswith(_REBUILT):
         import tempfile
 

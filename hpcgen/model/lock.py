@@ -16,6 +16,14 @@ PackageVersion = Annotated[
     str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~^_-]*$(?!\n)", description="the version of an OS package")
 ]
 Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-F]{32,64}$(?!\n)", description="an OpenPGP fingerprint")]
+ORIGIN_PATTERN = r"^[a-z][a-z-]*:[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)"
+ImageOrigin = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=ORIGIN_PATTERN,
+        description="an image as skopeo names it: docker://…, oci-archive:FILE, containers-storage:NAME",
+    ),
+]
 Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
 
 
@@ -28,7 +36,7 @@ class ImagePin(Record, frozen=True):
     """
 
     digest: Digest
-    origin: Text
+    origin: ImageOrigin
     oci: Digest | None = None
 
     @property

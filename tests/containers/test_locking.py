@@ -89,6 +89,11 @@ def test_image_of_a_registry_is_pinned_by_its_own_digest_and_copied_whole(
     assert seen["Digest"] == (pin.oci or pin.digest)
 
 
+def test_an_option_of_skopeo_is_no_origin() -> None:
+    with pytest.raises(FetchError, match="names no image"):
+        pin_image(NAME, ["--policy=/tmp/mine:x"], "x86_64")
+
+
 def test_image_of_a_store_has_the_same_pin_each_time_and_every_engine_takes_it(
     registry: Registry, plain_base_image: BaseImage, tmp_path: Path, buildah: Buildah, ch_image: ChImage
 ) -> None:

@@ -186,6 +186,12 @@ def test_no_yaml_of_a_stranger_ends_in_a_traceback(epoch: str) -> None:
         parse_lock(sealed(text), "hpcgen.lock")
 
 
+def test_an_origin_that_skopeo_would_take_for_an_option_is_refused() -> None:
+    text = lock().text.replace("docker://example.org/base", "--policy=/tmp/mine:x")
+    with pytest.raises(InputError, match=r"images.*origin"):
+        parse_lock(sealed(text), "hpcgen.lock")
+
+
 def test_a_lock_is_read_byte_for_byte_and_no_further_than_a_lock_goes(tmp_path: Path) -> None:
     (tmp_path / "hpcgen.lock").write_bytes(lock().text.replace("\n", "\r\n").encode())
     with pytest.raises(InputError):
