@@ -15,6 +15,7 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.microarchitecture import compiler_flags
 from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.promises import Promises
 from hpcgen.selftest import selftest_script
 from hpcgen.steps import Environment, HostFile, Image, Input, Packages, Run, Wheels, command, image, run, write_lines
 from hpcgen.supply import BundleSupply, Supply
@@ -44,7 +45,7 @@ class Assembly(msgspec.Struct):
     """Both stages of an image, its labels, self-test and inputs, and what a person should know.
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
-    has made with hashes, by the list's name.
+    has made with hashes, by the list's name. ``promises``: what each block promises a host, by the block's name.
     """
 
     builder: Stage
@@ -55,6 +56,7 @@ class Assembly(msgspec.Struct):
     packages: dict[str, list[str]]
     notices: list[str]
     loose: dict[str, tuple[str, ...]] = {}
+    promises: dict[str, Promises] = {}
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -99,6 +101,7 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
         packages={stage: _package_names(stage, parts) for stage in STAGES},
         notices=[notice for part in parts for notice in part.block.notices(part.ctx)],
         loose=loose,
+        promises={part.planned.name: part.block.promises(part.ctx) for part in parts},
     )
 
 

@@ -14,6 +14,7 @@ import msgspec
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Release
 from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
+from hpcgen.promises import Promises
 from hpcgen.steps import (
     Archive,
     Environment,
@@ -292,6 +293,10 @@ class Block:
     def test(self, ctx: Context) -> list[Test]:
         """Proofs that it works inside the image."""
         return []
+
+    def promises(self, ctx: Context) -> Promises:
+        """What it promises a host, or wants of it."""
+        return Promises()
 
     def notices(self, ctx: Context) -> list[str]:
         """What a person should know before building, such as a licence that the build accepts."""

@@ -46,6 +46,12 @@ ModuleName = Annotated[
 ]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)", description="64 lower-case hexadecimal digits")]
 Date = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$(?!\n)", description="a date such as 2026-11-20")]
+PartialDate = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", description="a year, month or day: 2024, 2024-01, 2024-01-31"
+    ),
+]
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 

@@ -29,7 +29,7 @@ class Finding(Record, frozen=True):
     """Something a person should know about the plan, with what to do."""
 
     name: Text
-    severity: Text
+    severity: Literal["note", "warning", "error"]
     message: Text
     remedy: Text = ""
 

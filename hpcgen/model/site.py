@@ -12,6 +12,7 @@ from hpcgen.model.fields import (
     Gigabytes,
     ModuleName,
     Name,
+    PartialDate,
     Record,
     Source,
     Text,
@@ -28,12 +29,20 @@ Directive = Annotated[
 ]
 
 
+WallTime = Annotated[str, msgspec.Meta(pattern=r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", description="hours:minutes:seconds")]
+
+
 class System(Record, frozen=True):
-    """Operating system of the nodes. ``glibc`` bounds what host libraries need of the image's C library."""
+    """Operating system of the nodes. ``glibc`` bounds what host libraries need of the image's C library.
+
+    ``user_namespaces``: whether users without rights may make them.
+    """
 
     os: Name
     os_version: Version | None = None
+    kernel: Version | None = None
     glibc: Version | None = None
+    user_namespaces: bool | None = None
     architecture: Literal["x86_64", "aarch64"] = "x86_64"
 
 
@@ -44,6 +53,7 @@ class Cpu(Record, frozen=True):
     cores: Count
     model: Text = ""
     sockets: Count = 1
+    numa_domains: Count | None = None
     threads_per_core: Count = 1
 
 
@@ -55,7 +65,11 @@ class Memory(Record, frozen=True):
 
 
 class Gpu(Record, frozen=True):
-    """GPUs of one node. ``capability`` is NVIDIA's compute capability, ``driver`` the host's driver version."""
+    """GPUs of one node. ``capability`` is NVIDIA's compute capability, ``driver`` the host's driver version.
+
+    ``target``: AMD's name of the instruction set, such as ``gfx90a``. ``data_center``: NVIDIA counts it among its
+    data-centre GPUs, which alone can run a newer CUDA than their driver's with NVIDIA's compatibility package.
+    """
 
     vendor: Literal["nvidia", "amd", "intel"]
     model: Text
@@ -63,14 +77,17 @@ class Gpu(Record, frozen=True):
     memory_gb: Gigabytes | None = None
     capability: Version | None = None
     driver: Version | None = None
+    target: Name | None = None
+    data_center: bool | None = None
 
 
 class Queue(Record, frozen=True):
-    """A scheduler partition or queue, and the job sizes (nodes) it takes. The first that fits is used."""
+    """A scheduler partition or queue, and the job sizes (nodes) and time it takes. The first that fits is used."""
 
     name: Text
     min_nodes: Count = 1
     max_nodes: Count | None = None
+    max_time: WallTime | None = None
 
 
 class Partition(Record, frozen=True):
@@ -89,11 +106,16 @@ class Partition(Record, frozen=True):
 
 
 class Fabric(Record, frozen=True):
-    """The network between nodes. ``provider`` is libfabric's name of the provider that drives it."""
+    """The network between nodes. ``provider`` is libfabric's name of the provider that drives it.
+
+    ``libraries``: folders of the host with the libraries that drive it, where the image cannot bring its own
+    (Slingshot's cxi); the MPI's binds have to show them inside.
+    """
 
     kind: Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
     provider: Name | None = None
     devices: list[AbsolutePath] = []
+    libraries: list[AbsolutePath] = []
 
 
 class Bind(Record, frozen=True):
@@ -107,9 +129,11 @@ class HostMpi(Record, frozen=True):
     """The MPI of the host that the image's MPI is matched to and replaced by at run time.
 
     ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used.
+    ``pmi``: what its launcher offers to ranks. ``glibc``: the newest C library version that its libraries ask for,
+    where somebody looked; else the host's own is assumed.
     """
 
-    flavour: Literal["intel", "mpich", "cray-mpich", "openmpi"]
+    flavour: Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]
     version: Version
     abi: Literal["mpich", "openmpi"]
     root: AbsolutePath
@@ -120,14 +144,19 @@ class HostMpi(Record, frozen=True):
     bootstrap: Literal["slurm", "ssh", "fork", "pbs"] | None = None
     pmi: list[Literal["pmi", "pmi2", "pmix", "hydra"]] = []
     environment: dict[EnvName, Text] = {}
+    glibc: Version | None = None
 
 
 class Engine(Record, frozen=True):
-    """A container engine at the site. Without ``version`` only what every supported release has is used."""
+    """A container engine at the site. Without ``version`` only what every supported release has is used.
+
+    ``reason`` and ``decided``: why and when the site allowed or forbade it.
+    """
 
     version: Version | None = None
     allowed: bool = True
     reason: Text = ""
+    decided: PartialDate | None = None
     modules: list[ModuleName] = []
     fakeroot: bool = False
 
@@ -135,13 +164,29 @@ class Engine(Record, frozen=True):
 class Containers(Record, frozen=True):
     """Engines of the site; ``preferred`` is the one that jobs use.
 
-    ``build_on`` says on which nodes images may be built; empty where that is not known.
+    ``build_on`` says on which nodes images may be built; empty where that is not known. ``unprivileged_build``: whether
+    users can build there at all. ``image_formats``: the kinds of image that the site's engines start.
     """
 
     preferred: EngineName
     engines: dict[EngineName, Engine]
     image_directory: AbsolutePath | None = None
     build_on: list[Literal["login", "compute"]] = []
+    unprivileged_build: bool | None = None
+    image_formats: list[Literal["sif", "squashfs", "folder", "oci"]] = []
+
+
+class FileSystem(Record, frozen=True):
+    """A file system of the site: its ``path`` or the ``variable`` that names it, and what it is for.
+
+    ``images``: whether it is a good place for images; folders of many small files are bad for most parallel ones.
+    """
+
+    kind: Literal["lustre", "gpfs", "nfs", "daos", "beegfs", "vast", "cephfs", "tmpfs", "local", "other"]
+    path: AbsolutePath | None = None
+    variable: EnvName | None = None
+    use: Text = ""
+    images: bool | None = None
 
 
 class Scheduler(Record, frozen=True):
@@ -153,9 +198,7 @@ class Scheduler(Record, frozen=True):
     account: Literal["required", "optional", "none"] = "optional"
     output: Text = ""
     error: Text = ""
-    default_time: Annotated[
-        str, msgspec.Meta(pattern=r"^\d{1,4}:[0-5]\d:[0-5]\d$", description="hours:minutes:seconds")
-    ] = "01:00:00"
+    default_time: WallTime = "01:00:00"
 
 
 class Internet(Record, frozen=True):
@@ -267,6 +310,7 @@ class ImageDefaults(Record, frozen=True):
 class Site(Record, frozen=True):
     """A site profile, parents merged in.
 
+    ``operator``: who runs it. ``status`` and ``closed``: a system that is gone is kept, and says so.
     ``sources`` maps the path of a fact (``mpi.version``; a path covers everything below it) to where it is from.
     """
 
@@ -281,9 +325,13 @@ class Site(Record, frozen=True):
     fabric: Fabric = Fabric(kind="none")
     mpi: HostMpi | None = None
     layouts: list[Layout] = []
+    file_systems: dict[Name, FileSystem] = {}
     environment: dict[EnvName, Text] = {}
     unset_environment: list[EnvName] = []
     image: ImageDefaults = ImageDefaults()
+    operator: Text = ""
+    status: Literal["open", "closed"] = "open"
+    closed: PartialDate | None = None
     links: list[Url] = []
     notes: list[Text] = []
     sources: dict[str, Source] = {}

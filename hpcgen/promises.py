@@ -1,0 +1,39 @@
+"""What blocks promise a host, or want of it; the contract holds it against the site's profile."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Licence(msgspec.Struct, frozen=True):
+    """A licence that a person must accept before a build.
+
+    Parameters
+    ----------
+    name: what is typed and recorded, such as ``intel-simplified``.
+    title: its full name.
+    url: where it can be read.
+    """
+
+    name: str
+    title: str
+    url: str
+
+
+class Promises(msgspec.Struct, frozen=True):
+    """Of one block as it was chosen; what is empty says nothing.
+
+    Parameters
+    ----------
+    mpi_abi: ``mpich`` or ``openmpi``, of a block that provides MPI.
+    mpi_library: the name (SONAME) of the library that programs are linked with, such as ``libmpi.so.12``.
+    pmi: how its ranks can be told about each other: ``pmi``, ``pmi2``, ``pmix``, ``hydra``.
+    providers: fabric providers that work in the image, by libfabric's names; ``ucx`` for UCX.
+    licences: what must be accepted before it is built.
+    """
+
+    mpi_abi: str = ""
+    mpi_library: str = ""
+    pmi: tuple[str, ...] = ()
+    providers: tuple[str, ...] = ()
+    licences: tuple[Licence, ...] = ()
