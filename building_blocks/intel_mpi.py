@@ -7,10 +7,22 @@ from collections.abc import Iterable
 from hpcgen.block import Block, Context, Facts, SiteRange, Situation, need
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Value
+from hpcgen.promises import Licence, Promises
 from hpcgen.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
 
 UNPACKED = f"{SCRATCH}/intel-mpi"
 INSTALLED = f"{SCRATCH}/intel-mpi-installed"
+
+SIMPLIFIED = Licence(
+    "intel-simplified",
+    "Intel Simplified Software License",
+    "https://software.intel.com/en-us/license/intel-simplified-software-license",
+)
+EULA = Licence(
+    "intel-eula",
+    "Intel End User License Agreement",
+    "https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html",
+)
 
 
 def _on_omni_path(situation: Situation) -> bool:
@@ -96,9 +108,22 @@ class IntelMpi(Block):
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts Intel's licence."""
-        wheels = self._from_wheels(ctx)
-        licence = "Intel Simplified Software License" if wheels else "Intel End User License Agreement"
-        return [f"The build accepts the {licence} for Intel MPI {ctx.version}."]
+        return [f"The build accepts the {self._licence(ctx).title} for Intel MPI {ctx.version}."]
+
+    def promises(self, ctx: Context) -> Promises:
+        """MPICH's ABI, the providers whose libraries are in the image, and Intel's licence.
+
+        ``pmi2`` was seen with Slurm and without ``I_MPI_PMI_LIBRARY``; for ``pmix`` it loads a libpmix that the
+        image has not, and comes up as jobs of one rank. ``efa``, ``mlx``, ``psm3`` and ``verbs`` are among its files,
+        but want libraries that it does not bring: libefa, libucp, libnuma, libibverbs.
+        """
+        return Promises(
+            mpi_abi="mpich",
+            mpi_library="libmpi.so.12",
+            pmi=("hydra", "pmi", "pmi2"),
+            providers=(*(("psm2",) if ctx.has("psm2") else ()), "rxm", "shm", "tcp"),
+            licences=(self._licence(ctx),),
+        )
 
     def _install_wheels(self, ctx: Context) -> Iterable[Run]:
         environment = f"{UNPACKED}-venv"
@@ -139,6 +164,10 @@ class IntelMpi(Block):
             f"sed -i 's|^prefix=.*|prefix={ctx.prefix}|' {wrappers}",
             command("rm", "-rf", UNPACKED, INSTALLED),
         )
+
+    @classmethod
+    def _licence(cls, ctx: Context) -> Licence:
+        return SIMPLIFIED if cls._from_wheels(ctx) else EULA
 
     @staticmethod
     def _from_wheels(ctx: Context) -> bool:

@@ -6,7 +6,11 @@ from collections.abc import Iterable
 
 from hpcgen.block import Block, Context, Situation, need
 from hpcgen.image_paths import SCRATCH
+from hpcgen.promises import Promises
 from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
+
+ALWAYS = ("rxm", "shm", "sockets", "tcp", "udp")
+"""Providers that need no hardware and no library of their own."""
 
 
 def _on_omni_path(situation: Situation) -> bool:
@@ -42,7 +46,7 @@ class Libfabric(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """Compile and install."""
         source = f"{SCRATCH}/libfabric"
-        providers = [f"--enable-{name}=yes" for name in ("rxm", "shm", "sockets", "tcp", "udp")]
+        providers = [f"--enable-{name}=yes" for name in ALWAYS]
         if ctx.has("psm2"):
             # The distribution's package is found without a path.
             compiled = ctx.use("psm2").options.install == "source"
@@ -71,6 +75,11 @@ class Libfabric(Block):
         if ctx.has("psm2"):
             tests.append(Test("psm2 on the device", "fi_info -p psm2", device="fabric", expect="provider: psm2"))
         return tests
+
+    def promises(self, ctx: Context) -> Promises:
+        """The providers that are compiled in, and whose libraries are in the image."""
+        fast = [name for name, there in (("psm2", ctx.has("psm2")), ("verbs", _verbs(ctx))) if there]
+        return Promises(providers=(*fast, *ALWAYS))
 
 
 def _verbs(ctx: Context) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.block import Block, BlockOptions, Context, Facts, need
 from hpcgen.image_paths import SCRATCH
+from hpcgen.promises import Promises
 from hpcgen.steps import Environment, Run, Runtime, Test, command, run
 
 
@@ -78,3 +79,7 @@ class Mpich(Block):
             Test("launcher", "mpiexec --version", expect=ctx.version),
             Test("provider", "mpichversion", expect="ch4:ofi"),
         ]
+
+    def promises(self, ctx: Context) -> Promises:
+        """MPICH's ABI; PMI-1 alone, which Hydra and Slurm's pmi2 serve. The providers are libfabric's to say."""
+        return Promises(mpi_abi="mpich", mpi_library="libmpi.so.12", pmi=("hydra", "pmi", "pmi2"))

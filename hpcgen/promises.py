@@ -28,7 +28,8 @@ class Promises(msgspec.Struct, frozen=True):
     mpi_abi: ``mpich`` or ``openmpi``, of a block that provides MPI.
     mpi_library: the name (SONAME) of the library that programs are linked with, such as ``libmpi.so.12``.
     pmi: how its ranks can be told about each other: ``pmi``, ``pmi2``, ``pmix``, ``hydra``.
-    providers: fabric providers that work in the image, by libfabric's names; ``ucx`` for UCX.
+    providers: fabric providers that work in the image, by libfabric's names; ``ucx`` for UCX. Said by the block
+        that brings them, which need not be the one that provides MPI; a plan has those of all its blocks.
     licences: what must be accepted before it is built.
     """
 
