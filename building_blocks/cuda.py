@@ -7,8 +7,14 @@ from typing import Literal
 
 from hpcgen.block import Block, BlockOptions, Context, need
 from hpcgen.image_paths import SCRATCH
+from hpcgen.promises import Licence, Promises
 from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, command, image, run
 
+LICENCE = Licence(
+    "nvidia-cuda-eula",
+    "End User License Agreement of NVIDIA's CUDA Toolkit",
+    "https://docs.nvidia.com/cuda/eula/index.html",
+)
 TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
 
 
@@ -103,6 +109,10 @@ class Cuda(Block):
             Test("ptxas", f"{ctx.prefix}/bin/ptxas --version", expect=f"release {_minor(ctx)}"),
             Test("driver", "nvidia-smi -L", device="gpu", expect="GPU 0"),
         ]
+
+    def promises(self, ctx: Context) -> Promises:
+        """NVIDIA's licence, which installing it accepts."""
+        return Promises(licences=(LICENCE,))
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

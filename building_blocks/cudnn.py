@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from packaging.version import Version
 
 from hpcgen.block import Block, Context, need
+from hpcgen.promises import Licence, Promises
 from hpcgen.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, command, run
+
+LICENCE = Licence(
+    "nvidia-cudnn",
+    "NVIDIA's Software License Agreement for cuDNN",
+    "https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html",
+)
 
 
 class Cudnn(Block):
@@ -56,6 +63,10 @@ class Cudnn(Block):
         """The library is there."""
         major = ctx.version.split(".")[0]
         return [Test("library", f"ls {ctx.prefix}/lib", expect=f"libcudnn.so.{major}")]
+
+    def promises(self, ctx: Context) -> Promises:
+        """NVIDIA's licence, which installing it accepts."""
+        return Promises(licences=(LICENCE,))
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

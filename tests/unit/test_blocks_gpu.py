@@ -119,3 +119,13 @@ def test_nccl_is_compiled_for_the_gpu_of_the_site() -> None:
     assert "NVCC_GENCODE=-gencode=arch=compute_61,code=sm_61" in text(block.build(ctx))
     block, ctx = context("nccl", "2.7.8", base=("ubuntu", "18.04"), others=others)
     assert "NVCC_GENCODE" not in text(block.build(ctx))
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "licence"), [("cuda", "12.9.1", "nvidia-cuda-eula"), ("cudnn", "9.10.2.21", "nvidia-cudnn")]
+)
+def test_nvidias_software_names_the_licence_to_accept(name: str, version: str, licence: str) -> None:
+    block, ctx = context(name, version)
+    (found,) = block.promises(ctx).licences
+    assert found.name == licence
+    assert found.url.startswith("https://docs.nvidia.com/")
