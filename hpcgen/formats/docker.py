@@ -13,6 +13,7 @@ from hpcgen.formats.hpccm_session import Primitive, emit, primitive
 from hpcgen.formats.templates import fill
 from hpcgen.image_paths import KIT
 from hpcgen.mirrors import image_mirror, split_image
+from hpcgen.model.fields import EngineName
 from hpcgen.model.plan import Plan
 from hpcgen.steps import Run
 from hpcgen.text import docker_arg, docker_env, docker_label, sh
@@ -133,6 +134,23 @@ esac
 """
 
 
+BUILDERS: dict[EngineName, str] = {"container-engine": "podman"}
+"""What builds for an engine that only runs images."""
+
+
+def _after_lines(plan: Plan) -> str:
+    """What makes a built image ready for an engine that does not take it from the builder's store.
+
+    Sources: github.com/NERSC/podman-hpc, migrate; github.com/eth-cscs/cscs-docs@80abed13, build-install/containers.md.
+    """
+    if plan.engine == "podman-hpc":
+        return 'if [ "$(basename "$engine")" = podman-hpc ]; then\n    "$engine" migrate "$tag"\nfi\n'
+    if plan.engine == "container-engine":
+        file = sh(f"{plan.stack.name}.sqsh")
+        return f'# On another machine than where it runs, copy the file over.\nenroot import -x mount -o {file} "podman://$tag"\n'
+    return ""
+
+
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh for the engines that read Dockerfiles."""
     return fill(
@@ -143,7 +161,8 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         bases=script_part(plan, "bundle_docker.sh", bases=base_names(assembly)),
         image=sh(f"{plan.stack.name}:{plan.site.name}"),
         kit_files=" ".join(kit_files(plan)),
-        engine=sh(plan.engine),
+        engine=sh(BUILDERS.get(plan.engine, plan.engine)),
+        after=_after_lines(plan),
         date=_date_lines(assembly.final.arguments.get("SOURCE_DATE_EPOCH")),
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
         certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),

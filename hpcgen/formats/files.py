@@ -11,6 +11,8 @@ ENGINE_FORMATS: dict[EngineName, FormatName] = {
     "singularity": "singularity",
     "docker": "docker",
     "podman": "docker",
+    "podman-hpc": "docker",
+    "container-engine": "docker",
 }
 """The format that each engine builds from."""
 

@@ -83,7 +83,7 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, nam
         "memory": memory_text(plan.site.partitions[plan.partition], plan.job),
         "modules": [sh(module) for module in how.modules],
         "start": scheduler.start,
-        "programs": [sh(word) for word in [*how.outer[:1], engine.command_name()]],
+        "programs": [sh(word) for word in dict.fromkeys([*how.outer[:1], engine.command_name()])],
         "image_missing": _missing(engine, named),
         # No variable of the caller puts another in place of an image that was named.
         "image": quoted(image) if image is not None else "",
@@ -91,10 +91,11 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, nam
         "charliecloud_gpu": engine.name == "charliecloud" and bool(how.call.gpu),
         "exports": [sh_assign(name, value) for name, value in how.variables.exported.items()],
         "command": line(plan.job.command),
+        "definition": [quoted(text) for text in engine.definition(how.call)],
         "container": [line(group) for group in [*engine.words(how.call), how.inner] if group],
         "outer": line(how.outer),
         "alone": _alone(how) if isinstance(scheduler, Direct) else [],
-        "exec": isinstance(scheduler, Direct),
+        "exec": isinstance(scheduler, Direct) and not engine.within_srun,
     }
 
 

@@ -50,6 +50,8 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
         devices=tuple(plan.site.fabric.devices),
         join=_join(plan, mpi),
         shared_memory=plan.stack.run.mpi or gpu is not None,
+        mpi=mpi.abi if mpi is not None else "",
+        fabric=plan.site.fabric.kind,
     )
     modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
     return Start(
@@ -57,7 +59,7 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
         mpi=mpi,
         variables=values,
         call=call,
-        outer=launcher(mpi, plan.job) if mpi is not None else [],
+        outer=_outer(plan, engine, mpi),
         inner=inner,
         modules=list(dict.fromkeys(modules)),
     )
@@ -81,6 +83,15 @@ def launcher(mpi: HostMpi, job: Job) -> list[str]:
     if mpi.flavour == "openmpi":
         return [*words, "--map-by", f"ppr:{job.ranks_per_node}:node:PE={job.threads_per_rank}"]
     return [*words, "-ppn", str(job.ranks_per_node)]
+
+
+def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
+    if mpi is not None:
+        return launcher(mpi, plan.job)
+    if engine.within_srun:
+        threads = plan.job.ranks_per_node * plan.job.threads_per_rank
+        return ["srun", "--export=ALL", "--nodes=1", "--ntasks=1", f"--cpus-per-task={threads}"]
+    return []
 
 
 def _inner_launcher(plan: Plan) -> list[str]:

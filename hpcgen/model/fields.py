@@ -56,7 +56,7 @@ Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at leas
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 
 FormatName = Literal["docker", "singularity", "charliecloud"]
-EngineName = Literal["charliecloud", "apptainer", "singularity", "docker", "podman"]
+EngineName = Literal["charliecloud", "apptainer", "singularity", "docker", "podman", "podman-hpc", "container-engine"]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -49,4 +49,4 @@ case $(basename "$engine") in
     *) options+=(--format docker) ;;
 esac
 @{date}"$engine" build "${options[@]}" -f "$kit/Dockerfile" -t "$tag" "$context"
-echo "built $tag" >&2
+@{after}echo "built $tag" >&2

@@ -18,6 +18,14 @@ def engine_for(name: EngineName, version: str | None) -> Engine:
         from hpcgen.launch.engines.apptainer import Apptainer
 
         return Apptainer(name, version)
+    if name == "podman-hpc":
+        from hpcgen.launch.engines.podman_hpc import PodmanHpc
+
+        return PodmanHpc(name, version)
+    if name == "container-engine":
+        from hpcgen.launch.engines.container_engine import ContainerEngine
+
+        return ContainerEngine(name, version)
     from hpcgen.launch.engines.docker import Docker
 
     return Docker(name, version)

@@ -27,6 +27,8 @@ class Call(msgspec.Struct, frozen=True):
     devices: device files of the fabric.
     join: ranks of a node that share one container, 0 if each has its own.
     shared_memory: whether processes inside talk to each other through memory.
+    mpi: the ABI of the host's MPI, if it takes part in the start; "" without.
+    fabric: the kind of the site's fabric.
     """
 
     image: str = IMAGE
@@ -39,6 +41,8 @@ class Call(msgspec.Struct, frozen=True):
     devices: tuple[str, ...] = ()
     join: int = 0
     shared_memory: bool = False
+    mpi: str = ""
+    fabric: str = "none"
 
 
 class Engine:
@@ -47,7 +51,8 @@ class Engine:
     ``host_environment``: the host's variables enter by themselves. ``image_environment``: the image's own are
     set by the engine. ``started_by_launcher``: a launcher on the host can start one container per rank.
     ``library_path``: what the engine adds to the library path, to be kept when that is set inside.
-    ``image_is_file``: the image is a file or folder; else it is in the engine's own store.
+    ``image_is_file``: the image is a file or folder; else it is in the engine's own store. ``within_srun``: the
+    container is started by an option of srun.
     """
 
     program: ClassVar[str]
@@ -56,6 +61,7 @@ class Engine:
     started_by_launcher: ClassVar[bool] = True
     library_path: ClassVar[str] = ""
     image_is_file: ClassVar[bool] = True
+    within_srun: ClassVar[bool] = False
 
     def __init__(self, name: EngineName, version: str | None) -> None:
         self.name = name
@@ -83,6 +89,10 @@ class Engine:
     def words(self, call: Call) -> list[list[str]]:
         """The command line up to the container's command, grouped as it is best read."""
         raise NotImplementedError
+
+    def definition(self, call: Call) -> list[str]:
+        """Lines of a file that the engine reads at the start, as words of shell; none for most."""
+        return []
 
     def refuse(self, message: str, remedy: str) -> PolicyError:
         """That this engine cannot do what the job needs."""

@@ -1,0 +1,40 @@
+"""podman-hpc, Podman with modules for the host's MPI and GPUs.
+
+Its options are those of the modules that a site has put into ``/etc/podman_hpc/modules.d``; ``--gpu``, ``--mpi`` and
+``--openmpi-pmix`` come with it. ``--mpi`` shows the host's MPICH inside and lets ``SLURM_*``, ``PALS_*`` and ``PMI_*``
+in. An image has to be made ready for compute nodes: ``podman-hpc migrate NAME``.
+Source: github.com/NERSC/podman-hpc, etc/modules.d and podman_hpc/podman_hpc.py.
+"""
+
+from __future__ import annotations
+
+from hpcgen.image_paths import SUBMIT_FOLDER
+from hpcgen.launch.engines.base import Call, bind_words
+from hpcgen.launch.engines.docker import Docker
+from hpcgen.launch.words import joined
+
+MODULES = {"mpich": "--mpi", "openmpi": "--openmpi-pmix"}
+
+
+class PodmanHpc(Docker):
+    """As Podman, but a launcher on the host can start one container per rank."""
+
+    started_by_launcher = True
+
+    def words(self, call: Call) -> list[list[str]]:
+        """run, with the modules that the job needs and the folder of the job at /mnt/0."""
+        if call.gpu not in ("", "nvidia"):
+            raise self.refuse(f"it has no module for GPUs of {call.gpu}", "use another engine of the site")
+        groups: list[list[str]] = [[self.name, "run", "--rm"]]
+        if call.mpi:
+            groups.append([MODULES[call.mpi]])
+        if call.gpu:
+            groups.append(["--gpu"])
+        if call.shared_memory and not call.mpi:  # the modules of MPI bring it
+            groups.append(["--ipc=host"])
+        groups += bind_words("-v", call.binds)
+        groups.append(["-v", joined(call.folder, f":{SUBMIT_FOLDER}"), "-w", SUBMIT_FOLDER])
+        groups += [["-e", name] for name in call.inherited]
+        groups += [["-e", f"{name}={value}"] for name, value in call.inside.items()]
+        groups.append([call.image])
+        return groups
