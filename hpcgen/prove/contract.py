@@ -248,8 +248,9 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
 
 
 def swapped_in(plan: Plan) -> HostMpi | None:
-    """The host's MPI, where it takes the place of the image's."""
-    return host_mpi(plan, engine_for(plan.engine, None))
+    """The host's MPI, where it takes the place of the image's; not where it only starts the image's ranks."""
+    host = host_mpi(plan, engine_for(plan.engine, None))
+    return host if host is not None and (host.binds or host.libraries) else None
 
 
 def _host_folders(host: HostMpi) -> list[str]:

@@ -357,6 +357,18 @@ def test_a_library_behind_a_bound_link_is_the_hosts() -> None:
     assert ranks(RANKS.replace(f"{HOST}/lib/", "/lrz/sys/spack/impi/lib/"))["MPI library"].result == "passed"
 
 
+def test_where_the_host_only_starts_the_ranks_the_image_keeps_its_own_library() -> None:
+    plan = plan_for("supermuc")
+    mpi = plan.site.mpi
+    assert mpi is not None
+    plan = replace(plan, site=replace(plan.site, mpi=replace(mpi, binds=[], libraries=[])))
+    image = "/opt/intel_mpi/intel64/lib/release/libmpi.so.12.0"
+    assert (
+        ranks(RANKS.replace(f"{HOST}/lib/release/libmpi.so.12.0", image), plan=plan)["MPI library"].result == "passed"
+    )
+    assert ranks(RANKS, plan=plan)["MPI library"].result == "failed"
+
+
 def test_one_rank_with_another_library_is_told() -> None:
     text = RANKS.replace(f"rank 2 maps {HOST}/lib/release", "rank 2 maps /opt/intel_mpi/lib")
     results = ranks(text)
