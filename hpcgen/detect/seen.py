@@ -26,10 +26,14 @@ class SeenFact(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct):
-    """All facts by path, and the paths that stay open with the reason why."""
+    """All facts by path, and the paths that stay open with the reason why.
+
+    ``notes``: what was seen and has no place in a profile, for people.
+    """
 
     facts: dict[str, SeenFact] = {}
     unseen: dict[str, str] = {}
+    notes: list[str] = []
 
     def add(self, path: str, value: Any, how: str) -> None:
         """Note a fact; nothing known is no fact."""

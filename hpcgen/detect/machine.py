@@ -1,0 +1,144 @@
+"""A machine to look at: this one, or a tree that was captured of another.
+
+Probes ask nothing else than this: files, folders, links, what a fixed list of programs prints, and some variables.
+Nothing is ever written, nothing needs rights, and a captured tree runs no program at all.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+
+from hpcgen.detect.commands import COMMANDS, SLURM_CONF, Answer, ask
+from hpcgen.detect.tree import Tree
+from hpcgen.errors import InputError, Problem
+
+ENVIRONMENT = (
+    "USER",
+    "LMOD_CMD",
+    "LMOD_VERSION",
+    "LMOD_SYSTEM_NAME",
+    "MODULESHOME",
+    "MODULEPATH",
+    "LOADEDMODULES",
+    "I_MPI_ROOT",
+    "MPI_HOME",
+    "MPI_ROOT",
+    "MPICH_DIR",
+    "CRAY_MPICH_DIR",
+    "CRAY_MPICH_VERSION",
+    "EBROOTOPENMPI",
+    "EBROOTIMPI",
+    "EBROOTPSMPI",
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "SLURM_CONF",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "PIP_INDEX_URL",
+    "PIP_CONFIG_FILE",
+    "XDG_CONFIG_HOME",
+    "VIRTUAL_ENV",
+    "HOME",
+    "CH_IMAGE_STORAGE",
+    "CONTAINERS_STORAGE_CONF",
+)
+"""Variables that probes may read."""
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
+
+
+class Machine(Tree):
+    """A tree of files with the programs and variables that go with it. Made by :meth:`live` or :meth:`captured`."""
+
+    def __init__(self, root: str, environment: Mapping[str, str], commands: Tree | None = None) -> None:
+        super().__init__(root)
+        self.environment = {name: environment[name] for name in ENVIRONMENT if environment.get(name)}
+        self._commands = commands
+        self._answers: dict[str, Answer] = {}
+
+    @classmethod
+    def live(cls) -> Machine:
+        """This machine."""
+        environment = dict(os.environ)
+        try:
+            environment["USER"] = pwd.getpwuid(os.geteuid()).pw_name
+        except KeyError:
+            environment.setdefault("USER", str(os.geteuid()))
+        return cls("/", environment)
+
+    @classmethod
+    def captured(cls, folder: Path) -> Machine:
+        """A tree that ``hpcgen site capture`` wrote: ``root/``, ``commands/`` and ``environment``.
+
+        Raises
+        ------
+        InputError: it is no such tree.
+        """
+        root = folder / "root"
+        if root.is_symlink() or not root.is_dir():
+            raise InputError(
+                Problem(
+                    f"{folder} is no captured tree: it has no folder root",
+                    expected="a folder that `hpcgen site capture` wrote, with root/ and commands/ in it",
+                )
+            )
+        # What lies beside the root is read through a tree as well: a link there could lead anywhere.
+        beside = Tree(str(folder))
+        found = (_ASSIGNMENT.fullmatch(line) for line in (beside.text("/environment") or "").split("\n"))
+        return cls(str(root), {match[1]: match[2] for match in found if match}, beside)
+
+    @property
+    def is_live(self) -> bool:
+        """Whether this is the machine that the program runs on."""
+        return self._commands is None
+
+    def output(self, name: str) -> Answer:
+        """What a program of the list prints; asked once."""
+        if name not in self._answers:
+            self._answers[name] = self._ask(name) if self._commands is None else self._told(self._commands, name)
+        return self._answers[name]
+
+    def how(self, name: str) -> str:
+        """The command for people, such as ``srun --mpi=list``."""
+        if name == "module-avail":
+            return "module -t avail"
+        return " ".join(word for word in COMMANDS[name].argv if not word.startswith("{"))
+
+    def module_init(self) -> str | None:
+        """The script that sets up the module command in bash, where there is one."""
+        candidates = []
+        if lmod := self.environment.get("LMOD_CMD"):
+            candidates.append(f"{PurePosixPath(lmod).parent.parent}/init/bash")
+        if home := self.environment.get("MODULESHOME"):
+            candidates.append(f"{home}/init/bash")
+        candidates += ["/usr/share/lmod/lmod/init/bash", "/usr/share/Modules/init/bash", "/usr/share/modules/init/bash"]
+        return next((path for path in candidates if self.is_file(path)), None)
+
+    def _ask(self, name: str) -> Answer:
+        command = COMMANDS[name]
+        if command.slurm and not any(map(self.is_file, (self.environment.get("SLURM_CONF", ""), *SLURM_CONF))):
+            return Answer(None, "there is no slurm.conf here, and SLURM_CONF names none")
+        init = ""
+        if name == "module-avail":
+            init = self.module_init() or ""
+            if not init or not self.environment.get("MODULEPATH"):
+                return Answer(None, "no module system is set up here (MODULEPATH and its init script)")
+        environment = {**os.environ, "USER": self.environment["USER"], "LC_ALL": "C", "LMOD_PAGER": "none"}
+        return ask(command, environment, {"node": os.uname().nodename.split(".")[0], "init": init})
+
+    def _told(self, tree: Tree, name: str) -> Answer:
+        text = tree.text(f"/commands/{name}", 4 * 1024 * 1024)
+        if text is not None:
+            return Answer(text)
+        why = tree.text(f"/commands/{name}.failed", 4096)
+        if why is not None:
+            return Answer(None, why.split("\n", 1)[0])
+        return Answer(None, f"{COMMANDS[name].argv[0]} is not installed")

@@ -1,0 +1,130 @@
+"""CPUs and memory of the node. What CPU it is, is told by its flags against archspec's table."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hpcgen.detect.machine import Machine
+from hpcgen.detect.seen import Seen
+
+_INFO = "/proc/cpuinfo"
+_NODES = "/sys/devices/system/node"
+_CPUS = "/sys/devices/system/cpu"
+_KIB_PER_GB = 1024 * 1024
+"""As memory is sold and as batch systems count it: a GB of it has 2^30 bytes."""
+
+
+def probe(machine: Machine, seen: Seen) -> None:
+    """Facts below ``node.cpu`` and ``node.memory``, and ``system.architecture``."""
+    cpus = read_cpuinfo(machine.text(_INFO, 16 * 1024 * 1024) or "")
+    if not cpus:
+        for path in ("system.architecture", "node.cpu.target", "node.cpu.cores"):
+            seen.miss(path, f"{_INFO} names no CPU")
+    else:
+        architecture = "aarch64" if "CPU implementer" in cpus[0] else "x86_64" if "flags" in cpus[0] else None
+        if architecture is None:
+            seen.miss("system.architecture", f"{_INFO} is of neither x86_64 nor aarch64")
+        else:
+            seen.add("system.architecture", architecture, _INFO)
+            target = target_of(cpus[0], architecture)
+            seen.add("node.cpu.target", target, f"flags in {_INFO} against archspec's table")
+            if target == architecture:
+                seen.notes.append(f"archspec knows no CPU with the flags in {_INFO} but {target} in general")
+        seen.add("node.cpu.model", _model(cpus[0]), _INFO)
+        _counts(machine, cpus, seen)
+    _numa(machine, seen)
+    _memory(machine, seen)
+
+
+def read_cpuinfo(text: str) -> list[dict[str, str]]:
+    """The CPUs of /proc/cpuinfo: those paragraphs that have a processor number."""
+    found = []
+    for paragraph in text.split("\n\n"):
+        pairs = (line.partition(":") for line in paragraph.split("\n") if ":" in line)
+        cpu = {key.strip(): value.strip() for key, _, value in pairs}
+        if "processor" in cpu:
+            found.append(cpu)
+    return found
+
+
+def target_of(cpu: dict[str, str], architecture: str) -> str:
+    """archspec's name of a CPU: the most special one of its vendor whose features it all has.
+
+    A CPU that lacks what every newer one of its vendor has is named by the psABI's level that it reaches. On ARM the
+    part number decides between those whose features fit, as in archspec's own detection.
+    """
+    import archspec.cpu
+
+    targets = archspec.cpu.TARGETS
+    root = targets[architecture]
+    features = set(cpu.get("flags" if architecture == "x86_64" else "Features", "").split())
+    if "pni" in features:
+        features.add("sse3")
+    vendor = cpu.get("vendor_id", "generic") if architecture == "x86_64" else _arm_vendor(cpu)
+
+    def fits(target: Any) -> bool:
+        if target != root and (root not in target.ancestors or target.vendor not in (vendor, "generic")):
+            return False
+        if architecture == "aarch64" and target.vendor == "generic" and target != root:
+            return False
+        return bool(target.features <= features)
+
+    def depth(target: Any) -> tuple[int, int, str]:
+        return len(target.ancestors), len(target.features), str(target.name)
+
+    fitting = [target for target in targets.values() if fits(target)]
+    level = max((target for target in fitting if target.vendor == "generic"), key=depth, default=root)
+    part = cpu.get("CPU part")
+    same_part = [target for target in fitting if part and getattr(target, "cpu_part", "") == part]
+    special = [target for target in same_part or fitting if level in target.ancestors]
+    return str(max(special, key=depth, default=level).name)
+
+
+def _arm_vendor(cpu: dict[str, str]) -> str:
+    from archspec.cpu.schema import TARGETS_JSON
+
+    code = cpu.get("CPU implementer", "")
+    return str(TARGETS_JSON["conversions"]["arm_vendors"].get(code, code))
+
+
+def _model(cpu: dict[str, str]) -> str | None:
+    name = cpu.get("model name")
+    return re.sub(r"\s+", " ", name).strip() if name else None
+
+
+def _counts(machine: Machine, cpus: list[dict[str, str]], seen: Seen) -> None:
+    """Cores and sockets by the pairs of package and core; /sys where /proc/cpuinfo has none, as on ARM."""
+    if "core id" in cpus[0]:
+        how = _INFO
+        pairs = {(cpu.get("physical id", "0"), cpu.get("core id", "")) for cpu in cpus}
+    else:
+        how = f"{_CPUS}/cpu*/topology"
+        folders = machine.glob(f"{_CPUS}/cpu[0-9]*/topology")
+        named = [(machine.line(f"{path}/physical_package_id"), machine.line(f"{path}/core_id")) for path in folders]
+        pairs = {(package, core) for package, core in named if package is not None and core is not None}
+    if not pairs:
+        for path in ("node.cpu.cores", "node.cpu.sockets", "node.cpu.threads_per_core"):
+            seen.miss(path, f"neither {_INFO} nor {_CPUS} tells cores from threads")
+        return
+    sockets = {package for package, _ in pairs}
+    seen.add("node.cpu.cores", len(pairs), how)
+    seen.add("node.cpu.sockets", len(sockets), how)
+    seen.add("node.cpu.threads_per_core", max(1, len(cpus) // len(pairs)), how)
+
+
+def _numa(machine: Machine, seen: Seen) -> None:
+    """Domains that have CPUs; others hold only memory, such as that of a GPU."""
+    nodes = [path for path in machine.glob(f"{_NODES}/node[0-9]*") if machine.line(f"{path}/cpulist")]
+    if nodes:
+        seen.add("node.cpu.numa_domains", len(nodes), f"{_NODES}/node*/cpulist")
+    else:
+        seen.miss("node.cpu.numa_domains", f"{_NODES} has no domain with CPUs")
+
+
+def _memory(machine: Machine, seen: Seen) -> None:
+    match = re.search(r"^MemTotal:\s+(\d{1,15}) kB$", machine.text("/proc/meminfo") or "", re.MULTILINE)
+    if match and int(match[1]):
+        seen.add("node.memory.total_gb", round(int(match[1]) / _KIB_PER_GB, 1), "MemTotal in /proc/meminfo")
+    else:
+        seen.miss("node.memory.total_gb", "/proc/meminfo has no MemTotal")

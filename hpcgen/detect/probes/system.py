@@ -1,0 +1,85 @@
+"""Operating system, C library, kernel, and whether users may make user namespaces."""
+
+from __future__ import annotations
+
+import re
+
+from hpcgen.detect.machine import Machine
+from hpcgen.detect.seen import Seen
+
+_SETTING = re.compile(r"([A-Z_]+)=(.*)")
+_RELEASE = re.compile(rb"GNU C Library [^\n\0]{0,200}? release version (\d+\.\d+)")
+_LIBC = ("/lib64/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib/libc.so.6")
+_MAX_LIBC = 16 * 1024 * 1024
+_KERNEL = re.compile(r"[A-Za-z0-9._+-]+")
+
+
+def probe(machine: Machine, seen: Seen) -> None:
+    """Facts below ``system``."""
+    _os_release(machine, seen)
+    _glibc(machine, seen)
+    _kernel(machine, seen)
+    _namespaces(machine, seen)
+
+
+def os_release(machine: Machine) -> dict[str, str]:
+    """The settings of os-release. Source: os-release(5)."""
+    text = machine.text("/etc/os-release") or machine.text("/usr/lib/os-release") or ""
+    found = (_SETTING.fullmatch(line.strip()) for line in text.split("\n"))
+    return {match[1]: match[2].strip("\"'") for match in found if match}
+
+
+def _os_release(machine: Machine, seen: Seen) -> None:
+    settings = os_release(machine)
+    how = "/etc/os-release"
+    seen.add("system.os", settings.get("ID"), how)
+    seen.add("system.os_version", settings.get("VERSION_ID"), how)
+    if not settings:
+        seen.miss("system.os", "no os-release can be read")
+    if "VERSION_ID" not in settings:
+        seen.miss("system.os_version", "os-release names none")
+
+
+def _glibc(machine: Machine, seen: Seen) -> None:
+    """What the library says of itself: ldd and getconf may belong to another one."""
+    for path in _LIBC:
+        with machine.blob(path) as blob:
+            if blob is None:
+                continue
+            if blob.size > _MAX_LIBC:
+                machine.refused[path] = f"is larger than {_MAX_LIBC} bytes"
+                continue
+            if match := _RELEASE.search(blob.at(0, blob.size)):
+                seen.add("system.glibc", match[1].decode(), f"{path}, the version that it names itself")
+                return
+    seen.miss("system.glibc", f"no GNU C library at {' or '.join(_LIBC)}")
+
+
+def _kernel(machine: Machine, seen: Seen) -> None:
+    release = machine.line("/proc/sys/kernel/osrelease")
+    if release and _KERNEL.fullmatch(release):
+        seen.add("system.kernel", release, "/proc/sys/kernel/osrelease")
+    else:
+        seen.miss("system.kernel", "/proc/sys/kernel/osrelease cannot be read")
+
+
+def _namespaces(machine: Machine, seen: Seen) -> None:
+    """Three switches can forbid them. Sources: user_namespaces(7), Debian's and Ubuntu's kernel settings."""
+    most = machine.line("/proc/sys/user/max_user_namespaces")
+    if most is None or not most.isdigit():
+        seen.miss("system.user_namespaces", "/proc/sys/user/max_user_namespaces cannot be read")
+        return
+    switches = {
+        "/proc/sys/user/max_user_namespaces": int(most) > 0,
+        "/proc/sys/kernel/unprivileged_userns_clone": _is("/proc/sys/kernel/unprivileged_userns_clone", "0", machine),
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": _is(
+            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", machine
+        ),
+    }
+    closed = [path for path, fine in switches.items() if not fine]
+    seen.add("system.user_namespaces", not closed, ", ".join(closed) or "/proc/sys/user/max_user_namespaces")
+
+
+def _is(path: str, forbidding: str, machine: Machine) -> bool:
+    """Whether a switch is not at the value that forbids."""
+    return machine.line(path) != forbidding
