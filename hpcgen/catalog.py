@@ -27,6 +27,7 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.text import NAME_PATTERN
 from hpcgen.typed import convert
+from hpcgen.user_config import configured
 from hpcgen.yamlfile import Document, load
 
 if TYPE_CHECKING:
@@ -52,11 +53,13 @@ def built_in() -> Path:
 
 
 def collections_from_environment() -> list[Path]:
-    """Folders of ``$HPCGEN_COLLECTIONS`` (separated as in PATH), then installed ``hpcgen.collections`` entry points.
+    """Folders of ``$HPCGEN_COLLECTIONS`` (separated as in PATH), of the user's config file, and of entry points.
 
-    An entry point names a module whose folder is the collection; it is found, never run.
+    An entry point (of the group ``hpcgen.collections``) names a module whose folder is the collection; it is found,
+    never run.
     """
     folders = [Path(part) for part in os.environ.get("HPCGEN_COLLECTIONS", "").split(os.pathsep) if part]
+    folders.extend(Path(folder) for folder in configured("collections", ()))
     if os.environ.get("HPCGEN_ENTRY_POINTS", "1") != "0":
         folders.extend(_entry_point_folders())
     return folders
@@ -111,7 +114,7 @@ class Catalog:
                     Problem(
                         f"the collection {folder} is not a folder",
                         expected=f"a folder with any of {', '.join(FOLDERS.values())}",
-                        remedy="correct --collection or $HPCGEN_COLLECTIONS",
+                        remedy="correct --collection, $HPCGEN_COLLECTIONS or your config file",
                     )
                 )
         self._built_in = built_in()

@@ -235,6 +235,7 @@ def reproduce(
     before: Sequence[str] = (),
     verb: str = "render",
     mirrors: Sequence[str] = (),
+    image_directory: str | None = None,
 ) -> str:
     """The command that gives the same result; ``before`` are words that stand before the subcommand ``verb``."""
     words = ["hpcgen", *before, verb, "--site", site, "--stack", stack]
@@ -255,6 +256,7 @@ def reproduce(
         ("--queue", job.queue),
         ("--account", job.account),
         ("--memory-per-rank", job.memory_per_rank_gb),
+        ("--image-directory", image_directory),
     ):
         if asked is not None:
             words += [option, str(asked)]

@@ -13,6 +13,8 @@ import pytest
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+# Nor do the tests see the config file of whoever runs them.
+os.environ["HPCGEN_CONFIG"] = ""
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
@@ -26,7 +28,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def hpcgen(tmp_path: Path) -> Command:
-    """The command as a user starts it, in an empty folder; no collection of the machine takes part."""
+    """The command as a user starts it, in an empty folder; no collection or config file of the machine takes part."""
 
     def run(
         *words: str, env: dict[str, str] | None = None, cwd: Path | None = None
@@ -37,7 +39,7 @@ def hpcgen(tmp_path: Path) -> Command:
             capture_output=True,
             text=True,
             cwd=cwd or tmp_path,
-            env={**clean, "HPCGEN_ENTRY_POINTS": "0", **(env or {})},
+            env={**clean, "HPCGEN_ENTRY_POINTS": "0", "HPCGEN_CONFIG": "", **(env or {})},
             timeout=120,
         )
 

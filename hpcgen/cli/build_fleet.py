@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hpcgen.fleet.file import LoadedFleet
     from hpcgen.model.plan import Plan
     from hpcgen.model.record import TestRun
+    from hpcgen.model.site import Site
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -219,7 +220,7 @@ def _array(
             name="build-fleet",
             words=words_again(sys.argv[1:], _NOT_IN_TASK),
             folder=Path.cwd(),
-            request=_request(asked),
+            request=_request(site, asked),
             members=[each.member.name for each in planned],
             limit=own["limit"] or 0,
             environment=passed_on(os.environ),
@@ -246,7 +247,7 @@ def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str,
         name=f"build-{plan.stack.name}",
         words=words_again(sys.argv[1:], _NOT_IN_JOB),
         folder=Path.cwd(),
-        request=_request(asked),
+        request=_request(plan.site, asked),
         environment=passed_on(os.environ),
     )
     _hand_over(job, plan, dry_run, follow=not no_follow)
@@ -271,11 +272,12 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
     return plan_from(ctx, catalog_of(ctx), command=words, **{**rest, **dict.fromkeys(_OF_JOBS)})
 
 
-def _request(asked: dict[str, Any]) -> Any:
+def _request(site: Site, asked: dict[str, Any]) -> Any:
     """What is asked of the job that builds."""
+    from hpcgen.cli.personal import account_for
     from hpcgen.model.job import JobRequest
 
-    return JobRequest(walltime=asked["time"], queue=asked["queue"], account=asked["account"])
+    return JobRequest(walltime=asked["time"], queue=asked["queue"], account=account_for(site, asked["account"]))
 
 
 def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:

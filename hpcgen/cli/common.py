@@ -84,6 +84,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
+    click.option("--image-directory", metavar="DIR", help="Where the job script looks for images first."),
 ]
 
 
@@ -127,22 +128,28 @@ def plan_from(
     verb: the subcommand that the plan's own command line names.
     kept: versions of blocks that are tried before all others.
     """
+    from hpcgen.cli.personal import account_for, images_of, with_images
     from hpcgen.model.job import JobRequest
     from hpcgen.planning import make_plan, reproduce
 
+    settings: Sequence[str] = asked["settings"]
+    mirrors: Sequence[str] = asked["mirrors"]
+    found = catalog.site(site)
+    account, images = asked["account"], asked.get("image_directory")
+    if verb != "lock":
+        # A lock is shared: what belongs to one user gets into it only by an option.
+        account, images = account_for(found, account), images_of(found, images)
     request = JobRequest(
         nodes=asked["nodes"],
         ranks_per_node=asked["ranks_per_node"],
         threads_per_rank=asked["threads"],
         walltime=asked["time"],
         queue=asked["queue"],
-        account=asked["account"],
+        account=account,
         memory_per_rank_gb=asked["memory_per_rank"],
         command=list(asked["command"]) or None,
     )
-    settings: Sequence[str] = asked["settings"]
-    mirrors: Sequence[str] = asked["mirrors"]
-    found = catalog.site(site)
+    found = with_images(found, images)
     if mirrors:
         from hpcgen.mirrors import with_mirrors
 
@@ -151,7 +158,7 @@ def plan_from(
     def again() -> str:
         given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
         folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
-        return reproduce(site, stack, *given, request, before=folders, verb=verb, mirrors=mirrors)
+        return reproduce(site, stack, *given, request, folders, verb, mirrors, images)
 
     return make_plan(
         catalog,

@@ -101,6 +101,7 @@ def _say_findings(job: ImageJob, batch: bool) -> None:
 
 
 def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> ImageJob:
+    from hpcgen.cli.personal import account_for
     from hpcgen.launch.image_job import plan_for_image
 
     reference = _reference(asked["image"])
@@ -111,7 +112,14 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> Imag
     if reference is None:
         raise click.UsageError("name an IMAGE, or --site and --stack", ctx)
     site = catalog_of(ctx).site(asked["site"]) if asked["site"] is not None else None
-    return plan_for_image(reference, site=site, partition=asked["partition"], request=request, engine=asked["engine"])
+    return plan_for_image(
+        reference,
+        site=site,
+        partition=asked["partition"],
+        request=request,
+        engine=asked["engine"],
+        account=lambda here: account_for(here, None),
+    )
 
 
 def _reference(image: str | None) -> ImageReference | None:
@@ -125,19 +133,23 @@ def _reference(image: str | None) -> ImageReference | None:
 def _planned_anew(
     ctx: click.Context, request: JobRequest, image: ImageReference | None, asked: dict[str, Any]
 ) -> ImageJob:
+    from msgspec.structs import replace
+
+    from hpcgen.cli.personal import account_for, images_of, with_images
     from hpcgen.launch.image_job import plan_for_stack
     from hpcgen.planning import make_plan
 
     if asked["site"] is None:
         raise click.UsageError("--stack needs --site", ctx)
     catalog = catalog_of(ctx)
+    site = catalog.site(asked["site"])
     plan = make_plan(
         catalog,
-        catalog.site(asked["site"]),
+        with_images(site, images_of(site, None)),
         catalog.stack(asked["stack"]),
         partition=asked["partition"],
         settings=asked["settings"],
-        job=request,
+        job=replace(request, account=account_for(site, request.account)),
         site_document=catalog.site_document(asked["site"]),
         stack_document=catalog.stack_document(asked["stack"]),
     )

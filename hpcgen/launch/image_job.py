@@ -7,6 +7,7 @@ in the image does not change, only how it is started.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,7 @@ def plan_for_image(
     partition: str | None = None,
     request: JobRequest | None = None,
     engine: EngineName | None = None,
+    account: Callable[[Site], str | None] | None = None,
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site.
 
@@ -78,6 +80,7 @@ def plan_for_image(
     partition: kind of node; the recorded one on the recorded site, else the site's default.
     request: what is asked of the job. Without a layout asked for, on the recorded site, it is the recorded one.
     engine: another engine than the site prefers.
+    account: the user's own account at a site, for a request without one; it comes before the recorded one.
 
     Raises
     ------
@@ -89,6 +92,8 @@ def plan_for_image(
 
     kit = recorded_kit(image)
     asked = request or JobRequest()
+    if asked.account is None and account is not None:
+        asked = msgspec.structs.replace(asked, account=account(site or kit.plan.site))
     plan = laid_out(kit.plan, site, partition, asked)
     chosen = choose_engine(plan.site, image.kind, image.name, engine)
     plan = msgspec.structs.replace(

@@ -13,6 +13,7 @@ import msgspec
 from hpcgen.errors import InputError, OutputError, Problem, UnknownNameError, did_you_mean
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.record import BuildRecord, BuiltImage, TestRun
+from hpcgen.user_config import configured
 from hpcgen.writing import write_file
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -20,8 +21,8 @@ _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
 
 
 def records_folder() -> Path:
-    """``$HPCGEN_RECORDS``, else hpcgen/records in the user's folder for state (``$XDG_STATE_HOME``)."""
-    if named := os.environ.get("HPCGEN_RECORDS"):
+    """``$HPCGEN_RECORDS``, else the config file's, else hpcgen/records in ``$XDG_STATE_HOME``."""
+    if named := os.environ.get("HPCGEN_RECORDS") or configured("records", None):
         return Path(named)
     state = os.environ.get("XDG_STATE_HOME")
     # The XDG base directory specification has relative paths ignored.
