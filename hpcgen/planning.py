@@ -17,7 +17,7 @@ from hpcgen.errors import (
     UnknownNameError,
     did_you_mean,
 )
-from hpcgen.findings import unverified_facts, unverified_releases
+from hpcgen.findings import closed_site, unverified_facts, unverified_releases
 from hpcgen.formats import ENGINE_FORMATS
 from hpcgen.jobs import job_findings, resolve_job
 from hpcgen.model.fields import EngineName, FormatName
@@ -88,6 +88,7 @@ def make_plan(
     _check_settings_used(said, blocks)
     laid_out = resolve_job(site, chosen_partition, stack, request)
     findings += [
+        *closed_site(site),
         *job_findings(site, laid_out, request),
         *unverified_facts(site, chosen_partition),
         *unverified_releases(catalog, blocks),

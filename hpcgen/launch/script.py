@@ -13,7 +13,7 @@ from hpcgen.launch.engines import Engine
 from hpcgen.launch.environment import BOOTSTRAP
 from hpcgen.launch.schedulers import Direct, Header, Scheduler, scheduler_for
 from hpcgen.launch.start import Start, start
-from hpcgen.launch.words import FOLDER, Shell, joined, line, quoted
+from hpcgen.launch.words import FOLDER, Shell, joined, line, loading, quoted
 from hpcgen.layouts import memory_text
 from hpcgen.model.plan import Plan
 from hpcgen.text import plain, sh, sh_assign
@@ -81,7 +81,9 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, nam
         "header": [plain(text, "the header") for text in file_header(plan, "Job script")],
         "reasons": [plain(text, "a reason") for text in plan.job.reasons],
         "memory": memory_text(plan.site.partitions[plan.partition], plan.job),
-        "modules": [sh(module) for module in how.modules],
+        # VALET is there in a login shell alone.
+        "shell_options": " -l" if how.modules and plan.site.system.modules == "valet" else "",
+        "modules": loading(plan.site.system.modules, how.modules),
         "start": scheduler.start,
         "programs": [sh(word) for word in dict.fromkeys([*how.outer[:1], engine.command_name()])],
         "image_missing": _missing(engine, named),

@@ -79,6 +79,9 @@ def launcher(mpi: HostMpi, job: Job) -> list[str]:
         words += [f"--ntasks-per-node={job.ranks_per_node}", f"--cpus-per-task={job.threads_per_rank}"]
         flavour = next((pmi for pmi in mpi.pmi if pmi in ("pmix", "pmi2")), None)
         return [*words, f"--mpi={flavour}"] if flavour is not None else words
+    if mpi.launcher == "ibrun":
+        # It starts what the job's header says.
+        return ["ibrun"]
     words = [mpi.launcher, "-n", str(job.ranks)]
     if mpi.flavour == "openmpi":
         return [*words, "--map-by", f"ppr:{job.ranks_per_node}:node:PE={job.threads_per_rank}"]

@@ -35,7 +35,8 @@ WallTime = Annotated[str, msgspec.Meta(pattern=r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)
 class System(Record, frozen=True):
     """Operating system of the nodes. ``glibc`` bounds what host libraries need of the image's C library.
 
-    ``user_namespaces``: whether users without rights may make them.
+    ``user_namespaces``: whether users without rights may make them. ``modules``: how software is put on PATH there, by
+    ``module load`` or by VALET's ``vpkg_require``.
     """
 
     os: Name
@@ -44,6 +45,7 @@ class System(Record, frozen=True):
     glibc: Version | None = None
     user_namespaces: bool | None = None
     architecture: Literal["x86_64", "aarch64"] = "x86_64"
+    modules: Literal["module", "valet"] = "module"
 
 
 class Cpu(Record, frozen=True):
@@ -129,15 +131,16 @@ class HostMpi(Record, frozen=True):
     """The MPI of the host that the image's MPI is matched to and replaced by at run time.
 
     ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used.
-    ``pmi``: what its launcher offers to ranks. ``glibc``: the newest C library version that its libraries ask for,
-    where somebody looked; else the host's own is assumed.
+    Without ``libraries`` and ``binds`` it only starts the image's own MPI. ``launcher``: ``ibrun`` is TACC's, which
+    takes nodes and ranks from the job. ``pmi``: what it offers to ranks. ``glibc``: the newest C library version that
+    its libraries ask for, where somebody looked; else the host's own is assumed.
     """
 
     flavour: Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]
     version: Version
     abi: Literal["mpich", "openmpi"]
     root: AbsolutePath
-    launcher: Literal["mpiexec", "srun", "mpirun"]
+    launcher: Literal["mpiexec", "srun", "mpirun", "ibrun"]
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []
     modules: list[ModuleName] = []
@@ -190,12 +193,16 @@ class FileSystem(Record, frozen=True):
 
 
 class Scheduler(Record, frozen=True):
-    """The batch system. ``directives`` are header options of every job, ``output`` the file pattern."""
+    """The batch system. ``directives`` are header options of every job, ``output`` the file pattern.
+
+    ``gpu_request``: the option of Slurm that asks for a node's GPUs; ``none`` where they come with the node.
+    """
 
     kind: Literal["slurm", "torque", "pbs", "none"]
     directives: list[Directive] = []
     modules: list[ModuleName] = []
     account: Literal["required", "optional", "none"] = "optional"
+    gpu_request: Literal["gres", "gpus-per-node", "none"] = "gres"
     output: Text = ""
     error: Text = ""
     default_time: WallTime = "01:00:00"

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 import msgspec
 
 from hpcgen.launch.start import start
+from hpcgen.launch.words import loading
 from hpcgen.model.plan import Plan
 from hpcgen.selftest import GPU_DEVICES
 from hpcgen.text import sh
@@ -88,7 +89,7 @@ def engine_script(plan: Plan, environment: dict[str, str]) -> str:
     """bash that prints the version of the engine, with the site's modules loaded."""
     how = start(plan, environment)
     program = sh(how.engine.command_name())
-    modules = [f"module load {sh(module)}" for module in how.modules]
+    modules = loading(plan.site.system.modules, how.modules)
     missing = f"echo {program} is not on PATH; exit 69"
     return "\n".join([*modules, f"command -v {program} || {{ {missing}; }}", f"{program} --version", ""])
 

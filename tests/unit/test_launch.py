@@ -179,6 +179,26 @@ def test_slurm_asks_for_gpus_unless_the_site_does() -> None:
     assert "--gres=gpu:4" not in directives(text, "#SBATCH")
 
 
+def test_gpus_are_asked_for_as_the_site_wants_it() -> None:
+    profile = site("supermuc")
+    thin = replace(profile.partitions["thin"], gpu=Gpu(vendor="nvidia", model="GPU", count=4))
+    for request, expected in (("gpus-per-node", {"--gpus-per-node=4"}), ("none", set())):
+        scheduler = replace(profile.scheduler, gpu_request=request)
+        text = job_script(make_plan(replace(profile, partitions={"thin": thin}, scheduler=scheduler)), IMAGE)[1]
+        assert {line for line in directives(text, "#SBATCH") if line.startswith(("--gres", "--gpu"))} == expected
+
+
+def test_modules_are_loaded_with_the_sites_own_tool() -> None:
+    profile = site("supermuc")
+    plain = job_script(make_plan(profile), IMAGE)[1]
+    assert plain.startswith("#!/bin/bash\n")
+    assert "\nmodule load charliecloud\n" in plain
+    valet = job_script(make_plan(replace(profile, system=replace(profile.system, modules="valet"))), IMAGE)[1]
+    assert valet.startswith("#!/bin/bash -l\n")
+    assert "\nvpkg_require charliecloud\n" in valet
+    assert "module load" not in valet
+
+
 # launchers
 
 
@@ -223,6 +243,23 @@ def test_open_mpi_maps_ranks_in_its_own_words() -> None:
     text = job_script(make_plan(profile, nodes=2, mpi_block="openmpi"), IMAGE)[1]
     assert last(text).startswith("mpirun -n 8 --map-by ppr:4:node:PE=12 ")
     assert "HYDRA" not in text
+
+
+def test_taccs_launcher_starts_what_the_header_says() -> None:
+    text = job_script(make_plan(with_mpi(site("supermuc"), launcher="ibrun"), nodes=2), IMAGE)[1]
+    assert last(text) == 'ibrun "${container[@]}" "$@"'
+
+
+def test_a_host_mpi_that_shows_nothing_only_starts_the_images_own() -> None:
+    profile = with_mpi(allow_every_engine(site("supermuc")), libraries=[], binds=[])
+    image = {**IMAGE, "FI_PROVIDER_PATH": "/opt/intel_mpi/libfabric/prov"}
+    for engine in ("charliecloud", "apptainer"):
+        text = job_script(make_plan(profile, engine, VERSIONS[engine], nodes=2), image)[1]
+        inside = variables(container(text))
+        assert last(text).startswith("mpiexec -n 8 ")
+        assert "/opt/host/mpi" not in text
+        assert inside.get("I_MPI_ROOT", image["I_MPI_ROOT"]) == image["I_MPI_ROOT"]
+        assert "FI_PROVIDER_PATH" not in taken_out(container(text))
 
 
 def test_ranks_of_other_mpis_share_a_container() -> None:

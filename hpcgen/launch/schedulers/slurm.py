@@ -34,6 +34,7 @@ class Slurm(Scheduler):
         if job.account:
             lines.append(option("--account", job.account))
         own = site_options(header)
-        if header.gpus and not any(line.startswith(("--gres", "--gpus")) for line in own):
-            lines.append(option("--gres", f"gpu:{header.gpus}"))
+        request = header.scheduler.gpu_request
+        if header.gpus and request != "none" and not any(line.startswith(("--gres", "--gpus")) for line in own):
+            lines.append(option(f"--{request}", f"gpu:{header.gpus}" if request == "gres" else header.gpus))
         return lines + own
