@@ -72,6 +72,9 @@ MARK = "hpcgen-test:"
 
 GPU_DEVICES = {"nvidia": "/dev/nvidiactl", "amd": "/dev/kfd", "intel": "/dev/dri"}
 
+DRIVER_FILE = "/proc/driver/nvidia/version"
+"""Where NVIDIA's driver tells its version."""
+
 
 def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
     """The script for a plan.

@@ -8,18 +8,16 @@ import msgspec
 
 from hpcgen.launch.engines import engine_for
 from hpcgen.launch.here import told
-from hpcgen.launch.start import host_mpi
+from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.microarchitecture import features_of
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import TestResult
-from hpcgen.model.site import HostMpi
 from hpcgen.prove.lines import CONTRACT
-from hpcgen.prove.node import DRIVER_FILE, Node, engine_version
-from hpcgen.prove.ranks import Ranks, agree, read_ranks, version_of
+from hpcgen.prove.node import Node, engine_version
+from hpcgen.prove.ranks import RANK_TEST, Ranks, agree, read_ranks, version_of
 from hpcgen.prove.starts import Ended
-from hpcgen.selftest import GPU_DEVICES
+from hpcgen.selftest import DRIVER_FILE, GPU_DEVICES
 
-RANK_TEST = "rank_test"
 FEW = 6
 
 NO_MPI = "the stack runs without MPI"
@@ -192,9 +190,7 @@ def _count(plan: Plan, ranks: Ranks, ended: Ended) -> str:
 
 
 def _library(plan: Plan, ranks: Ranks) -> str:
-    host = swapped_in(plan)
-    folders = _host_folders(host) if host is not None else _image_folders(plan)
-    whose = f"the host's ({host.flavour})" if host is not None else "the image's own"
+    whose, folders = mpi_folders(plan)
     wrong = []
     for rank in sorted({number for number, _ in ranks.seen}):
         paths = ranks.mpi(rank)
@@ -245,22 +241,6 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
     if ranks.provider.split(";")[0] != fabric.provider:
         raise Broken(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")
     return ranks.provider
-
-
-def swapped_in(plan: Plan) -> HostMpi | None:
-    """The host's MPI, where it takes the place of the image's; not where it only starts the image's ranks."""
-    host = host_mpi(plan, engine_for(plan.engine, None))
-    return host if host is not None and (host.binds or host.libraries) else None
-
-
-def _host_folders(host: HostMpi) -> list[str]:
-    """Where the host's libraries are inside; a link among them leads to another folder that is bound too."""
-    return list(dict.fromkeys([*host.libraries, *(bind.target for bind in host.binds), host.root]))
-
-
-def _image_folders(plan: Plan) -> list[str]:
-    block = plan.block("mpi")
-    return [f"/opt/{block.name}"] if block is not None else []
 
 
 def _below(path: str, folders: list[str]) -> bool:

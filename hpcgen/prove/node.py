@@ -10,14 +10,12 @@ import msgspec
 from hpcgen.launch.start import start
 from hpcgen.launch.words import loading
 from hpcgen.model.plan import Plan
-from hpcgen.selftest import GPU_DEVICES
+from hpcgen.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.text import sh
 
 _DRIVER = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 _END = "hpcgen-node:"
-
-DRIVER_FILE = "/proc/driver/nvidia/version"
 
 
 class Node(msgspec.Struct, frozen=True):

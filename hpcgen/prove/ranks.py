@@ -7,11 +7,22 @@ from collections.abc import Iterable
 
 import msgspec
 
+RANK_TEST = "rank_test"
+"""The block whose program says which ranks there are, and what they have loaded."""
+
+RANK_PROGRAM = f"/opt/{RANK_TEST}/bin/{RANK_TEST}"
+
+MPI_FILE = r"/(libmpi(_[a-z0-9_]+)?\.so|libmpich\.so)"
+"""A regular expression, of Python and of awk, that finds an MPI library among the files that a rank has mapped."""
+
+PROVIDER_IS = "libfabric provider: "
+"""What an MPI puts before the name of the provider that it has chosen."""
+
 _RANK = re.compile(r"rank (\d+) of (\d+) on (.+)")
 _MAPS = re.compile(r"rank (\d+) maps (/.+)")
 _LIBRARY = re.compile(r"library (.+)")
-_MPI = re.compile(r"/(libmpi(_[a-z0-9_]+)?\.so|libmpich\.so)")
-_PROVIDER = re.compile(r"libfabric provider: ([A-Za-z0-9_;]+)")
+_MPI = re.compile(MPI_FILE)
+_PROVIDER = re.compile(f"{PROVIDER_IS}([A-Za-z0-9_;]+)")
 
 DEBUG = {
     "I_MPI_DEBUG": "4",
