@@ -30,6 +30,10 @@ class Merged(Document):
         self._child = child
         self._parent = parent
 
+    def files(self) -> list[str]:
+        """The profile's own file, and those of its parents."""
+        return [*self._child.files(), *self._parent.files()]
+
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """The place of a fact, in the child if it says it (or a removed or replaced parent of it)."""
         if path and not _says(self._child.data, path) and _says(self._parent.data, path):

@@ -106,6 +106,10 @@ class Document:
         self._root: Any = None
         self._children: dict[int, dict[str | int, tuple[Any, Any]]] = {}
 
+    def files(self) -> list[str]:
+        """The files that the data is from, the nearest first."""
+        return [self.name]
+
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """Where the value at ``path`` starts; of the nearest existing parent, if there is no such value.
 

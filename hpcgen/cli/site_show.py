@@ -1,0 +1,88 @@
+"""``hpcgen site show``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import catalog_of, say
+
+if TYPE_CHECKING:
+    from hpcgen.provenance import Fact
+
+_WIDE = 48
+_MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
+
+
+@click.command("show")
+@click.argument("name")
+@click.option("--origin", is_flag=True, help="Each fact with file and line, source, date, and whether it is verified.")
+@click.option("--unverified", is_flag=True, help="With --origin: only facts that nobody has verified.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+@click.pass_context
+def command(ctx: click.Context, name: str, origin: bool, unverified: bool, as_json: bool) -> None:
+    """Show a profile with its parents merged in; with --origin where each value of it is from."""
+    if not origin:
+        if unverified:
+            raise click.UsageError("--unverified goes with --origin")
+        from hpcgen.cli.show_command import command as show
+
+        ctx.invoke(show, kind="site", name=name, origin=False, as_json=as_json)
+        return
+    from hpcgen.provenance import counts, facts_of
+
+    facts = facts_of(catalog_of(ctx).site_document(name))
+    shown = [fact for fact in facts if not unverified or fact.mark != "verified"]
+    if as_json:
+        import json
+
+        import msgspec
+
+        data = {
+            "site": name,
+            "counts": msgspec.to_builtins(counts(facts)),
+            "facts": [_as_data(fact) for fact in shown],
+        }
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        return
+    from hpcgen.cli.tables import table
+
+    head = ["fact", "value", "file and line", "verified", "checked", "source"]
+    click.echo(table(head, [_row(fact) for fact in shown], sys.stdout))
+    say(f"{name}: {counts(facts)}")
+
+
+def _as_data(fact: Fact) -> dict[str, Any]:
+    source = fact.source
+    return {
+        "fact": fact.path,
+        "value": fact.value,
+        "file": fact.where.file,
+        "line": fact.where.line,
+        "column": fact.where.column,
+        "mark": fact.mark,
+        "source": source.from_ if source is not None else None,
+        "source_of": fact.source_path or None,
+        "checked": source.checked if source is not None else None,
+        "note": source.note if source is not None else "",
+    }
+
+
+def _row(fact: Fact) -> list[str]:
+    where = f"{fact.where.file}:{fact.where.line}"
+    source = fact.source
+    said = "" if source is None else f"{source.from_} ({source.note})" if source.note else source.from_
+    value = shown_value(fact.value)
+    short = value if len(value) <= _WIDE else f"{value[: _WIDE - 1]}…"
+    return [fact.path, short, where, _MARKS[fact.mark], source.checked if source is not None else "-", said or "-"]
+
+
+def shown_value(value: Any) -> str:
+    """A value on one line, as YAML would have it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {shown_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(shown_value(item) for item in value) + "]"
+    return {True: "true", False: "false", None: "null"}.get(value, str(value)) if not isinstance(value, str) else value
