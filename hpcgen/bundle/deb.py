@@ -39,7 +39,7 @@ def read_control(path: Path) -> dict[str, str]:
             if normal(member.name) == "/control" and member.isreg():
                 if member.size > CONTROL_BYTES:
                     raise _damaged(path, "its control file is absurdly large")
-                return _fields(content(archive, member), path)
+                return _fields(content(archive, member, str(path)), path)
     raise _damaged(path, "it has no control file")
 
 
@@ -49,7 +49,7 @@ def read_copyright(path: Path, package: str) -> str:
     with path.open("rb") as stream:
         for archive, member in _tar(stream, path, "data.tar", _DATA_TAR):
             if normal(member.name) == wanted:
-                return content(archive, member).decode("utf-8", "replace") if member.isreg() else ""
+                return content(archive, member, str(path)).decode("utf-8", "replace") if member.isreg() else ""
     return ""
 
 

@@ -90,7 +90,7 @@ def members(stream: IO[bytes], name: str) -> Iterator[tuple[tarfile.TarFile, tar
                 archive.members.clear()  # type: ignore[attr-defined]
                 yield archive, member
     except _DAMAGE as failure:
-        raise InputError(Problem(f"{name} cannot be read: {failure}", remedy="copy the image again")) from failure
+        raise _unreadable(name, failure) from failure
 
 
 def decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
@@ -113,13 +113,23 @@ def decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
     return stream
 
 
-def content(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
-    """The bytes of a regular file; InputError if it is larger than MAX_FILE."""
+def content(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> bytes:
+    """The bytes of a regular file; InputError if it is larger than MAX_FILE, or damaged.
+
+    Here as in ``members``, because what is read between two members is read outside of it.
+    """
     if member.size > MAX_FILE:
         raise too_large(normal(member.name))
     stream = archive.extractfile(member)
     assert stream is not None
-    return stream.read()
+    try:
+        return stream.read()
+    except _DAMAGE as failure:
+        raise _unreadable(name, failure) from failure
+
+
+def _unreadable(name: str, failure: Exception) -> InputError:
+    return InputError(Problem(f"{name} cannot be read: {failure}", remedy="copy the image again"))
 
 
 def _view(open_layers: Layers, interest: set[str], name: str, top: str) -> dict[str, Entry]:
@@ -149,7 +159,7 @@ def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: s
         if not member.isdir():
             _forget(view, path, set())
         if member.isreg():
-            view[path] = Entry(data=content(archive, member))
+            view[path] = Entry(data=content(archive, member, name))
         elif member.islnk():
             view[path] = _hard_link(view, normal(member.linkname).removeprefix(top))
         elif member.issym():

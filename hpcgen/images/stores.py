@@ -132,10 +132,11 @@ def _copied(program: str, container: str, source: str, wanted: Sequence[str]) ->
         return {}
     parent = posixpath.dirname(source)
     found = {}
-    for archive, member in members(io.BytesIO(answer.output), f"{container}:{source}"):
+    name = f"{container}:{source}"
+    for archive, member in members(io.BytesIO(answer.output), name):
         path = posixpath.normpath(posixpath.join(parent, member.name))
         if path in wanted and member.isreg():
-            found[path] = content(archive, member)
+            found[path] = content(archive, member, name)
     return found
 
 

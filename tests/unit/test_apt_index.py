@@ -205,6 +205,20 @@ def test_damage_anywhere_is_an_error_that_is_explained_or_none(
     assert isinstance(deb_licence(path), str)
 
 
+def test_a_wrong_bit_anywhere_in_a_compressed_part_is_no_traceback(tmp_path: Path) -> None:
+    """Also in the checksum at its end, which is looked at while the file before it is read."""
+    whole = deb(ending=".gz")
+    path = tmp_path / "hello.deb"
+    refused = 0
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 2]) + whole[place + 1 :])
+        try:
+            read_control(path)
+        except HpcgenError:
+            refused += 1
+    assert refused > 100
+
+
 def stated(*licences: str) -> str:
     files = "\n".join(f"Files: {number}\nLicense: {each}\n" for number, each in enumerate(licences))
     return f"Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n\n{files}"
