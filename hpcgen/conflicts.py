@@ -8,7 +8,7 @@ from typing import Any
 import resolvelib
 
 from hpcgen.errors import ConflictError, Problem
-from hpcgen.requirements import Candidate, Requirement
+from hpcgen.requirements import Candidate, Requirement, refusing_facts, version
 from hpcgen.resolve import Question, search
 
 
@@ -26,6 +26,8 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
     else:
         message = f"these cannot be had together: {'; '.join(said)}"
         expected = ""
+    lasts = [line for requirement in clash for line in last_releases(question, requirement)]
+    message = "; ".join([message, *dict.fromkeys(lasts)])
     remedy = nearest_change(question, roots) or "widen one of the ranges, or add a release row that fits all"
     return ConflictError(Problem(message, expected=expected, remedy=remedy))
 
@@ -42,6 +44,22 @@ def _what(question: Question, requirement: Requirement) -> str:
             return f"no known {requirement.identifier}"
         return f"only {', '.join(fitting[:6])}" + (" …" if len(fitting) > 6 else "")
     return str(requirement)
+
+
+def last_releases(question: Question, requirement: Requirement) -> list[str]:
+    """For each fact of the node that ends a block's releases: the last one that the fact allows, in words."""
+    facts = question.node_facts()
+    lines = []
+    for block in dict.fromkeys(c.block for c in question.candidates(requirement.identifier)):
+        known = [c for c in question.candidates(requirement.identifier) if c.block == block]
+        known.sort(key=lambda candidate: version(candidate.version), reverse=True)
+        for name, (value, _) in facts.items():
+            fitting = [c for c in known if name not in refusing_facts(question.release(c), facts)]
+            if not fitting:
+                lines.append(f"no known {block} supports {name} {value}")
+            elif fitting[0] is not known[0]:
+                lines.append(f"{fitting[0]} is the last that supports {name} {value}")
+    return lines
 
 
 def _clash(question: Question, requirements: Sequence[Requirement]) -> list[Requirement]:

@@ -98,17 +98,27 @@ class Refusal(msgspec.Struct, frozen=True):
     path: str = ""
 
 
-def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tuple[str, str]]) -> Refusal | None:
-    """Whether the node's facts rule a release out.
+def refusing_facts(release: Release, facts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """Which of the node's facts rule a release out, each with what it wants instead.
 
-    ``facts`` maps the name of a host range (``driver``) to the fact and its path in the profile.
+    ``facts`` maps the name of a host range (``driver``) or ``target`` to the fact and its path in the profile.
     A fact that is not known rules nothing out.
     """
-    for name, versions in sorted(release.host.items()):
-        if name in facts and not in_range(facts[name][0], versions):
-            value, path = facts[name]
-            reason = f"it needs {name} {versions}, the node has {value}"
-            return Refusal(candidate, f"the node's {name} {value}", reason, path)
+    found = {
+        str(name): versions
+        for name, versions in sorted(release.host.items())
+        if name in facts and not in_range(facts[name][0], versions)
+    }
+    if release.targets and "target" in facts and facts["target"][0] not in release.targets:
+        found["target"] = " or ".join(release.targets)
+    return found
+
+
+def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tuple[str, str]]) -> Refusal | None:
+    """Whether the node's facts rule a release out; see :func:`refusing_facts`."""
+    for name, wanted in refusing_facts(release, facts).items():
+        value, path = facts[name]
+        return Refusal(candidate, f"the node's {name} {value}", f"it needs {name} {wanted}, the node has {value}", path)
     return None
 
 

@@ -62,6 +62,8 @@ class Question(msgspec.Struct):
             known["driver"] = (gpu.driver, f"partitions.{self.partition}.gpu.driver")
         if gpu is not None and gpu.capability is not None:
             known["capability"] = (gpu.capability, f"partitions.{self.partition}.gpu.capability")
+        if gpu is not None and gpu.target is not None:
+            known["target"] = (gpu.target, f"partitions.{self.partition}.gpu.target")
         return known
 
     def providers(self, identifier: str) -> list[str]:

@@ -19,7 +19,8 @@ class Release(Record, frozen=True):
 
     ``accepts`` ranges of other blocks where they are needed; ``on`` the distributions (block name →
     versions) that have it, any if empty; ``host`` ranges of facts of the node (``driver``: NVIDIA driver,
-    ``capability``: CUDA compute capability), checked where the fact is known; ``only`` the values of the block's
+    ``capability``: CUDA compute capability), checked where the fact is known; ``targets`` the instruction sets of
+    AMD's GPUs (``gfx90a``) that it has code for, checked likewise, any if empty; ``only`` the values of the block's
     options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
     block's own steps need to know; ``images`` base images by use. ``licence``: the software's own, as an SPDX
     expression, empty where it is not settled.
@@ -29,6 +30,7 @@ class Release(Record, frozen=True):
     accepts: dict[Name, VersionRange] = {}
     on: dict[Name, VersionRange] = {}
     host: dict[Literal["driver", "capability"], VersionRange] = {}
+    targets: list[Name] = []
     only: dict[Name, list[Text]] = {}
     images: dict[Name, Text] = {}
     values: dict[str, Value] = {}

@@ -169,6 +169,46 @@ def test_a_version_that_does_not_exist_lists_the_known_ones(tiny: Path) -> None:
     assert "framework 2.0, framework 1.0" in text
 
 
+def test_a_conflict_with_the_node_names_the_last_release_that_each_fact_allows(tiny: Path) -> None:
+    rows = """\
+  "10.1": {host: {driver: ">=418", capability: ">=3,<8"}}
+  "10.2": {host: {driver: ">=440", capability: ">=3,<8"}}
+  "13.0": {host: {driver: ">=580", capability: ">=7.5"}}
+"""
+    (tiny / "building_blocks" / "toolkit.yaml").write_text(f"block: toolkit\nreleases:\n{rows}")
+    stack(tiny, "toolkit: {}")
+    for asked in ("13.0", "12.9"):  # one that the table has, and one that it has not
+        with pytest.raises(ConflictError) as failure:
+            planned(tiny, f"toolkit.version={asked}")
+        assert "toolkit 10.2 is the last that supports capability 6.1" in str(failure.value)
+        assert "toolkit 10.1 is the last that supports driver 418.39" in str(failure.value)
+
+
+def test_an_amd_gpu_takes_only_releases_that_have_code_for_it(tiny: Path) -> None:
+    amd = SITE.replace(
+        "vendor: nvidia, model: GTX 1080 Ti, capability: 6.1, driver: 418.39", "vendor: amd, model: M, target: gfx906"
+    )
+    (tiny / "site_profiles" / "tiny.yaml").write_text(amd)
+    rows = """\
+  "5.7": {targets: [gfx906, gfx90a]}
+  "6.4": {targets: [gfx90a, gfx942]}
+"""
+    (tiny / "building_blocks" / "toolkit.yaml").write_text(f"block: toolkit\nreleases:\n{rows}")
+    stack(tiny, "toolkit: {}")
+    toolkit = planned(tiny).block("toolkit")
+    assert toolkit is not None
+    assert toolkit.version == "5.7"
+    assert "not 6.4: it needs target gfx90a or gfx942, the node has gfx906" in toolkit.reasons
+    with pytest.raises(ConflictError, match=r"toolkit 5\.7 is the last that supports target gfx906"):
+        planned(tiny, "toolkit.version=6.4")
+    (tiny / "site_profiles" / "tiny.yaml").write_text(amd.replace("gfx906", "gfx803"))
+    with pytest.raises(ConflictError, match="no known toolkit supports target gfx803"):
+        planned(tiny)
+    # Where the profile does not say, nothing is ruled out.
+    (tiny / "site_profiles" / "tiny.yaml").write_text(amd.replace(", target: gfx906", ""))
+    assert versions(planned(tiny))["toolkit"] == "6.4"
+
+
 def test_a_collection_may_add_a_row_to_a_built_in_block(tiny: Path) -> None:
     (tiny / "building_blocks" / "ubuntu.yaml").write_text(
         'block: ubuntu\nreleases:\n  "30.04": {images: {default: "ubuntu:30.04"}, values: {package_manager: apt}}\n'
