@@ -1,0 +1,183 @@
+"""Open MPI from source, of the host's major version and not newer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from hpcgen.block import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.image_paths import SCRATCH
+from hpcgen.promises import Promises
+from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
+
+CHECK = """\
+#include <mpi.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    int ranks;
+    MPI_Init(&argc, &argv);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    printf("one of %d ranks\\n", ranks);
+    return MPI_Finalize();
+}
+"""
+
+
+def _by_ucx(situation: Situation) -> bool:
+    return situation.facts.fabric.kind == "infiniband"
+
+
+def _by_libfabric(situation: Situation) -> bool:
+    return situation.facts.fabric.kind in ("omni-path", "slingshot", "efa")
+
+
+def _with_cuda(situation: Situation) -> bool:
+    return bool(situation.options.cuda)
+
+
+def _separate(situation: Situation) -> bool:
+    return bool(situation.options.pmix == "separate")
+
+
+class Openmpi(Block):
+    """Open MPI, from source.  Source: https://www.open-mpi.org
+
+    Over UCX on InfiniBand, over libfabric on Omni-Path, Slingshot and EFA, over its own TCP elsewhere.
+
+    Its library is ``libmpi.so.40`` in 4.x and 5.x; a host's Open MPI of the same major takes its place. Ranks learn
+    of each other by PMIx alone: from the image's or the host's ``mpiexec``, or from ``srun --mpi=pmix``. Slurm's PMI-2
+    would need headers of the site's Slurm in 4.x, and 5.x has dropped it.
+
+    ``OPAL_PREFIX`` is not set: it would send a host's library to the image's plugins. A host whose Open MPI uses
+    a PMIx, hwloc or libevent of its own has to name their folders too (``mpi.libraries``), since the image's are
+    found otherwise.
+    """
+
+    name = "openmpi"
+    provides = ("mpi",)
+    needs = (
+        need("gnu"),
+        need("ucx", when=_by_ucx),
+        need("libfabric", when=_by_libfabric),
+        need("cuda", when=_with_cuda),
+        need("pmix", when=_separate),
+        need("libevent", when=_separate),
+        need("hwloc", when=_separate),
+    )
+
+    class Options(BlockOptions, frozen=True):
+        """``fortran``: also the Fortran bindings, for which the compilers need Fortran too.
+
+        ``cuda``: messages from and to the memory of NVIDIA's GPUs; on InfiniBand ``ucx`` has to be told so too.
+        ``pmix``: PMIx, hwloc and libevent as Open MPI brings them (``bundled``), or as blocks (``separate``).
+        """
+
+        fortran: bool = False
+        cuda: bool = False
+        pmix: Literal["bundled", "separate"] = "bundled"
+
+    @classmethod
+    def suits(cls, facts: Facts) -> int | None:
+        """Beside a host's Open MPI; else after those that more hosts can replace."""
+        if facts.mpi is None:
+            return 2
+        return 0 if facts.mpi.abi == "openmpi" else None
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """The host's major, not newer than the host's version."""
+        host = facts.mpi
+        if host is None or host.flavour != "openmpi":
+            return []
+        reason = f"the host's Open MPI {host.version}, which takes its place: same major, not newer"
+        return [SiteRange(f">={host.version.split('.')[0]},<={host.version}", "mpi.version", reason)]
+
+    def packages(self, ctx: Context) -> Packages:
+        """zlib, without which PMIx complains about large messages."""
+        return Packages(build={"apt": ["zlib1g-dev"], "dnf": ["zlib-devel"]}, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its programs and libraries.
+
+        Engines of the Docker kind run as root, which its launcher refuses unless it is told twice.
+        """
+        variables = {"MPI_HOME": ctx.prefix, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        return Environment(
+            both=variables,
+            paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
+        )
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile and install, with a program of two lines for the self-test."""
+        source, check = f"{SCRATCH}/openmpi", f"{SCRATCH}/openmpi-check.c"
+        yield run("fetch openmpi", ctx.unpack(ctx.archive(), source))
+        yield run("configure openmpi", command("cd", source), command("./configure", *_settings(ctx)))
+        yield run("compile openmpi", f'make -C {source} -j "$(nproc)"')
+        yield run(
+            "install openmpi",
+            command("make", "-C", source, "install"),
+            write_lines(check, CHECK),
+            command("mkdir", "-p", f"{ctx.prefix}/libexec"),
+            command(f"{ctx.prefix}/bin/mpicc", "-o", f"{ctx.prefix}/libexec/check-ranks", check),
+            command("rm", "-rf", source, check, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The whole prefix, so that the image can start ranks on one node by itself."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It is this version and has the fabric's component; without a host MPI, two ranks really start."""
+        library = f"{ctx.prefix}/lib/libmpi.so.40"
+        tests = [
+            Test("library", f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"),
+            Test("version", "ompi_info --version", expect=f"Open MPI v{ctx.version}"),
+        ]
+        if ctx.has("ucx"):
+            tests.append(Test("fabric", "ompi_info", expect="MCA pml: ucx"))
+        elif ctx.has("libfabric"):
+            tests.append(Test("fabric", "ompi_info", expect="MCA mtl: ofi"))
+        if ctx.facts.mpi is None:
+            # Two ranks on a machine with one core, too.
+            launch = "mpiexec -n 2 --bind-to none --map-by :OVERSUBSCRIBE"
+            tests.append(Test("two ranks", f"{launch} {ctx.prefix}/libexec/check-ranks", expect="one of 2 ranks"))
+        return tests
+
+    def promises(self, ctx: Context) -> Promises:
+        """Open MPI's ABI and PMIx; without UCX and libfabric, its own TCP."""
+        return Promises(mpi_abi="openmpi", mpi_library="libmpi.so.40", pmi=("pmix",), providers=("tcp",))
+
+
+def _settings(ctx: Context) -> list[str]:
+    if ctx.options.pmix == "bundled":
+        support = {"pmix": "internal", "libevent": "internal", "hwloc": "internal"}
+    else:
+        support = {name: ctx.use(name).prefix for name in ("pmix", "libevent", "hwloc")}
+    if ctx.me.at_least("5.0"):
+        support["prrte"] = "internal"
+    fabrics = {
+        "ucx": ctx.has("ucx") and ctx.use("ucx").prefix,
+        "ofi": ctx.has("libfabric") and ctx.use("libfabric").prefix,
+    }
+    return [
+        f"--prefix={ctx.prefix}",
+        *[f"--with-{name}={where}" for name, where in support.items()],
+        *[f"--with-{name}={where}" if where else f"--without-{name}" for name, where in fabrics.items()],
+        # UCX and libfabric drive these; found by chance, they would be tried first.
+        *[f"--without-{name}" for name in ("verbs", "psm2")],
+        *_cuda(ctx),
+        "--enable-mpi-fortran" if ctx.options.fortran else "--disable-mpi-fortran",
+        "--disable-oshmem",
+        "--disable-static",
+        "--disable-dependency-tracking",
+    ]
+
+
+def _cuda(ctx: Context) -> list[str]:
+    if not ctx.options.cuda:
+        return ["--without-cuda"]
+    home = ctx.use("cuda").prefix
+    # 4.x opens the driver's library when it runs, 5.x is linked with it: with the toolkit's stand-in.
+    stub = [f"--with-cuda-libdir={home}/lib64/stubs"] if ctx.me.at_least("5.0") else []
+    return [f"--with-cuda={home}", *stub]

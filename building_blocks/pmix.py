@@ -1,0 +1,55 @@
+"""PMIx, by which ranks learn of each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, Context, need
+from hpcgen.image_paths import SCRATCH
+from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
+
+
+class Pmix(Block):
+    """OpenPMIx, for an Open MPI that is not to use the copy it brings.  Source: https://openpmix.org
+
+    Versions from 2.1.1 on understand each other as client and server, so it need not be the host's version.
+    """
+
+    name = "pmix"
+    needs = (need("gnu", build_only=True), need("libevent"), need("hwloc"))
+
+    def packages(self, ctx: Context) -> Packages:
+        """zlib, without which PMIx complains about large messages."""
+        return Packages(build={"apt": ["zlib1g-dev"], "dnf": ["zlib-devel"]}, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its tools and libraries."""
+        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile and install."""
+        source = f"{SCRATCH}/pmix"
+        settings = [
+            f"--prefix={ctx.prefix}",
+            f"--with-libevent={ctx.use('libevent').prefix}",
+            f"--with-hwloc={ctx.use('hwloc').prefix}",
+            "--without-munge",
+            "--disable-static",
+            "--disable-dependency-tracking",
+        ]
+        yield run("fetch pmix", ctx.unpack(ctx.archive(), source))
+        yield run("configure pmix", command("cd", source), command("./configure", *settings))
+        yield run("compile pmix", f'make -C {source} -j "$(nproc)"')
+        yield run(
+            "install pmix",
+            command("make", "-C", source, "install"),
+            command("rm", "-rf", source, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The whole prefix."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It is this version."""
+        return [Test("version", "pmix_info --version", expect=ctx.version)]

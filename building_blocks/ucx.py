@@ -1,0 +1,92 @@
+"""UCX, the layer between MPI and InfiniBand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.block import Block, BlockOptions, Context, Situation, need
+from hpcgen.image_paths import SCRATCH
+from hpcgen.promises import Promises
+from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
+
+
+def _with_cuda(situation: Situation) -> bool:
+    return bool(situation.options.cuda)
+
+
+class Ucx(Block):
+    """UCX, from source: shared memory and TCP everywhere, RDMA where there is InfiniBand.  Source: https://openucx.org
+
+    Nothing is left to what the builder happens to have, so that the image has what the recipe says. The drivers of
+    the cards (libmlx5 and its like) are the distribution's rdma-core.
+    """
+
+    name = "ucx"
+    needs = (need("gnu", build_only=True), need("cuda", when=_with_cuda))
+
+    class Options(BlockOptions, frozen=True):
+        """``cuda``: also transfers from and to the memory of NVIDIA's GPUs; ``openmpi`` has to be told so too."""
+
+        cuda: bool = False
+
+    def packages(self, ctx: Context) -> Packages:
+        """rdma-core for InfiniBand."""
+        if not _rdma(ctx):
+            return Packages()
+        return Packages(
+            build={"apt": ["libibverbs-dev", "librdmacm-dev"], "dnf": ["rdma-core-devel"]},
+            run={
+                "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
+                "dnf": ["libibverbs", "librdmacm"],
+            },
+        )
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its tools and libraries; it finds its transports beside its libraries."""
+        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile and install, as its own configure-release does, with threads."""
+        source = f"{SCRATCH}/ucx"
+        settings = [
+            f"--prefix={ctx.prefix}",
+            "--disable-logging",
+            "--disable-debug",
+            "--disable-assertions",
+            "--disable-params-check",
+            "--enable-mt",
+            *[f"--{'with' if _rdma(ctx) else 'without'}-{name}" for name in ("verbs", "rdmacm")],
+            f"--with-cuda={ctx.use('cuda').prefix}" if ctx.options.cuda else "--without-cuda",
+            *[f"--without-{name}" for name in ("gdrcopy", "rocm", "knem", "xpmem", "java", "go")],
+            "--disable-static",
+            "--disable-dependency-tracking",
+        ]
+        yield run("fetch ucx", ctx.unpack(ctx.archive(), source))
+        yield run("configure ucx", command("cd", source), command("./configure", *settings))
+        yield run("compile ucx", f'make -C {source} -j "$(nproc)"')
+        yield run("install ucx", command("make", "-C", source, "install"), command("rm", "-rf", source))
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """Everything, as ``ucx_info`` is how one looks for what is wrong."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It is this version and has TCP; on InfiniBand its libraries are found, and the card answers."""
+        tests = [
+            Test("version", "ucx_info -v", expect=ctx.version),
+            Test("transport", "ucx_info -d", expect="Transport: tcp"),
+        ]
+        if _rdma(ctx):
+            library = f"{ctx.prefix}/lib/ucx/libuct_ib.so.0"
+            missing = f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"
+            tests.append(Test("InfiniBand", missing))
+            tests.append(Test("InfiniBand on the device", "ucx_info -d", device="fabric", expect="Transport: rc"))
+        return tests
+
+    def promises(self, ctx: Context) -> Promises:
+        """UCX as a provider, where it drives the site's fabric."""
+        return Promises(providers=("ucx",))
+
+
+def _rdma(ctx: Context) -> bool:
+    return ctx.facts.fabric.kind == "infiniband"
