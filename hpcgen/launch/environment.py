@@ -78,7 +78,7 @@ def _of_host_mpi(mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> dict
     """The host's libraries before the image's."""
     path = [*mpi.libraries, *image.get("LD_LIBRARY_PATH", "").split(":"), engine.library_path]
     result = {"LD_LIBRARY_PATH": ":".join(dict.fromkeys(folder for folder in path if folder))}
-    if mpi.flavour == "intel":
+    if mpi.flavour == "intel" and mpi.root is not None:
         result["I_MPI_ROOT"] = mpi.root
     return {**result, **mpi.environment}
 

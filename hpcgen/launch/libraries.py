@@ -21,4 +21,4 @@ def mpi_folders(plan: Plan) -> tuple[str, list[str]]:
         return "the image's own", [f"/opt/{block.name}"] if block is not None else []
     # A link among the libraries leads to another folder that is bound too.
     folders = [*host.libraries, *(bind.target for bind in host.binds), host.root]
-    return f"the host's ({host.flavour})", list(dict.fromkeys(folders))
+    return f"the host's ({host.flavour})", list(dict.fromkeys(folder for folder in folders if folder is not None))

@@ -84,18 +84,30 @@ class Gpu(Record, frozen=True):
 
 
 class Queue(Record, frozen=True):
-    """A scheduler partition or queue, and the job sizes (nodes) and time it takes. The first that fits is used."""
+    """A scheduler partition or queue, and the job sizes (nodes) and time it takes. The first that fits is used.
+
+    ``directives``: the header options that ask for it, where that is not Slurm's ``--partition`` or PBS's ``-q`` with
+    its name, such as ``--qos``.
+    """
 
     name: Text
     min_nodes: Count = 1
     max_nodes: Count | None = None
     max_time: WallTime | None = None
+    directives: list[Directive] = []
+
+
+ChunkResource = Annotated[
+    str,
+    msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*=[A-Za-z0-9._-]+$(?!\n)", description="a resource such as node_type=rome"),
+]
 
 
 class Partition(Record, frozen=True):
     """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given.
 
-    ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs.
+    ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs. ``chunk``: how PBS
+    Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs.
     """
 
     cpu: Cpu
@@ -105,6 +117,7 @@ class Partition(Record, frozen=True):
     queues: list[Queue] = []
     slots: Count | None = None
     directives: list[Directive] = []
+    chunk: list[ChunkResource] = []
 
 
 class Fabric(Record, frozen=True):
@@ -121,25 +134,30 @@ class Fabric(Record, frozen=True):
 
 
 class Bind(Record, frozen=True):
-    """A host path shown inside the container. ``source`` may end in ``/.`` to follow a symbolic link."""
+    """A host path shown inside the container. ``source`` may end in ``/.`` to follow a symbolic link.
+
+    ``file``: it is a file or a socket, so that the image needs a file to bind it onto, not a folder.
+    """
 
     source: AbsolutePath
     target: AbsolutePath
+    file: bool = False
 
 
-class HostMpi(Record, frozen=True):
+class HostMpi(Record, frozen=True, kw_only=True):
     """The MPI of the host that the image's MPI is matched to and replaced by at run time.
 
     ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used.
-    Without ``libraries`` and ``binds`` it only starts the image's own MPI. ``launcher``: ``ibrun`` is TACC's, which
-    takes nodes and ranks from the job. ``pmi``: what it offers to ranks. ``glibc``: the newest C library version that
-    its libraries ask for, where somebody looked; else the host's own is assumed.
+    Without ``libraries`` and ``binds`` it only starts the image's own MPI, and needs no ``root``, which is its prefix.
+    ``launcher``: ``ibrun`` is TACC's, which takes nodes and ranks from the job. ``pmi``: what it offers to ranks.
+    ``glibc``: the newest C library version that its libraries ask for, where somebody looked; else the host's own is
+    assumed.
     """
 
     flavour: Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]
     version: Version
     abi: Literal["mpich", "openmpi"]
-    root: AbsolutePath
+    root: AbsolutePath | None = None
     launcher: Literal["mpiexec", "srun", "mpirun", "ibrun"]
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -67,7 +68,18 @@ def option(name: str, value: str | int, join: str = "=") -> str:
     return f"{name}{join}{directive(str(value), name)}"
 
 
+def queue_options(header: Header, name: str, join: str = "=") -> list[str]:
+    """How the job's queue is asked for: as the profile says, else by ``name``; nothing without a queue."""
+    queue = next((queue for queue in header.partition.queues if queue.name == header.job.queue), None)
+    if queue is not None and queue.directives:
+        return _checked(queue.directives)
+    return [option(name, header.job.queue, join)] if header.job.queue else []
+
+
 def site_options(header: Header) -> list[str]:
     """Options of the profile, each word checked again."""
-    given = [*header.scheduler.directives, *header.partition.directives]
+    return _checked([*header.scheduler.directives, *header.partition.directives])
+
+
+def _checked(given: Iterable[str]) -> list[str]:
     return [" ".join(directive(word, "a directive of the profile") for word in item.split(" ")) for item in given]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.jobs import walltime_text
-from hpcgen.launch.schedulers.base import Header, Scheduler, option, site_options
+from hpcgen.launch.schedulers.base import Header, Scheduler, option, queue_options, site_options
 
 
 class Slurm(Scheduler):
@@ -29,8 +29,7 @@ class Slurm(Scheduler):
             option("--ntasks-per-node", job.ranks_per_node),
             option("--cpus-per-task", job.threads_per_rank),
         ]
-        if job.queue:
-            lines.append(option("--partition", job.queue))
+        lines += queue_options(header, "--partition")
         if job.account:
             lines.append(option("--account", job.account))
         own = site_options(header)

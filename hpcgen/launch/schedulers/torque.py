@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.jobs import walltime_text
-from hpcgen.launch.schedulers.base import Header, Scheduler, option, site_options
+from hpcgen.launch.schedulers.base import Header, Scheduler, option, queue_options, site_options
 
 NAME_LENGTH = 15
 """Older releases refuse longer job names."""
@@ -30,8 +30,7 @@ class Torque(Scheduler):
         if header.scheduler.error:
             lines.append(option("-e", header.scheduler.error, " "))
         lines += self.resources(header)
-        if header.job.queue:
-            lines.append(option("-q", header.job.queue, " "))
+        lines += queue_options(header, "-q", " ")
         if header.job.account:
             lines.append(option("-A", header.job.account, " "))
         return lines + site_options(header)
@@ -50,10 +49,15 @@ class Pbs(Torque):
     def resources(self, header: Header) -> list[str]:
         """``select`` with the ranks and threads of a chunk, the chunks on different nodes."""
         job = header.job
-        chunk = f"{job.nodes}:ncpus={header.slots}:mpiprocs={job.ranks_per_node}:ompthreads={job.threads_per_rank}"
-        if header.gpus:
-            chunk += f":ngpus={header.gpus}"
-        lines = [option("-l", f"select={chunk}", " "), option("-l", f"walltime={walltime_text(job.walltime_s)}", " ")]
+        named = header.partition.chunk
+        chunk = [str(job.nodes), *(named or [f"ncpus={header.slots}"])]
+        chunk += [f"mpiprocs={job.ranks_per_node}", f"ompthreads={job.threads_per_rank}"]
+        if header.gpus and not named:
+            chunk.append(f"ngpus={header.gpus}")
+        lines = [
+            option("-l", f"select={':'.join(chunk)}", " "),
+            option("-l", f"walltime={walltime_text(job.walltime_s)}", " "),
+        ]
         if job.nodes > 1:
             lines.append("-l place=scatter")
         return lines
