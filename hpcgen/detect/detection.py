@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.probes import (
+    batch,
     cpu,
+    engines,
+    fabric,
+    file_systems,
+    gpus,
+    modules,
+    mpi,
+    network,
     system,
 )
 from hpcgen.detect.seen import Seen
@@ -12,7 +20,16 @@ from hpcgen.detect.seen import Seen
 _PROBES = (
     system.probe,
     cpu.probe,
+    gpus.probe,
+    batch.probe,
+    fabric.probe,
+    modules.probe,
+    mpi.probe,
+    engines.probe,
+    file_systems.probe,
+    network.probe,
 )
+"""In this order: a node's CPUs and GPUs tell which partition it belongs to, the batch system how ranks start."""
 
 
 def detect(machine: Machine) -> Seen:
@@ -23,8 +40,7 @@ def detect(machine: Machine) -> Seen:
     seen = Seen()
     for probe in _PROBES:
         probe(machine, seen)
-    for path, why in machine.refused.items():
-        seen.notes.append(f"{path} {why}")
+    seen.notes += [f"{path} {why}" for path, why in machine.refused.items()]
     for path in seen.facts:
         seen.unseen.pop(path, None)
     return seen

@@ -1,0 +1,94 @@
+"""Container engines: which are installed, in which version, and whether a user can build with them."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+from hpcgen.detect.machine import Machine
+from hpcgen.detect.seen import Seen
+from hpcgen.model.fields import EngineName
+
+_VERSION = re.compile(r"\d+(?:\.\d+){1,3}")
+_NAMES = (
+    "apptainer",
+    "singularity",
+    "charliecloud",
+    "podman-hpc",
+    "podman",
+    "docker",
+    "shifter",
+    "sarus",
+    "enroot",
+)
+_FORMATS = {
+    "apptainer": ["sif"],
+    "singularity": ["sif"],
+    "charliecloud": ["squashfs", "folder"],
+    "podman": ["oci"],
+    "podman-hpc": ["oci"],
+    "docker": ["oci"],
+}
+_PREFERENCE = ("apptainer", "singularity", "charliecloud", "podman-hpc", "podman", "docker")
+_SHOWN = 120
+
+
+def probe(machine: Machine, seen: Seen) -> None:
+    """Facts below ``containers``."""
+    known = get_args(EngineName)
+    found = []
+    for name in _NAMES:
+        command = f"{name}-version"
+        answer = machine.output(command)
+        if answer.text is None:
+            if not answer.why.endswith("is not installed"):
+                seen.notes.append(f"{name}: {answer.why}")
+            continue
+        if name == "singularity" and "apptainer" in answer.text:
+            # Apptainer installs itself under its old name as well.
+            continue
+        match = _VERSION.search(answer.text)
+        version = match[0] if match else None
+        if name not in known:
+            seen.notes.append(f"{name} {version or ''} is installed; profiles do not know it".replace("  ", " "))
+            continue
+        found.append(name)
+        how = machine.how(command)
+        seen.add(f"containers.engines.{name}.version", version, how)
+        if version is None:
+            seen.add(f"containers.engines.{name}", {}, how)
+            said = answer.text.split("\n", 1)[0][:_SHOWN]
+            seen.miss(f"containers.engines.{name}.version", f"{how} says {said!r}")
+    _preferred(found, seen)
+    _building(machine, found, seen)
+
+
+def _preferred(found: list[str], seen: Seen) -> None:
+    if not found:
+        seen.miss("containers.preferred", "no container engine is on PATH; a module may bring one")
+        return
+    preferred = next((name for name in _PREFERENCE if name in found), found[0])
+    seen.add("containers.preferred", preferred, f"installed, and first of {', '.join(_PREFERENCE)}")
+    formats = sorted({kind for name in found for kind in _FORMATS.get(name, [])})
+    seen.add("containers.image_formats", formats, "what the engines that are installed start")
+
+
+def _building(machine: Machine, found: list[str], seen: Seen) -> None:
+    """Whether the user has subordinate ids, as --fakeroot wants, and may make user namespaces."""
+    mapped = has_subordinate_ids(machine)
+    namespaces = seen.value("system.user_namespaces")
+    for name in ("apptainer", "singularity"):
+        if name in found and mapped and namespaces:
+            seen.add(f"containers.engines.{name}.fakeroot", True, "/etc/subuid and /etc/subgid have this user")
+    if namespaces is None:
+        seen.miss("containers.unprivileged_build", "whether users may make user namespaces is not known")
+    else:
+        able = bool(namespaces) and any(name in found for name in ("apptainer", "charliecloud", "podman", "podman-hpc"))
+        seen.add("containers.unprivileged_build", able, "user namespaces, and an engine that builds in them")
+
+
+def has_subordinate_ids(machine: Machine) -> bool:
+    """Whether /etc/subuid and /etc/subgid both give this user ids. Source: subuid(5)."""
+    user = machine.environment.get("USER", "")
+    lines = [(machine.text(path) or "").split("\n") for path in ("/etc/subuid", "/etc/subgid")]
+    return bool(user) and all(any(line.startswith(f"{user}:") for line in part) for part in lines)

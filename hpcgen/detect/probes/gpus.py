@@ -1,0 +1,108 @@
+"""GPUs of the node: counted on the PCI bus, named by their drivers or by a table of device numbers."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from hpcgen.detect.machine import Machine
+from hpcgen.detect.seen import Seen
+
+_PCI = "/sys/bus/pci/devices"
+_VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
+_NVIDIA = "/proc/driver/nvidia"
+_KFD = "/sys/class/kfd/kfd/topology/nodes"
+_VERSION = re.compile(r"\d+(\.\d+){1,3}")
+_NVRM = re.compile(r"Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+){1,2})\b")
+
+
+def probe(machine: Machine, seen: Seen) -> None:
+    """Facts below ``node.gpu``. A node without GPUs has none of them."""
+    devices = [device for path in machine.glob(f"{_PCI}/*") if (device := _device(machine, path))]
+    vendor, number = Counter(devices).most_common(1)[0][0] if devices else ("", "")
+    if not devices:
+        # On a login node that is the truth; of a node whose /sys is hidden nobody can tell.
+        if not machine.is_dir(_PCI):
+            seen.miss("node.gpu", f"{_PCI} cannot be read")
+        return
+    others = sorted({f"{device[0]} {device[1]}" for device in devices if device != (vendor, number)})
+    if others:
+        seen.notes.append(f"{_PCI} has GPUs of other kinds, too: {', '.join(others)}; a profile has one kind per node")
+    seen.add("node.gpu.vendor", vendor, f"{_PCI}/*/vendor")
+    seen.add("node.gpu.count", devices.count((vendor, number)), f"{_PCI}/*/class")
+    row = _table().get(vendor, {}).get(number, {})
+    chip = _table()["chips"].get(row.get("chip"), {})
+    how = f"PCI device {number} in hpcgen's table of GPUs"
+    seen.add("node.gpu.model", row.get("model"), how)
+    seen.add("node.gpu.memory_gb", _number(row.get("memory_gb")), how)
+    seen.add("node.gpu.capability", chip.get("capability"), f"{how}, chip {row.get('chip')}")
+    seen.add("node.gpu.target", chip.get("target"), f"{how}, chip {row.get('chip')}")
+    if vendor == "nvidia":
+        if row:
+            seen.add("node.gpu.data_center", row.get("data_center") != "false", how)
+        _nvidia(machine, seen)
+    elif vendor == "amd":
+        _amd(machine, seen)
+    for field in ("model", "memory_gb", "driver", *{"nvidia": ["capability"], "amd": ["target"]}.get(vendor, [])):
+        seen.miss(f"node.gpu.{field}", f"no driver tells, and PCI device {number} says nothing of it in hpcgen's table")
+
+
+def _device(machine: Machine, path: str) -> tuple[str, str] | None:
+    """Vendor and device number of what computes or draws. Source of the classes: the PCI ID repository."""
+    kind = machine.line(f"{path}/class") or ""
+    vendor = _VENDORS.get(machine.line(f"{path}/vendor") or "")
+    number = (machine.line(f"{path}/device") or "").removeprefix("0x").lower()
+    # 0300 VGA, 0302 3D, 0380 display, 1200 processing accelerator.
+    if vendor is None or kind[:6] not in ("0x0300", "0x0302", "0x0380", "0x1200"):
+        return None
+    # Graphics in a CPU, in a server's management chip or in a desktop is no GPU for jobs of Intel's and AMD's.
+    if vendor != "nvidia" and number not in _table()[vendor]:
+        return None
+    return vendor, number
+
+
+def _nvidia(machine: Machine, seen: Seen) -> None:
+    for path in machine.glob(f"{_NVIDIA}/gpus/*/information"):
+        match = re.search(r"^Model:\s+(\S.*)$", machine.text(path) or "", re.MULTILINE)
+        if match and "unknown" not in match[1].lower():
+            seen.add("node.gpu.model", match[1].strip(), path)
+            break
+    match = _NVRM.search(machine.text(f"{_NVIDIA}/version") or "")
+    if match:
+        seen.add("node.gpu.driver", match[1], f"{_NVIDIA}/version")
+    elif _VERSION.fullmatch(version := machine.line("/sys/module/nvidia/version") or ""):
+        seen.add("node.gpu.driver", version, "/sys/module/nvidia/version")
+
+
+def _amd(machine: Machine, seen: Seen) -> None:
+    """The driver's own words. Source: the kernel's drivers/gpu/drm/amd/amdkfd/kfd_topology.c and amdgpu's sysfs."""
+    if _VERSION.fullmatch(version := machine.line("/sys/module/amdgpu/version") or ""):
+        seen.add("node.gpu.driver", version, "/sys/module/amdgpu/version")
+    for path in machine.glob(f"{_KFD}/*/properties"):
+        match = re.search(r"^gfx_target_version (\d{5,6})$", machine.text(path) or "", re.MULTILINE)
+        if match and int(match[1]):
+            number = int(match[1])
+            # 90010 is 9.0.10, which is written gfx90a.
+            name = f"gfx{number // 10000}{number // 100 % 100:x}{number % 100:x}"
+            seen.add("node.gpu.target", name, f"gfx_target_version in {path}")
+            break
+    for path in machine.glob(f"{_PCI}/*/mem_info_vram_total"):
+        size = machine.line(path) or ""
+        if size.isdigit() and int(size) >= 2**30:
+            seen.add("node.gpu.memory_gb", round(int(size) / 2**30), path)
+            break
+
+
+def _number(text: str | None) -> float | int | None:
+    return int(text) if text else None
+
+
+@lru_cache(maxsize=1)
+def _table() -> dict[str, Any]:
+    from hpcgen.yamlfile import load
+
+    found: dict[str, Any] = load(Path(__file__).parent.parent / "gpus.yaml").data
+    return found
