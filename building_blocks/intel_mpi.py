@@ -29,6 +29,10 @@ def _on_omni_path(situation: Situation) -> bool:
     return situation.facts.fabric.kind == "omni-path"
 
 
+def _on_infiniband(situation: Situation) -> bool:
+    return situation.facts.fabric.kind == "infiniband"
+
+
 class IntelMpi(Block):
     """Intel MPI Library.  Source: https://www.intel.com/content/www/us/en/developer/tools/oneapi/mpi-library.html
 
@@ -37,13 +41,17 @@ class IntelMpi(Block):
     would be missing there.
 
     2021 comes from the wheels ``impi-rt`` and ``impi-devel``, installed by a Python of the distribution that
-    stays in the builder; 2019 from Intel's installer. Both bring libfabric with its providers; ``psm2`` among
-    them needs the PSM2 library, which is another block.
+    stays in the builder; 2019 from Intel's installer. Both bring libfabric with its providers, but not what these
+    are linked with: ``psm2`` wants the PSM2 library and ``mlx`` wants UCX, which are blocks, ``verbs`` rdma-core.
     """
 
     name = "intel_mpi"
     provides = ("mpi",)
-    needs = (need("gnu", build_only=True), need("fabric", when=_on_omni_path))
+    needs = (
+        need("gnu", build_only=True),
+        need("fabric", when=_on_omni_path),
+        need("ucx", when=_on_infiniband),
+    )
 
     @classmethod
     def suits(cls, facts: Facts) -> int | None:
@@ -68,6 +76,7 @@ class IntelMpi(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """A Python to install wheels with, or what Intel's installer asks for."""
+        # rdma-core, which its verbs is linked with, comes with UCX.
         if self._from_wheels(ctx):
             return Packages(build={"apt": ["python3", "python3-venv"], "dnf": ["python3", "python3-pip"]})
         return Packages(build={"apt": ["cpio"], "dnf": ["cpio", "which"]})
@@ -104,6 +113,14 @@ class IntelMpi(Block):
         if ctx.facts.mpi is None:
             ranks = "I_MPI_HYDRA_BOOTSTRAP=fork mpiexec.hydra -n 2 IMB-MPI1 -iter 10 -msglog 0:1 PingPong"
             tests.append(Test("two ranks", ranks, expect="#processes = 2"))
+        if ctx.has("ucx"):
+            folder = (
+                f"{self._top(ctx)}/{_list(ctx.release.values.get('providers', ctx.release.values['libraries']))[-1]}"
+            )
+            for name in self._for_infiniband(ctx):
+                file = "libverbs*-fi.so" if name == "verbs" else f"lib{name}-fi.so"
+                missing = f"ls {folder}/{file} && ldd {folder}/{file} | grep -c 'not found' | grep -qx 0"
+                tests.append(Test(f"provider {name}", missing))
         return tests
 
     def notices(self, ctx: Context) -> list[str]:
@@ -114,14 +131,15 @@ class IntelMpi(Block):
         """MPICH's ABI, the providers whose libraries are in the image, and Intel's licence.
 
         ``pmi2`` was seen with Slurm and without ``I_MPI_PMI_LIBRARY``; for ``pmix`` it loads a libpmix that the
-        image has not, and comes up as jobs of one rank. ``efa``, ``mlx``, ``psm3`` and ``verbs`` are among its files,
-        but want libraries that it does not bring: libefa, libucp, libnuma, libibverbs.
+        image has not, and comes up as jobs of one rank. ``efa`` and ``psm3`` are among its files, but want libraries
+        that nothing here brings: libefa, libnuma.
         """
+        fast = ("psm2",) if ctx.has("fabric") else self._for_infiniband(ctx) if ctx.has("ucx") else ()
         return Promises(
             mpi_abi="mpich",
             mpi_library="libmpi.so.12",
             pmi=("hydra", "pmi", "pmi2"),
-            providers=(*(("psm2",) if ctx.has("psm2") else ()), "rxm", "shm", "tcp"),
+            providers=(*fast, "rxm", "shm", "tcp"),
             licences=(self._licence(ctx),),
         )
 
@@ -164,6 +182,11 @@ class IntelMpi(Block):
             f"sed -i 's|^prefix=.*|prefix={ctx.prefix}|' {wrappers}",
             command("rm", "-rf", UNPACKED, INSTALLED),
         )
+
+    @staticmethod
+    def _for_infiniband(ctx: Context) -> tuple[str, ...]:
+        # mlx is complete from Update 6 of 2019 on.  Source: intel.com, article 659585
+        return ("mlx", "verbs") if ctx.me.at_least("2019.6") else ("verbs",)
 
     @classmethod
     def _licence(cls, ctx: Context) -> Licence:
