@@ -36,7 +36,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     row = _table().get(vendor, {}).get(number, {})
     chip = _table()["chips"].get(row.get("chip"), {})
     how = f"PCI device {number} in hpcgen's table of GPUs"
-    seen.add("node.gpu.model", row.get("model"), how)
+    seen.add("node.gpu.model", row.get("model", f"{vendor} GPU, PCI device {number}"), how)
     seen.add("node.gpu.memory_gb", _number(row.get("memory_gb")), how)
     seen.add("node.gpu.capability", chip.get("capability"), f"{how}, chip {row.get('chip')}")
     seen.add("node.gpu.target", chip.get("target"), f"{how}, chip {row.get('chip')}")

@@ -1,0 +1,81 @@
+"""``hpcgen site new``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hpcgen.cli.common import say
+
+
+@click.command("new")
+@click.argument("name")
+@click.option("--detect", is_flag=True, help="Fill it with what this machine shows.")
+@click.option(
+    "--root",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Look at a tree that `hpcgen site capture` wrote, not at this machine.",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the profile here, not to stdout; a file that is there is never replaced.",
+)
+def command(name: str, detect: bool, root: Path | None, output: Path | None) -> None:
+    """Write a new site profile: a skeleton, or what this machine shows.
+
+    Detection only reads, needs no rights and uses no network. Run it on a node of the kind that jobs run on. What it
+    could not see is a comment in the profile, and is listed on stderr.
+    """
+    import re
+
+    from hpcgen.errors import InputError, OutputError, Problem
+    from hpcgen.text import NAME_PATTERN
+    from hpcgen.writing import write_file
+
+    if root is not None and not detect:
+        raise click.UsageError("--root says what --detect looks at; add --detect")
+    if not re.search(NAME_PATTERN, name):
+        expected = "lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"
+        raise InputError(Problem(f"{name!r} cannot be a profile's name", "NAME", expected))
+    if output is not None and (output.exists() or output.is_symlink()):
+        raise OutputError(Problem(f"{output} is there already", remedy="name another file, or remove this one"))
+    text = _detected(name, root) if detect else _skeleton(name)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_file(output, text)
+    if output.stem != name:
+        say(f"note: hpcgen finds a profile by its file's name; {output.name} is to be called {name}.yaml")
+    say(f"{output}: written")
+
+
+def _detected(name: str, root: Path | None) -> str:
+    import datetime
+
+    from hpcgen.detect.detection import detect
+    from hpcgen.detect.machine import Machine
+    from hpcgen.detect.profile import profile_of
+
+    machine = Machine.live() if root is None else Machine.captured(root)
+    seen = detect(machine)
+    where = "the machine itself" if root is None else "a captured tree"
+    profile = profile_of(seen, name, datetime.date.today().isoformat(), where)
+    for path, why in profile.open.items():
+        say(f"open: {path}: {why}")
+    for note in seen.notes:
+        say(f"note: {note}")
+    say(f"{len(seen.facts)} facts seen, {len(profile.open)} open")
+    if not profile.complete:
+        say("warning: the profile lacks facts that it must have; `hpcgen check` names them")
+    return profile.text
+
+
+def _skeleton(name: str) -> str:
+    from hpcgen.detect.skeleton import skeleton
+
+    return skeleton(name)

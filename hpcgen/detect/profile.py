@@ -1,0 +1,175 @@
+"""What was seen → the text of a site profile, each fact with its source; what is open stands there as a comment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hpcgen.detect.fields import refusal
+from hpcgen.detect.seen import NODE, Seen
+from hpcgen.detect.yaml_text import comment, dump
+
+PARTITION = "main"
+"""The name of the node's partition in a new profile."""
+
+_ORDER = (
+    "system",
+    "default_partition",
+    "partitions",
+    "containers",
+    "scheduler",
+    "network",
+    "fabric",
+    "mpi",
+    "file_systems",
+)
+_REQUIRED = {
+    "system": ("os",),
+    f"partitions.{PARTITION}": ("cpu.target", "cpu.cores", "memory.total_gb"),
+    "containers": ("preferred", "engines"),
+    "scheduler": ("kind",),
+    "mpi": ("flavour", "version", "abi", "root", "launcher"),
+}
+"""What a section must have to be one; without it, the section is written as a comment."""
+
+
+class NewProfile(msgspec.Struct, frozen=True):
+    """A profile's text.
+
+    Parameters
+    ----------
+    open: facts that could not be seen, by their path in the profile, with the reason.
+    complete: whether it has all that a profile must have.
+    """
+
+    text: str
+    open: dict[str, str]
+    complete: bool
+
+
+def profile_of(seen: Seen, name: str, date: str, where: str = "the machine itself") -> NewProfile:
+    """Write a profile.
+
+    Parameters
+    ----------
+    date: of the sources, such as 2026-11-20.
+    where: what was looked at, for the head of the file.
+    """
+    data: dict[str, Any] = {}
+    sources: dict[str, Any] = {}
+    still_open = {_in_profile(path): why for path, why in seen.unseen.items()}
+    for fact in seen.facts.values():
+        path = _in_profile(fact.path)
+        if why := refusal(path.split("."), fact.value):
+            still_open[path] = why
+            continue
+        _put(data, path.split("."), fact.value)
+        sources[path] = {"from": fact.how, "checked": date, "verified": "yes"}
+    _assume(data, sources, date)
+    left_out = {path: _take(data, path.split(".")) for path in _incomplete(data)}
+    gone = tuple(left_out)
+    for path in [path for path in sources if _is_below(path, gone)]:
+        del sources[path]
+    if "partitions" in left_out or f"partitions.{PARTITION}" in left_out:
+        data.pop("partitions", None)
+    complete = not (set(left_out) - {"mpi"})
+    text = _head(name, date, where) + dump({"name": name, "title": f"{name}, as it was seen on {date}"})
+    for section in _ORDER:
+        text += _section(section, data, left_out, still_open)
+    text += "\n" + dump({"sources": sources})
+    return NewProfile(text + _notes(seen), still_open, complete)
+
+
+def _head(name: str, date: str, where: str) -> str:
+    return comment(f"Written by `hpcgen site new {name} --detect` on {date}, from {where}.") + comment(
+        "`hpcgen check` tells what is missing; `hpcgen site doctor` compares it with the machine later on."
+    )
+
+
+def _in_profile(path: str) -> str:
+    head, _, rest = path.partition(".")
+    return f"partitions.{PARTITION}.{rest}" if head == NODE else path
+
+
+def _put(data: dict[str, Any], path: list[str], value: Any) -> None:
+    for step in path[:-1]:
+        data = data.setdefault(step, {})
+    if isinstance(value, dict) and isinstance(data.get(path[-1]), dict):
+        data[path[-1]].update(value)
+    else:
+        data[path[-1]] = value
+
+
+def _take(data: dict[str, Any], path: list[str]) -> Any:
+    for step in path[:-1]:
+        data = data.get(step, {})
+    return data.pop(path[-1], {})
+
+
+def _get(data: Any, path: str) -> Any:
+    for step in path.split("."):
+        data = data.get(step) if isinstance(data, dict) else None
+    return data
+
+
+def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
+    """What a profile must say and no machine can show."""
+    data["default_partition"] = PARTITION
+    sources["default_partition"] = {
+        "from": "the one kind of node that was looked at",
+        "checked": date,
+        "verified": "yes",
+    }
+    batch = _get(data, "scheduler.kind") not in (None, "none")
+    _put(data, ["network", "internet"], {"login": True, "compute": not batch, "build": True})
+    sources["network.internet"] = {
+        "from": "assumed, because detection does not use the network",
+        "checked": date,
+        "verified": "no",
+        "note": "compute nodes of a batch system are taken for cut off; say what is true",
+    }
+    if _get(data, "scheduler.kind") == "none":
+        data["scheduler"]["account"] = "none"
+        sources["scheduler.account"] = {"from": "there is no batch system", "checked": date, "verified": "yes"}
+
+
+def _incomplete(data: dict[str, Any]) -> list[str]:
+    """Sections that lack what they must have."""
+    found = []
+    for section, fields in _REQUIRED.items():
+        there = _get(data, section)
+        if there is None and section == "mpi":
+            continue
+        if there is None or any(_get(there, field) is None for field in fields):
+            found.append(section)
+    return found
+
+
+def _is_below(path: str, sections: tuple[str, ...]) -> bool:
+    return any(path == section or path.startswith(f"{section}.") for section in sections)
+
+
+def _section(section: str, data: dict[str, Any], left_out: dict[str, Any], still_open: dict[str, str]) -> str:
+    text = ""
+    if section in data:
+        text = "\n" + dump({section: data[section]})
+    for path, content in left_out.items():
+        if path.split(".")[0] == section:
+            must = ", ".join(_REQUIRED[path])
+            text += "\n" + comment(f"{path} is not whole: it must have {must}. What was seen:")
+            text += "".join(f"#   {line}\n" for line in dump(content).splitlines()) if content else ""
+    for path, why in still_open.items():
+        if path.split(".")[0] == section:
+            text += ("" if text else "\n") + comment(f"open: {path}: {why}")
+    return text
+
+
+def _notes(seen: Seen) -> str:
+    if not seen.notes:
+        return ""
+    return (
+        "\n"
+        + comment("Seen as well, and no part of the profile:")
+        + "".join(comment(f"- {note}") for note in seen.notes)
+    )
