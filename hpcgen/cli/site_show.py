@@ -85,4 +85,6 @@ def shown_value(value: Any) -> str:
         return "{" + ", ".join(f"{key}: {shown_value(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(shown_value(item) for item in value) + "]"
-    return {True: "true", False: "false", None: "null"}.get(value, str(value)) if not isinstance(value, str) else value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value)

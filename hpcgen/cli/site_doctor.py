@@ -1,0 +1,141 @@
+"""``hpcgen site doctor``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import catalog_of, say
+
+if TYPE_CHECKING:
+    from hpcgen.catalog import Catalog
+    from hpcgen.doctor.report import Drift, Report
+
+_FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)
+_SHOWN = 6
+_WIDE = 100
+
+
+@click.command("doctor")
+@click.argument("name", metavar="NAME|FILE")
+@click.option("--root", type=_FOLDER, metavar="DIR", help="A tree that hpcgen site capture wrote, not this machine.")
+@click.option("--partition", metavar="NAME", help="Which kind of node this is; found out if left out.")
+@click.option("--login", is_flag=True, help="This is a login node: leave out what the profile says of compute nodes.")
+@click.option(
+    "--locks", type=_FOLDER, metavar="DIR", help="A folder with locks and kits: name those that are concerned."
+)
+@click.option("--unseen", is_flag=True, help="List what could not be seen, and what the profile leaves open, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    name: str,
+    root: Path | None,
+    partition: str | None,
+    login: bool,
+    locks: Path | None,
+    unseen: bool,
+    as_json: bool,
+) -> None:
+    """Compare a profile with the machine that this runs on, and tell what drifted apart.
+
+    Reads only, without rights and without the network. Ends with 9 if something is wrong that breaks images or jobs.
+    """
+    if login and partition is not None:
+        raise click.UsageError("--partition and --login: a login node is in no partition")
+    catalog = catalog_of(ctx)
+    report = _report(catalog, name, root, partition, login)
+    if report.drift:
+        report = _with_dependents(catalog, name, report, locks)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(_data(report), indent=2, ensure_ascii=False))
+    else:
+        _print(report, unseen)
+    errors, warnings = report.count("error"), report.count("warning")
+    where = f"compared as a node of {report.partition} ({report.chosen})" if report.partition else "a login node"
+    say(f"{name}: {where}: {len(report.agree)} facts hold, {len(report.unseen)} could not be seen")
+    say(f"{name}: {errors} errors, {warnings} warnings" if errors or warnings else f"{name}: no drift")
+    if errors:
+        from hpcgen.errors import TestFailedError
+
+        ctx.exit(TestFailedError.exit_code)
+
+
+def _report(catalog: Catalog, name: str, root: Path | None, partition: str | None, login: bool) -> Report:
+    import os
+
+    from hpcgen.detect.machine import Machine
+    from hpcgen.doctor import examine
+    from hpcgen.doctor.look import seen_for
+    from hpcgen.doctor.node import which_partition
+    from hpcgen.doctor.present import look
+    from hpcgen.provenance import facts_of
+
+    site = catalog.site(name)
+    document = catalog.site_document(name)
+    machine = Machine.live() if root is None else Machine.captured(root)
+    seen = seen_for(machine, site)
+    facts = facts_of(document)
+    chosen = ("", "")
+    if not login:
+        queue = os.environ.get("SLURM_JOB_PARTITION", "") if root is None else ""
+        chosen = which_partition(site, seen, partition, queue)
+    return examine(site.name, document.name, facts, seen, look(machine, facts, login), *chosen)
+
+
+def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | None) -> Report:
+    from hpcgen.doctor.dependents import kept_in, stacks_of, with_dependents
+
+    found = list(stacks_of(catalog, name, report.partition))
+    if locks is not None:
+        kept, unread = kept_in(locks, catalog, report.site)
+        found += kept
+        for line in unread:
+            say(f"warning: left out: {line}")
+    return with_dependents(report, found)
+
+
+def _print(report: Report, unseen: bool) -> None:
+    from hpcgen.cli.site_show import shown_value
+
+    for each in report.drift:
+        click.echo(_told(each))
+    if not unseen:
+        return
+    for lost in report.unseen:
+        click.echo(f"note: {lost.fact} ({lost.where.file}:{lost.where.line}) could not be seen: {lost.why}")
+    for path, value in report.unsaid.items():
+        click.echo(f"note: the profile does not say {path}; here it is {shown_value(value)}")
+
+
+def _told(drift: Drift) -> str:
+    from hpcgen.cli.site_show import shown_value
+
+    place = f"{drift.where.file}:{drift.where.line}"
+    seen = drift.how if drift.seen is None else f"{shown_value(drift.seen)} ({drift.how})"
+    lines = [
+        f"{drift.severity}: {drift.fact}: {drift.means}",
+        f"  profile: {'(nothing)' if drift.said is None else _short(shown_value(drift.said))} ({place})",
+        f"  machine: {seen}",
+    ]
+    if drift.depends:
+        more = f" and {len(drift.depends) - _SHOWN} more" if len(drift.depends) > _SHOWN else ""
+        lines.append(f"  rests on it: {', '.join(drift.depends[:_SHOWN])}{more}")
+    return "\n".join([*lines, f"  remedy: {drift.remedy}"])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _WIDE else f"{text[: _WIDE - 1]}…"
+
+
+def _data(report: Report) -> dict[str, Any]:
+    import msgspec
+
+    from hpcgen.doctor.report import ORDER
+
+    data: dict[str, Any] = msgspec.to_builtins(report)
+    return {"counts": {name: report.count(name) for name in ORDER}, **data}

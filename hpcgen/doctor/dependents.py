@@ -1,0 +1,126 @@
+"""What rests on a fact: stacks of the collections, and locks and kits in a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.catalog import Catalog
+from hpcgen.doctor.report import Drift, Report
+from hpcgen.errors import HpcgenError
+from hpcgen.model.plan import Plan
+
+_MOST_FILES = 20_000
+_MAX_BYTES = 16 * 1024 * 1024
+
+
+class Dependent(msgspec.Struct, frozen=True):
+    """A stack, lock or kit, with the plan that it comes to."""
+
+    label: str
+    plan: Plan
+    gpu: bool
+
+
+def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent]:
+    """Every stack that can be planned for a site, on one of its partitions; the others rest on nothing there."""
+    from hpcgen.planning import make_plan
+
+    profile = catalog.site(site)
+    for name in catalog.names("stack"):
+        try:
+            plan = make_plan(catalog, profile, catalog.stack(name), partition=partition or None)
+        except HpcgenError:
+            continue
+        yield Dependent(f"stack {name}", plan, _uses_gpu(plan, catalog))
+
+
+def kept_in(folder: Path, catalog: Catalog, site: str) -> tuple[list[Dependent], list[str]]:
+    """Locks and kits of a site below a folder, and what could not be read of those that look like one."""
+    found, unread = [], []
+    for path in _files(folder):
+        try:
+            plan = _plan(path)
+        except HpcgenError as error:
+            unread.append(f"{path}: {error.problems[0].message}")
+            continue
+        if plan is not None and plan.site.name == site:
+            label = f"kit {path.parent}" if path.name == "plan.json" else f"lock {path}"
+            found.append(Dependent(label, plan, _uses_gpu(plan, catalog)))
+    return found, unread
+
+
+def with_dependents(report: Report, dependents: Iterable[Dependent]) -> Report:
+    """The report, each drift with what rests on it."""
+    known = list(dependents)
+    drift = [
+        msgspec.structs.replace(each, depends=tuple(one.label for one in known if rests(one, each)))
+        for each in report.drift
+    ]
+    return msgspec.structs.replace(report, drift=tuple(drift))
+
+
+def rests(dependent: Dependent, drift: Drift) -> bool:
+    """Whether what was planned would be another, or fail, without a fact."""
+    plan, path = dependent.plan, drift.fact
+    if path.startswith("partitions."):
+        if not path.startswith(f"partitions.{plan.partition}."):
+            return False
+        return ".gpu" not in path or dependent.gpu
+    if path.startswith(("mpi.", "fabric.")):
+        return plan.stack.run.mpi
+    if path.startswith("containers.engines."):
+        return path.split(".")[2] == plan.engine
+    if path == "system.glibc":
+        return plan.stack.run.mpi or dependent.gpu
+    return True
+
+
+def _uses_gpu(plan: Plan, catalog: Catalog) -> bool:
+    """Whether a chosen release asks something of the node's GPU or its driver."""
+    for block in plan.blocks:
+        try:
+            release = catalog.releases(block.name).get(block.version)
+        except HpcgenError:
+            continue
+        if release is not None and (release.host or release.targets):
+            return True
+    return False
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Files that may be a lock or a kit's plan; links are not followed, and there is an end to it."""
+    left = _MOST_FILES
+    for place, names, files in os.walk(folder):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for name in sorted(files):
+            left -= 1
+            if left < 0:
+                return
+            if name == "plan.json" or name.endswith(".lock"):
+                yield Path(place, name)
+
+
+def _plan(path: Path) -> Plan | None:
+    """The plan of a lock or a kit; None for a file that is neither, such as another program's lock."""
+    from hpcgen.errors import InputError, Problem
+    from hpcgen.lock import is_sealed, parse_lock
+
+    try:
+        with path.open("rb") as stream:
+            text = stream.read(_MAX_BYTES + 1).decode("utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+    if len(text) > _MAX_BYTES:
+        return None
+    if path.name != "plan.json":
+        return parse_lock(text, str(path)).plan if is_sealed(text) else None
+    if not (path.parent / "hpcgen.lock").is_file():
+        return None
+    try:
+        return msgspec.json.decode(text.encode(), type=Plan)
+    except msgspec.MsgspecError as error:
+        raise InputError(Problem(f"not the plan of a kit of this hpcgen: {error}", str(path))) from error

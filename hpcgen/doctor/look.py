@@ -1,0 +1,46 @@
+"""A machine looked at for one profile: where several MPIs are installed, it is the profile's that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.detect.detection import detect
+from hpcgen.detect.machine import Machine
+from hpcgen.detect.probes.batch import offered_pmi
+from hpcgen.detect.seen import Seen
+from hpcgen.model.site import Site
+
+_OTHER_ROOTS = ("I_MPI_ROOT", "CRAY_MPICH_DIR", "MPICH_DIR", "MPI_HOME", "EBROOTOPENMPI", "EBROOTIMPI", "EBROOTPSMPI")
+
+
+def seen_for(machine: Machine, site: Site) -> Seen:
+    """Everything that can be seen of a machine, the MPI being the one that the profile names."""
+    mpi = site.mpi
+    if mpi is not None and mpi.root is not None:
+        for name in _OTHER_ROOTS:
+            machine.environment.pop(name, None)
+        machine.environment["MPI_ROOT"] = mpi.root
+        machine.environment["LD_LIBRARY_PATH"] = ":".join(mpi.libraries)
+    seen = detect(machine)
+    if mpi is not None and "mpi.pmi" not in seen.facts and seen.value("scheduler.kind") == "slurm":
+        seen.add("mpi.pmi", offered_pmi(machine), machine.how("srun-mpi-list"))
+    if mpi is not None and mpi.root is not None and not _is_that_mpi(machine, seen, [mpi.root, *mpi.libraries]):
+        _forget_mpi(seen)
+    return seen
+
+
+def _is_that_mpi(machine: Machine, seen: Seen, places: Iterable[str]) -> bool:
+    """Whether the seen MPI lies where the profile has its own, whatever links lead there."""
+    found = seen.value("mpi.root")
+    if found is None:
+        return True
+    real = machine.real(found) or found
+    return any(f"{real}/".startswith(f"{machine.real(place) or place}/") for place in places)
+
+
+def _forget_mpi(seen: Seen) -> None:
+    """Another MPI says nothing of the profile's; that there is one is worth knowing."""
+    root, version = seen.value("mpi.root"), seen.value("mpi.version")
+    for path in [path for path in seen.facts if path.startswith("mpi.") and path not in ("mpi.pmi", "mpi.root")]:
+        del seen.facts[path]
+    seen.unseen["mpi"] = f"the MPI that was found is another one: {version or 'of unknown version'} in {root}"
