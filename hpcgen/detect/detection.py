@@ -10,6 +10,7 @@ from hpcgen.detect.probes import (
     fabric,
     file_systems,
     gpus,
+    images,
     modules,
     mpi,
     network,
@@ -28,6 +29,7 @@ _PROBES = (
     engines.probe,
     file_systems.probe,
     network.probe,
+    images.probe,
 )
 """In this order: a node's CPUs and GPUs tell which partition it belongs to, the batch system how ranks start."""
 

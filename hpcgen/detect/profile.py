@@ -23,6 +23,7 @@ _ORDER = (
     "fabric",
     "mpi",
     "file_systems",
+    "image",
 )
 _REQUIRED = {
     "system": ("os",),
