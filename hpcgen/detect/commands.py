@@ -63,8 +63,6 @@ COMMANDS: dict[str, Command] = {
     "enroot-version": Command(("enroot", "version")),
     "srun-mpi-list": Command(("srun", "--mpi=list"), slurm=True),
     "sinfo": Command(("sinfo", "--noheader", "--format", SINFO_FORMAT), slurm=True),
-    "scontrol-partitions": Command(("scontrol", "--oneliner", "show", "partition"), slurm=True),
-    "scontrol-config": Command(("scontrol", "show", "config"), slurm=True),
     "scontrol-node": Command(("scontrol", "--oneliner", "show", "node", "{node}"), slurm=True),
     "qstat-version": Command(("qstat", "--version")),
     "qstat-queues": Command(("qstat", "-Qf")),

@@ -11,6 +11,7 @@ import pwd
 import re
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
+from typing import TypeVar
 
 from hpcgen.detect.commands import COMMANDS, SLURM_CONF, Answer, ask
 from hpcgen.detect.tree import Tree
@@ -19,8 +20,6 @@ from hpcgen.errors import InputError, Problem
 ENVIRONMENT = (
     "USER",
     "LMOD_CMD",
-    "LMOD_VERSION",
-    "LMOD_SYSTEM_NAME",
     "MODULESHOME",
     "MODULEPATH",
     "LOADEDMODULES",
@@ -52,6 +51,7 @@ ENVIRONMENT = (
 )
 """Variables that probes may read."""
 
+M = TypeVar("M", bound="Machine")
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)")
 
 
@@ -65,7 +65,7 @@ class Machine(Tree):
         self._answers: dict[str, Answer] = {}
 
     @classmethod
-    def live(cls) -> Machine:
+    def live(cls: type[M]) -> M:
         """This machine."""
         environment = dict(os.environ)
         try:
@@ -75,7 +75,7 @@ class Machine(Tree):
         return cls("/", environment)
 
     @classmethod
-    def captured(cls, folder: Path) -> Machine:
+    def captured(cls: type[M], folder: Path) -> M:
         """A tree that ``hpcgen site capture`` wrote: ``root/``, ``commands/`` and ``environment``.
 
         Raises

@@ -102,8 +102,8 @@ class Tree:
         """Whether the path leads to anything."""
         return self.real(path) is not None
 
-    def names(self, path: str) -> list[str]:
-        """What a folder holds, sorted; at most 10000 names, and none that cannot be printed."""
+    def names(self, path: str, pattern: str = "*") -> list[str]:
+        """Names in a folder that fit a pattern, sorted; at most 10000, and none that cannot be printed."""
         real = self.real(path)
         if real is None:
             return []
@@ -114,7 +114,7 @@ class Tree:
                     if len(found) >= MAX_NAMES:
                         self.refused[path] = f"has more than {MAX_NAMES} names; the rest was not looked at"
                         break
-                    if entry.name.isprintable():
+                    if fnmatchcase(entry.name, pattern) and entry.name.isprintable():
                         found.append(entry.name)
         except OSError:
             return []
@@ -125,7 +125,7 @@ class Tree:
         found = ["/"]
         for part in _parts(pattern):
             if any(sign in part for sign in "*?["):
-                found = [_join(path, name) for path in found for name in self.names(path) if fnmatchcase(name, part)]
+                found = [_join(path, name) for path in found for name in self.names(path, part)]
             else:
                 found = [_join(path, part) for path in found if self.exists(_join(path, part))]
             del found[MAX_NAMES:]

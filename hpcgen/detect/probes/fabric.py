@@ -16,7 +16,7 @@ _LIBFABRIC = "/opt/cray/libfabric/*/lib64"
 
 def probe(machine: Machine, seen: Seen) -> None:
     """Facts below ``fabric``. The first kind that is there counts, in the order of the code."""
-    cxi = [name for name in machine.names(_CXI) if name.startswith("cxi")]
+    cxi = machine.names(_CXI, "cxi[0-9]*")
     adapters = machine.names(_INFINIBAND)
     drivers = {name: _driver(machine, name) for name in adapters}
     omni_path = [name for name in adapters if name.startswith("hfi1_")]

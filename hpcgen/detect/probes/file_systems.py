@@ -7,7 +7,7 @@ import re
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
 
-_KINDS = {
+KINDS = {
     "lustre": "lustre",
     "gpfs": "gpfs",
     "nfs": "nfs",
@@ -27,11 +27,11 @@ def probe(machine: Machine, seen: Seen) -> None:
     found = 0
     for line in (machine.text("/proc/mounts") or "").split("\n"):
         parts = line.split(" ")
-        if len(parts) < 4 or parts[2] not in _KINDS or not _PATH.fullmatch(parts[1]):
+        if len(parts) < 4 or parts[2] not in KINDS or not _PATH.fullmatch(parts[1]):
             continue
         name = re.sub(r"[^a-z0-9]+", "-", parts[1].lower()).strip("-")[:60]
         if found >= _MOST:
             seen.notes.append(f"/proc/mounts has more than {_MOST} shared file systems; the rest was left out")
             return
         found += 1
-        seen.add(f"file_systems.{name}", {"kind": _KINDS[parts[2]], "path": parts[1]}, "/proc/mounts")
+        seen.add(f"file_systems.{name}", {"kind": KINDS[parts[2]], "path": parts[1]}, "/proc/mounts")

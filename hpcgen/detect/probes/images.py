@@ -14,8 +14,10 @@ from hpcgen.detect.machine import Machine
 from hpcgen.detect.probes.system import os_release
 from hpcgen.detect.seen import Seen
 
-_BASE = re.compile(r"(debian|ubuntu|rockylinux):\d+(\.\d+)?")
-_LOCAL = "localhost/"
+_DISTRIBUTIONS = ("debian", "ubuntu")
+"""Those whose images have the names of the distributions themselves."""
+BASE = re.compile(rf"({'|'.join(_DISTRIBUTIONS)}):\d+(\.\d+)?")
+LOCAL = "localhost/"
 _MAX_INDEX = 16 * 1024 * 1024
 
 
@@ -23,11 +25,11 @@ def probe(machine: Machine, seen: Seen) -> None:
     """``network.mirrors.images`` and ``image.distribution``."""
     found: dict[str, dict[str, str]] = {}
     for name in charliecloud_images(machine):
-        if _BASE.fullmatch(name):
+        if BASE.fullmatch(name):
             found.setdefault(name, {})["charliecloud"] = name
     for name in podman_images(machine):
-        base = name.removeprefix(_LOCAL)
-        if name.startswith(_LOCAL) and _BASE.fullmatch(base):
+        base = name.removeprefix(LOCAL)
+        if name.startswith(LOCAL) and BASE.fullmatch(base):
             found.setdefault(base, {})["docker"] = name
     if not found:
         return
@@ -39,9 +41,10 @@ def probe(machine: Machine, seen: Seen) -> None:
 
 
 def charliecloud_images(machine: Machine) -> list[str]:
-    """Images in ch-image's storage."""
+    """Base images in ch-image's storage."""
     storage = machine.environment.get("CH_IMAGE_STORAGE") or f"/var/tmp/{machine.environment.get('USER', '')}.ch"
-    return [name.replace("%", "/").replace("+", ":") for name in machine.names(f"{storage}/img")]
+    names = [name for base in _DISTRIBUTIONS for name in machine.names(f"{storage}/img", f"{base}+*")]
+    return [name.replace("+", ":") for name in names]
 
 
 def podman_images(machine: Machine) -> list[str]:

@@ -8,7 +8,7 @@ from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,199}")
-_WORTH_KNOWING = re.compile(r"(apptainer|singularity|charliecloud|podman|enroot|sarus|.*mpi.*|.*mpich.*)(/.*)?", re.I)
+WORTH_KNOWING = re.compile(r"(apptainer|singularity|charliecloud|podman|enroot|sarus|.*mpi.*|.*mpich.*)(/.*)?", re.I)
 _SHOWN = 20
 
 
@@ -18,7 +18,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     if init is None:
         return
     seen.add("system.modules", "module", init)
-    names = [name for name in available(machine) if _WORTH_KNOWING.fullmatch(name)]
+    names = [name for name in available(machine) if WORTH_KNOWING.fullmatch(name)]
     if names:
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         seen.notes.append(f"modules of engines and MPI: {', '.join(names[:_SHOWN])}{more}")

@@ -19,9 +19,9 @@ from hpcgen.detect.probes.modules import loaded
 from hpcgen.detect.seen import Seen
 
 _NAME = re.compile(r"libmpi(ch|_[a-z]+(_\d+)?)?\.so\.\d+")
-_SYMBOLS = ("MPII_Version_string", "MPIR_Version_string")
-_VENDOR = re.compile(rb"CRAY MPICH|Intel\(R\) MPI Library|MVAPICH")
-_VERSIONS = {
+SYMBOLS = ("MPII_Version_string", "MPIR_Version_string")
+VENDOR = re.compile(rb"CRAY MPICH|Intel\(R\) MPI Library|MVAPICH")
+VERSIONS = {
     "cray-mpich": re.compile(rb"CRAY MPICH version (\d+\.\d+\.\d+)"),
     "intel": re.compile(
         rb"Intel\(R\) MPI Library (?:%s for Linux\* OS\n\0)?(20\d\d(?:\.\d+)*(?: Update \d+)?)(?:\0| for Linux)"
@@ -140,7 +140,7 @@ def installations(machine: Machine) -> list[Installation]:
     """All MPI libraries that are found, the one that jobs most likely use first; each once."""
     found: dict[str, Installation] = {}
     for folder, rank in _folders(machine):
-        names = [name for name in machine.names(folder) if _NAME.fullmatch(name)]
+        names = [name for name in machine.names(folder, "libmpi*.so.*") if _NAME.fullmatch(name)]
         for name in sorted(names, key=lambda name: (not name.startswith("libmpi.so."), name)):
             real = machine.real(f"{folder}/{name}")
             if real is None or real in found:
@@ -185,13 +185,13 @@ def _read(machine: Machine, folder: str, name: str, rank: int) -> Installation |
     with machine.blob(path) as blob:
         if blob is None:
             return None
-        library = read_library(blob, _SYMBOLS)
+        library = read_library(blob, SYMBOLS)
         if library is None or not library.soname:
             return None
-        flavour = _flavour(library, find_text(blob, _VENDOR))
+        flavour = _flavour(library, find_text(blob, VENDOR))
         if flavour is None:
             return None
-        match = find_text(blob, _VERSIONS[flavour]) if flavour in _VERSIONS else None
+        match = find_text(blob, VERSIONS[flavour]) if flavour in VERSIONS else None
     root = _root(folder)
     told = next((group.decode() for group in match.groups() if group), None) if match else None
     if told is None and flavour == "mpich":

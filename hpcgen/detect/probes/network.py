@@ -35,8 +35,8 @@ def probe(machine: Machine, seen: Seen) -> None:
 
 
 def _below(machine: Machine, folder: str) -> list[str]:
-    paths = [f"{folder}/{name}" for name in machine.names(folder) if name.endswith((".crt", ".pem"))]
-    return [path for path in paths if machine.is_file(path)]
+    names = sorted({*machine.names(folder, "*.crt"), *machine.names(folder, "*.pem")})
+    return [path for path in (f"{folder}/{name}" for name in names) if machine.is_file(path)]
 
 
 def apt_sources(machine: Machine) -> Iterator[tuple[str, str]]:
@@ -59,7 +59,7 @@ def apt_sources(machine: Machine) -> Iterator[tuple[str, str]]:
 
 def _named(machine: Machine, end: str) -> list[str]:
     folder = f"{_APT}/sources.list.d"
-    return [f"{folder}/{name}" for name in machine.names(folder) if name.endswith(end)]
+    return [f"{folder}/{name}" for name in machine.names(folder, f"*{end}")]
 
 
 def _apt(machine: Machine, seen: Seen) -> None:
@@ -86,6 +86,10 @@ def _pip(machine: Machine, seen: Seen) -> None:
     files = [*_PIP_FILES]
     if home:
         files += [f"{home}/.pip/pip.conf", f"{home}/.config/pip/pip.conf"]
+    if folder := machine.environment.get("XDG_CONFIG_HOME"):
+        files.append(f"{folder}/pip/pip.conf")
+    if folder := machine.environment.get("VIRTUAL_ENV"):
+        files.append(f"{folder}/pip.conf")
     if path := machine.environment.get("PIP_CONFIG_FILE"):
         files.append(path)
     index, how = "", ""

@@ -8,7 +8,7 @@ from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
 
 _SETTING = re.compile(r"([A-Z_]+)=(.*)")
-_RELEASE = re.compile(rb"GNU C Library [^\n\0]{0,200}? release version (\d+\.\d+)")
+RELEASE = re.compile(rb"GNU C Library [^\n\0]{0,200}? release version (\d+\.\d+)")
 _LIBC = ("/lib64/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib/libc.so.6")
 _MAX_LIBC = 16 * 1024 * 1024
 _KERNEL = re.compile(r"[A-Za-z0-9._+-]+")
@@ -49,7 +49,7 @@ def _glibc(machine: Machine, seen: Seen) -> None:
             if blob.size > _MAX_LIBC:
                 machine.refused[path] = f"is larger than {_MAX_LIBC} bytes"
                 continue
-            if match := _RELEASE.search(blob.at(0, blob.size)):
+            if match := RELEASE.search(blob.at(0, blob.size)):
                 seen.add("system.glibc", match[1].decode(), f"{path}, the version that it names itself")
                 return
     seen.miss("system.glibc", f"no GNU C library at {' or '.join(_LIBC)}")

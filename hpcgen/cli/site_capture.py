@@ -1,0 +1,26 @@
+"""``hpcgen site capture``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hpcgen.cli.common import say
+
+
+@click.command("capture")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+def command(folder: Path) -> None:
+    """Write what detection reads of this machine into a new folder, for support.
+
+    `hpcgen site new NAME --detect --root DIR` gives the same facts from it, anywhere. Names of users and of the
+    machine, passwords and serial numbers stay out.
+    """
+    from hpcgen.detect.capture import DROPPED, capture
+    from hpcgen.detect.recording import Recorder
+
+    captured = capture(Recorder.live(), folder)
+    for what in DROPPED:
+        say(f"left out: {what}")
+    say(f"{folder}: {captured.files} files and {captured.answers} outputs; look it through before you pass it on")
