@@ -45,8 +45,15 @@ def command(
     """
     if login and partition is not None:
         raise click.UsageError("--partition and --login: a login node is in no partition")
+    import os
+
+    from hpcgen.detect.machine import Machine
+    from hpcgen.doctor import report_on
+
     catalog = catalog_of(ctx)
-    report = _report(catalog, name, root, partition, login)
+    machine = Machine.live() if root is None else Machine.captured(root)
+    queue = os.environ.get("SLURM_JOB_PARTITION", "") if root is None else ""
+    report = report_on(catalog, name, machine, partition=partition, queue=queue, login=login)
     if report.drift:
         report = _with_dependents(catalog, name, report, locks)
     if as_json:
@@ -63,28 +70,6 @@ def command(
         from hpcgen.errors import TestFailedError
 
         ctx.exit(TestFailedError.exit_code)
-
-
-def _report(catalog: Catalog, name: str, root: Path | None, partition: str | None, login: bool) -> Report:
-    import os
-
-    from hpcgen.detect.machine import Machine
-    from hpcgen.doctor import examine
-    from hpcgen.doctor.look import seen_for
-    from hpcgen.doctor.node import which_partition
-    from hpcgen.doctor.present import look
-    from hpcgen.provenance import facts_of
-
-    site = catalog.site(name)
-    document = catalog.site_document(name)
-    machine = Machine.live() if root is None else Machine.captured(root)
-    seen = seen_for(machine, site)
-    facts = facts_of(document)
-    chosen = ("", "")
-    if not login:
-        queue = os.environ.get("SLURM_JOB_PARTITION", "") if root is None else ""
-        chosen = which_partition(site, seen, partition, queue)
-    return examine(site.name, document.name, facts, seen, look(machine, facts, login), *chosen)
 
 
 def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | None) -> Report:

@@ -6,7 +6,43 @@ partition a node belongs to, ``values`` compares two values by what they mean, `
 how and how grave a difference is, ``dependents`` what rests on a fact.
 """
 
-from hpcgen.doctor.examine import examine
-from hpcgen.doctor.report import Drift, Report, Unseen
+from __future__ import annotations
 
-__all__ = ["Drift", "Report", "Unseen", "examine"]
+from hpcgen.catalog import Catalog
+from hpcgen.detect.machine import Machine
+from hpcgen.doctor.examine import examine
+from hpcgen.doctor.look import seen_for
+from hpcgen.doctor.node import which_partition
+from hpcgen.doctor.present import look
+from hpcgen.doctor.report import Drift, Report, Unseen
+from hpcgen.provenance import facts_of
+
+__all__ = ["Drift", "Report", "Unseen", "examine", "report_on"]
+
+
+def report_on(
+    catalog: Catalog,
+    name: str,
+    machine: Machine,
+    *,
+    partition: str | None = None,
+    queue: str = "",
+    login: bool = False,
+) -> Report:
+    """Compare the profile of a name, or in a file, with a machine.
+
+    Parameters
+    ----------
+    partition: which kind of node it is; found out if None. queue: the partition of the job that this runs in.
+    login: it is a login node: what the profile says of compute nodes is left out.
+
+    Raises
+    ------
+    InputError: the profile is wrong. UnknownNameError: there is no such profile or partition.
+    """
+    site = catalog.site(name)
+    document = catalog.site_document(name)
+    seen = seen_for(machine, site)
+    facts = facts_of(document)
+    chosen = ("", "") if login else which_partition(site, seen, partition, queue)
+    return examine(site.name, document.name, facts, seen, look(machine, facts, login), *chosen)
