@@ -1,0 +1,153 @@
+"""Jobs on the systems of today: how they ask for queue and GPUs, what starts the ranks, and what is bound."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hpcgen.catalog import Catalog
+from hpcgen.errors import HpcgenError
+from hpcgen.kit import Kit, make_kit
+from hpcgen.model.job import JobRequest
+from hpcgen.planning import make_plan
+
+# Site, partition, nodes; lines of the header; how the last line begins.
+JOBS: list[tuple[str, str, int, list[str], str]] = [
+    ("lumi-g", "gpu", 2, ["--partition=standard-g", "--gpus-per-node=8", "--exclusive"], "srun --export=ALL --nodes=2"),
+    ("lumi-c", "cpu", 2, ["--partition=standard", "--exclusive", "--mem=0"], "srun --export=ALL --nodes=2"),
+    ("archer2", "standard", 2, ["--partition=standard", "--qos=standard", "--hint=nomultithread"], "srun "),
+    ("archer2", "standard", 1100, ["--partition=standard", "--qos=largescale"], "srun "),
+    ("archer2", "highmem", 1, ["--partition=highmem", "--qos=highmem", "--distribution=block:block"], "srun "),
+    ("alps", "gh200", 2, ["--partition=normal"], "srun "),
+    ("alps-eiger", "zen2", 2, ["--partition=normal", "--hint=nomultithread"], "srun "),
+    ("perlmutter", "gpu80", 2, ["--constraint=gpu&hbm80g", "--qos=regular", "--gpus-per-node=4"], "srun "),
+    ("perlmutter", "cpu", 2, ["--constraint=cpu", "--qos=regular"], "srun "),
+    ("leonardo", "booster", 64, ["--partition=boost_usr_prod", "--gres=gpu:4"], "srun "),
+    ("leonardo", "booster", 65, ["--partition=boost_usr_prod", "--qos=boost_qos_bprod", "--gres=gpu:4"], "srun "),
+    ("marenostrum5", "acc", 1, ["--qos=acc_debug", "--cpus-per-task=20", "--gres=gpu:4"], '"${container[@]}"'),
+    ("juwels-booster", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
+    ("jupiter", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
+    ("snellius", "gpu_h100", 1, ["--partition=gpu_h100", "--gres=gpu:4"], '"${container[@]}"'),
+    ("supermuc-phase2", "gpu", 2, ["--partition=test", "--export=NONE"], "mpiexec -n 16 -ppn 8 "),
+    ("hawk", "rome", 1, ["-l select=1:node_type=rome:mpiprocs=1:ompthreads=128"], '"${container[@]}"'),
+    ("hunter", "mi300a", 1, ["-l select=1:node_type=mi300a:mpiprocs=4:ompthreads=24"], '"${container[@]}"'),
+]
+CRAY_LIBRARIES = {
+    "archer2": "/opt/cray/pe/mpich/8.1.27/ofi/gnu/9.1/lib-abi-mpich",
+    "lumi-c": "/opt/cray/pe/mpich/8.1.29/ofi/gnu/12.3/lib-abi-mpich",
+    "lumi-g": "/opt/cray/pe/mpich/8.1.29/ofi/gnu/12.3/lib-abi-mpich",
+}
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return Catalog()
+
+
+def kit(catalog: Catalog, name: str, partition: str | None = None, **asked: Any) -> Kit:
+    job = JobRequest(account="lab", **asked)
+    plan = make_plan(catalog, catalog.site(name), catalog.stack("mpi-hello"), partition=partition, job=job)
+    return make_kit(plan, catalog)
+
+
+def script(made: Kit) -> str:
+    (name,) = [name for name in made.files if name.startswith("job.")]
+    return made.files[name].text
+
+
+def blocks(made: Kit) -> list[str]:
+    return [block["name"] for block in json.loads(made.files["plan.json"].text)["blocks"]]
+
+
+def header(text: str) -> list[str]:
+    return [line.split(" ", 1)[1] for line in text.splitlines() if line.startswith(("#SBATCH ", "#PBS "))]
+
+
+@pytest.mark.parametrize(("site", "partition", "nodes", "lines", "start"), JOBS)
+def test_a_job(catalog: Catalog, site: str, partition: str, nodes: int, lines: list[str], start: str) -> None:
+    text = script(kit(catalog, site, partition, nodes=nodes))
+    assert [line for line in lines if line not in header(text)] == []
+    assert text.splitlines()[-1].startswith(start)
+
+
+def test_a_queue_is_asked_for_once(catalog: Catalog) -> None:
+    options = [line.split("=")[0] for line in header(script(kit(catalog, "archer2", nodes=1100)))]
+    assert len(options) == len(set(options))
+    assert not [line for line in header(script(kit(catalog, "perlmutter"))) if line.startswith("--partition")]
+    assert "--qos=short" in header(script(kit(catalog, "archer2", queue="short")))
+
+
+@pytest.mark.parametrize("site", ["alps", "alps-eiger"])
+def test_gpus_that_come_with_the_node_are_not_asked_for(catalog: Catalog, site: str) -> None:
+    assert not [line for line in header(script(kit(catalog, site))) if "gpu" in line or "gres" in line]
+
+
+@pytest.mark.parametrize("site", ["archer2", "lumi-c", "lumi-g"])
+def test_the_host_mpi_of_cray_systems_comes_by_single_files(catalog: Catalog, site: str) -> None:
+    made = kit(catalog, site, nodes=2)
+    text, recipe = script(made), made.files["Singularity.def"].text
+    mpi = catalog.site(site).mpi
+    assert mpi is not None
+    assert f"LD_LIBRARY_PATH={CRAY_LIBRARIES[site]}:" in text
+    assert "--mpi=" not in text.splitlines()[-1]  # Slurm's default there is what Cray's PMI speaks
+    folders = next(line for line in recipe.splitlines() if line.strip().startswith("mkdir -p /mnt/0 "))
+    files = next(line for line in recipe.splitlines() if line.strip().startswith("touch "))
+    for bind in mpi.binds:
+        assert f"-B {bind.source}:{bind.target}" in text
+        assert (f" {bind.target}" in files) == bind.file
+        assert bind.file or bind.target in folders
+
+
+def test_lumi_g_alone_shows_rocm(catalog: Catalog) -> None:
+    assert "libhsa-runtime64.so" in script(kit(catalog, "lumi-g"))
+    assert "libhsa" not in script(kit(catalog, "lumi-c"))
+
+
+@pytest.mark.parametrize("site", ["alps", "alps-bristen", "alps-eiger", "juwels-booster", "jupiter", "leonardo"])
+def test_a_host_that_only_starts_ranks_shows_nothing_of_its_own(catalog: Catalog, site: str) -> None:
+    made = kit(catalog, site, nodes=2)
+    assert "LD_LIBRARY_PATH=" not in script(made).split("# Preflight", 1)[0]
+    assert script(made).splitlines()[-1].startswith("srun --export=ALL --nodes=2 ")
+
+
+def test_alps_starts_mpich_by_pmi2_and_asks_for_slingshot(catalog: Catalog) -> None:
+    made = kit(catalog, "alps", nodes=2)
+    assert " --mpi=pmi2 " in script(made).splitlines()[-1]
+    assert 'com.hooks.cxi.enabled = "true"' in script(made)
+    assert "mpich" in blocks(made)
+
+
+@pytest.mark.parametrize("site", ["alps", "jupiter"])
+def test_grace_hopper_images_are_for_arm(catalog: Catalog, site: str) -> None:
+    made = kit(catalog, site)
+    assert json.loads(made.files["plan.json"].text)["site"]["system"]["architecture"] == "aarch64"
+    assert "neoverse_v2, for which the image was compiled" in script(made)
+
+
+def test_juelich_starts_open_mpi_by_its_own_pmix(catalog: Catalog) -> None:
+    made = kit(catalog, "juwels-booster", nodes=2)
+    assert "export SLURM_MPI_TYPE=pspmix\n" in script(made)
+    assert "--mpi=" not in script(made).splitlines()[-1]
+    assert "openmpi" in blocks(made)
+
+
+def test_perlmutter_takes_cray_mpich_by_its_module(catalog: Catalog) -> None:
+    text = script(kit(catalog, "perlmutter", "gpu", nodes=2))
+    assert "    podman-hpc run --rm\n    --mpi\n    --gpu\n" in text
+    assert "-e LD_LIBRARY_PATH=/opt/udiImage/modules/mpich:/opt/udiImage/modules/mpich/dep:/opt/mpich/lib" in text
+    assert "/usr/lib/shifter" not in text.split("# Preflight", 1)[0]
+
+
+@pytest.mark.parametrize("site", ["marenostrum5", "snellius", "hunter", "hawk"])
+def test_several_nodes_without_a_known_host_mpi_are_refused(catalog: Catalog, site: str) -> None:
+    with pytest.raises(HpcgenError, match="names no host MPI"):
+        kit(catalog, site, nodes=2)
+
+
+def test_lumi_g_leaves_the_cores_of_the_system_alone(catalog: Catalog) -> None:
+    lines = header(script(kit(catalog, "lumi-g")))
+    assert {"--ntasks-per-node=8", "--cpus-per-task=7"} <= set(lines)
+    with pytest.raises(HpcgenError):
+        kit(catalog, "lumi-g", ranks_per_node=64, threads_per_rank=2)
