@@ -10,10 +10,9 @@ import pytest
 from hpcgen.catalog import Catalog, built_in
 from hpcgen.model.site import Site
 from hpcgen.planning import make_plan
+from hpcgen.provenance import NO_FACTS, facts_of
 from hpcgen.yamlfile import load
 
-# Identity and remarks, which are no facts about the machine.
-NO_FACTS = {"name", "title", "links", "notes", "sources", "extends", "abstract"}
 FOLDER = built_in() / "site_profiles"
 ALL = sorted(path.stem for path in FOLDER.glob("*.yaml"))
 ABSTRACT = [name for name in ALL if load(FOLDER / f"{name}.yaml", name).data.get("abstract")]
@@ -24,11 +23,6 @@ def leaves(data: Any, path: str = "") -> list[str]:
     if not isinstance(data, dict) or not data:
         return [path]
     return [leaf for key, value in data.items() for leaf in leaves(value, f"{path}.{key}" if path else str(key))]
-
-
-def covered(path: str, sources: dict[str, Any]) -> bool:
-    steps = path.split(".")
-    return any(".".join(steps[:end]) in sources for end in range(1, len(steps) + 1))
 
 
 @pytest.fixture(scope="module")
@@ -97,10 +91,8 @@ def test_every_plan_for_a_closed_site_says_so(catalog: Catalog) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_fact_has_a_source(catalog: Catalog, name: str) -> None:
-    data = dict(catalog.site_document(name).data)
-    sources = data["sources"]
-    facts = [path for path in leaves(data) if path.split(".")[0] not in NO_FACTS]
-    assert [path for path in facts if not covered(path, sources)] == []
+    facts = facts_of(catalog.site_document(name))
+    assert [fact.path for fact in facts if fact.source is None] == []
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -111,14 +103,6 @@ def test_every_source_is_of_a_fact(catalog: Catalog, name: str) -> None:
         for step in path.split("."):
             assert step in value, path
             value = value[step]
-
-
-def test_the_coverage_test_notices_a_fact_without_source() -> None:
-    assert leaves({"a": {"b": 1, "c": [1]}}) == ["a.b", "a.c"]
-    assert covered("a.b", {"a": None})
-    assert covered("a.b", {"a.b": None})
-    assert not covered("a.bc", {"a.b": None})
-    assert not covered("a", {"a.b": None})
 
 
 def test_lrz_is_a_family_and_no_site(catalog: Catalog) -> None:
