@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.block import Block, Context, Situation, need
 from hpcgen.image_paths import SCRATCH
 from hpcgen.promises import Promises
-from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
+from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
 
 ALWAYS = ("rxm", "shm", "sockets", "tcp", "udp")
 """Providers that need no hardware and no library of their own."""
@@ -65,6 +65,16 @@ class Libfabric(Block):
     def runtime(self, ctx: Context) -> Runtime:
         """Everything, as ``fi_info`` is how one looks for what is wrong."""
         return Runtime(copies=(ctx.prefix,))
+
+    def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """On Slingshot the loader's cache knows it, for there a site puts its own libfabric in its place.
+
+        Hooks of engines (CSCS's for cxi) look for it with ldconfig; else they bring the host's to another folder, and
+        LD_LIBRARY_PATH goes on to lead to the image's, which knows TCP alone.
+        """
+        if stage == "final" and ctx.facts.fabric.kind == "slingshot":
+            known = write_lines("/etc/ld.so.conf.d/hpcgen-libfabric.conf", f"{ctx.prefix}/lib\n")
+            yield run("tell the loader of libfabric", known, "ldconfig")
 
     def test(self, ctx: Context) -> list[Test]:
         """It is this version and has the site's provider."""

@@ -123,7 +123,13 @@ def test_alps_starts_mpich_by_pmi2_and_asks_for_slingshot(catalog: Catalog) -> N
 def test_grace_hopper_images_are_for_arm(catalog: Catalog, site: str) -> None:
     made = kit(catalog, site)
     assert json.loads(made.files["plan.json"].text)["site"]["system"]["architecture"] == "aarch64"
-    assert "neoverse_v2, for which the image was compiled" in script(made)
+    assert not {"intel_mpi", "psm2"} & set(blocks(made))
+
+
+@pytest.mark.parametrize(("site", "known"), [("alps", True), ("lumi-g", True), ("leonardo", False)])
+def test_hooks_for_slingshot_find_the_libfabric_of_the_image(catalog: Catalog, site: str, known: bool) -> None:
+    recipe = kit(catalog, site).recipe
+    assert ("/etc/ld.so.conf.d/hpcgen-libfabric.conf" in recipe and "ldconfig" in recipe) == known
 
 
 def test_juelich_starts_open_mpi_by_its_own_pmix(catalog: Catalog) -> None:
