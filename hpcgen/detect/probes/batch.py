@@ -93,8 +93,8 @@ def wall_time(text: str) -> str | None:
         return None
     if match[5]:
         minutes = int(match[5])
-        return f"{minutes // 60}:{minutes % 60:02}:{match[6]}"
-    return f"{int(match[1] or 0) * 24 + int(match[2])}:{match[3]}:{match[4]}"
+        return f"{minutes // 60:02}:{minutes % 60:02}:{match[6]}"
+    return f"{int(match[1] or 0) * 24 + int(match[2]):02}:{match[3]}:{match[4]}"
 
 
 def _slurm(machine: Machine, rows: list[Rows], seen: Seen) -> None:

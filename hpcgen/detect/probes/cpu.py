@@ -94,23 +94,35 @@ def _model(cpu: dict[str, str]) -> str | None:
 
 
 def _counts(machine: Machine, cpus: list[dict[str, str]], seen: Seen) -> None:
-    """Cores and sockets by the pairs of package and core; /sys where /proc/cpuinfo has none, as on ARM."""
+    """Cores and sockets by the pairs of package and core; by /sys where /proc/cpuinfo has none, as on ARM."""
     if "core id" in cpus[0]:
-        how = _INFO
         pairs = {(cpu.get("physical id", "0"), cpu.get("core id", "")) for cpu in cpus}
+        cores, sockets, how = len(pairs), len({package for package, _ in pairs}), _INFO
     else:
-        how = f"{_CPUS}/cpu*/topology"
-        folders = machine.glob(f"{_CPUS}/cpu[0-9]*/topology")
-        named = [(machine.line(f"{path}/physical_package_id"), machine.line(f"{path}/core_id")) for path in folders]
-        pairs = {(package, core) for package, core in named if package is not None and core is not None}
-    if not pairs:
-        for path in ("node.cpu.cores", "node.cpu.sockets", "node.cpu.threads_per_core"):
+        threads = len(read_list(machine.line(f"{_CPUS}/cpu0/topology/thread_siblings_list") or ""))
+        firsts = [read_list(machine.line(path) or "") for path in machine.glob(f"{_NODES}/node[0-9]*/cpulist")]
+        # A package has one domain of memory or more, and none has CPUs of two packages.
+        ids = {machine.line(f"{_CPUS}/cpu{first[0]}/topology/physical_package_id") for first in firsts if first}
+        cores = len(cpus) // threads if threads else 0
+        sockets, how = len(ids - {None, "-1"}), f"{_CPUS}/cpu*/topology and processors of {_INFO}"
+    if not cores:
+        for path in ("node.cpu.cores", "node.cpu.threads_per_core"):
             seen.miss(path, f"neither {_INFO} nor {_CPUS} tells cores from threads")
         return
-    sockets = {package for package, _ in pairs}
-    seen.add("node.cpu.cores", len(pairs), how)
-    seen.add("node.cpu.sockets", len(sockets), how)
-    seen.add("node.cpu.threads_per_core", max(1, len(cpus) // len(pairs)), how)
+    seen.add("node.cpu.cores", cores, how)
+    seen.add("node.cpu.threads_per_core", max(1, len(cpus) // cores), how)
+    if sockets:
+        seen.add("node.cpu.sockets", sockets, how)
+    else:
+        seen.miss("node.cpu.sockets", f"{_CPUS} names no package")
+
+
+def read_list(text: str) -> list[int]:
+    """The numbers of a list such as ``0-3,8``; at most 65536 of them."""
+    found: list[int] = []
+    for match in re.finditer(r"(\d{1,6})(?:-(\d{1,6}))?", text):
+        found.extend(range(int(match[1]), int(match[2] or match[1]) + 1)[: 65536 - len(found)])
+    return found
 
 
 def _numa(machine: Machine, seen: Seen) -> None:

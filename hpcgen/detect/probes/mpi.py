@@ -247,7 +247,7 @@ def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     seen.add("mpi.version", each.version, each.version_from)
     seen.add("mpi.abi", each.abi, how)
     seen.add("mpi.root", each.root, each.file)
-    libraries = _libraries(machine, each)
+    libraries = _libraries(machine, each, seen.value("fabric.libraries") or [])
     seen.add("mpi.libraries", libraries, each.file)
     seen.add("mpi.glibc", _glibc(machine, each, libraries), "GLIBC symbol versions that its libraries need")
     seen.add("mpi.binds", _binds(machine, each.root, libraries), "links on the way to the libraries are followed by /.")
@@ -258,10 +258,10 @@ def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     _launching(machine, each, seen)
 
 
-def _libraries(machine: Machine, each: Installation) -> list[str]:
-    """The folder of the library, and those with what it opens that lie in the same MPI."""
+def _libraries(machine: Machine, each: Installation, fabric: list[str]) -> list[str]:
+    """The folder of the library, those with what it opens that lie in the same MPI, and those that drive the fabric."""
     more = [f"{each.root}/{below}" for below in ("lib", "libfabric/lib", "opt/mpi/libfabric/lib")]
-    return list(dict.fromkeys([each.folder, *(path for path in more if machine.is_dir(path))]))
+    return list(dict.fromkeys([each.folder, *(path for path in more if machine.is_dir(path)), *fabric]))
 
 
 def _glibc(machine: Machine, each: Installation, folders: list[str]) -> str | None:
