@@ -34,6 +34,7 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     import re
 
     from hpcgen.errors import InputError, OutputError, Problem
+    from hpcgen.schemas import editor_comment
     from hpcgen.text import NAME_PATTERN
     from hpcgen.writing import write_file
 
@@ -44,7 +45,7 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
         raise InputError(Problem(f"{name!r} cannot be a profile's name", "NAME", expected))
     if output is not None and (output.exists() or output.is_symlink()):
         raise OutputError(Problem(f"{output} is there already", remedy="name another file, or remove this one"))
-    text = _detected(name, root) if detect else _skeleton(name)
+    text = editor_comment(output) + (_detected(name, root) if detect else _skeleton(name))
     if output is None:
         click.echo(text, nl=False)
         return

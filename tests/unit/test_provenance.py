@@ -126,15 +126,3 @@ def test_list_counts_facts(hpcgen: Command) -> None:
 def test_an_unknown_site_is_an_unknown_name(hpcgen: Command) -> None:
     done = hpcgen("site", "show", "supermuk", "--origin")
     assert (done.returncode, "did you mean supermuc" in done.stderr) == (4, True)
-
-
-# the schema
-
-
-def test_the_shipped_schema_is_that_of_the_types(hpcgen: Command, request: pytest.FixtureRequest) -> None:
-    printed = hpcgen("site", "schema").stdout
-    shipped = ROOT / "hpcgen" / "schemas" / "site.json"
-    if request.config.getoption("--update-golden"):
-        shipped.write_text(printed, "utf-8")
-    assert printed == shipped.read_text("utf-8"), "run this test with --update-golden"
-    assert printed == hpcgen("schema", "site").stdout
