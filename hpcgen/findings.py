@@ -1,25 +1,10 @@
-"""What a plan rests on: a system that is gone, facts that nobody has verified."""
+"""What a plan rests on that nobody has verified."""
 
 from __future__ import annotations
 
 from hpcgen.catalog import Catalog
 from hpcgen.model.plan import Finding, PlannedBlock
 from hpcgen.model.site import Site
-
-
-def closed_site(site: Site) -> list[Finding]:
-    """One finding if the system is gone."""
-    if site.status != "closed":
-        return []
-    since = f" ({site.closed})" if site.closed is not None else ""
-    return [
-        Finding(
-            name="site-closed",
-            severity="warning",
-            message=f"{site.name} is closed{since}: no job can run there",
-            remedy="take its profile as a record, or plan for a site that is open: hpcgen list sites",
-        )
-    ]
 
 
 def unverified_facts(site: Site, partition: str) -> list[Finding]:

@@ -66,7 +66,7 @@ class _Shape(msgspec.Struct):
 
 
 def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobRequest) -> Job:
-    """The job of a stack on one kind of node.
+    """The job of a stack on one kind of node, which fits it.
 
     Parameters
     ----------
@@ -78,6 +78,20 @@ def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobReque
     InputError: the time limit is none.
     PolicyError: the job does not fit the machine; every reason at once.
     """
+    job, problems = lay_out(site, partition_name, stack, request)
+    too_much = memory_problem(partition_name, site.partitions[partition_name], job)
+    if too_much is not None:
+        problems.append(too_much)
+    if problems:
+        raise PolicyError(problems)
+    return job
+
+
+def lay_out(site: Site, partition_name: str, stack: Stack, request: JobRequest) -> tuple[Job, list[Problem]]:
+    """The job of a stack on one kind of node, and why it does not fit there but for its memory.
+
+    The parameters are those of :func:`resolve_job`. InputError where the time limit is none.
+    """
     partition = site.partitions[partition_name]
     memory = request.memory_per_rank_gb or stack.run.memory_per_rank_gb
     considered = consider(site, partition_name, stack, request, memory)
@@ -85,11 +99,9 @@ def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobReque
     shape = _shape(partition, stack, request, layout)
     nodes, nodes_reason = _nodes(stack, request, layout)
     seconds, time_reason = _walltime(site, request)
-    problems = _misfits(site, partition_name, stack, nodes, shape, memory)
+    problems = _misfits(site, partition_name, stack, nodes, shape)
     queue, queue_reason, queue_problems = _queue(site, partition_name, nodes, request.queue)
     problems += queue_problems
-    if problems:
-        raise PolicyError(problems)
     reasons = [
         f"nodes {nodes}: {nodes_reason}",
         f"ranks per node {shape.ranks}: {shape.ranks_reason}",
@@ -101,7 +113,7 @@ def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobReque
     if memory is not None:
         by = "asked for" if request.memory_per_rank_gb else f"stack {stack.name}"
         reasons.append(f"memory per rank {number(memory)} GB: {by}")
-    return Job(
+    job = Job(
         nodes=nodes,
         ranks_per_node=shape.ranks,
         threads_per_rank=shape.threads,
@@ -112,6 +124,7 @@ def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobReque
         memory_per_rank_gb=memory,
         reasons=reasons,
     )
+    return job, problems
 
 
 def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> list[Finding]:
@@ -173,9 +186,7 @@ def _walltime(site: Site, request: JobRequest) -> tuple[int, str]:
     return parse_walltime(site.scheduler.default_time, "scheduler.default_time"), f"default of {site.name}"
 
 
-def _misfits(
-    site: Site, partition_name: str, stack: Stack, nodes: int, shape: _Shape, memory: float | None
-) -> list[Problem]:
+def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _Shape) -> list[Problem]:
     partition = site.partitions[partition_name]
     problems = []
     if not stack.run.mpi and nodes * shape.ranks > 1:
@@ -195,17 +206,6 @@ def _misfits(
                 remedy=f"try --threads {max(1, partition.cpu.cores // shape.ranks)}",
             )
         )
-    usable = usable_gb(partition)
-    if memory is not None and memory * shape.ranks > usable:
-        fitting = int(usable // memory)
-        problems.append(
-            Problem(
-                f"{shape.ranks} ranks × {number(memory)} GB = {number(memory * shape.ranks)} GB "
-                f"exceed the {number(usable)} GB that a job may use on a node of {partition_name}",
-                expected=f"at most {number(usable / shape.ranks)} GB per rank",
-                remedy=f"try --ranks-per-node {fitting}" if fitting else "take nodes with more memory: --partition",
-            )
-        )
     if partition.nodes is not None and nodes > partition.nodes:
         problems.append(
             Problem(
@@ -222,6 +222,20 @@ def _misfits(
             )
         )
     return problems
+
+
+def memory_problem(partition_name: str, partition: Partition, job: Job) -> Problem | None:
+    """That the ranks of a node want more memory than a job may use of it; None where they fit or none is asked for."""
+    memory, usable = job.memory_per_rank_gb, usable_gb(partition)
+    if memory is None or memory * job.ranks_per_node <= usable:
+        return None
+    fitting = int(usable // memory)
+    return Problem(
+        f"{job.ranks_per_node} ranks × {number(memory)} GB = {number(memory * job.ranks_per_node)} GB "
+        f"exceed the {number(usable)} GB that a job may use on a node of {partition_name}",
+        expected=f"at most {number(usable / job.ranks_per_node)} GB per rank",
+        remedy=f"try --ranks-per-node {fitting}" if fitting else "take nodes with more memory: --partition",
+    )
 
 
 def _queue(site: Site, partition_name: str, nodes: int, asked: str | None) -> tuple[str, str, list[Problem]]:

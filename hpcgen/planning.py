@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
+
+import msgspec
 
 from hpcgen import __version__
 from hpcgen.block import Facts
@@ -17,9 +20,9 @@ from hpcgen.errors import (
     UnknownNameError,
     did_you_mean,
 )
-from hpcgen.findings import closed_site, unverified_facts, unverified_releases
+from hpcgen.findings import unverified_facts, unverified_releases
 from hpcgen.formats import ENGINE_FORMATS
-from hpcgen.jobs import job_findings, resolve_job
+from hpcgen.jobs import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock
@@ -46,6 +49,7 @@ def make_plan(
     stack_document: Document | None = None,
     command: Callable[[], str] | None = None,
     kept: Mapping[str, str] | None = None,
+    unchecked: Collection[str] = (),
 ) -> Plan:
     """Resolve a stack for a site.
 
@@ -54,23 +58,27 @@ def make_plan(
     partition: kind of node; the profile's default if None.
     settings: ``BLOCK.OPTION=VALUE`` texts; also ``BLOCK.version=RANGE`` and ``VIRTUAL.provider=BLOCK``.
     format: another format than that of the site's preferred engine.
-    allow_unsupported: a format that the site's policy forbids becomes a finding instead of an error.
+    allow_unsupported: what breaks the contract between image and host, the site's policy first, becomes a finding
+        instead of an error.
     job: what is asked of the job; the site's layouts decide the rest.
     site_document, stack_document: where positions in messages come from.
     command: tells the command line that reproduces the plan; made from the arguments if None.
     kept: versions of blocks that are tried before all others, by the block's name.
+    unchecked: parts of the contract that are not asked, such as ``network`` for a lock.
 
     Raises
     ------
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.errors.
     """
+    from hpcgen.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
+
     if site.abstract:
         raise InputError(
             Problem(f"{site.name} is an abstract profile", remedy="name a site that extends it: hpcgen list sites")
         )
     request = job or JobRequest()
     chosen_partition = _partition(site, partition)
-    engine, findings = _engine(site, site_document, format, allow_unsupported)
+    engine = _engine(site, format)
     said = parse_settings(settings, catalog)
     facts = Facts.of(site, chosen_partition)
     choices = Choices(catalog, facts, stack, stack_document, said)
@@ -86,15 +94,9 @@ def make_plan(
     )
     blocks = resolve(question)
     _check_settings_used(said, blocks)
-    laid_out = resolve_job(site, chosen_partition, stack, request)
-    findings += [
-        *closed_site(site),
-        *job_findings(site, laid_out, request),
-        *unverified_facts(site, chosen_partition),
-        *unverified_releases(catalog, blocks),
-    ]
+    laid_out, misfits = lay_out(site, chosen_partition, stack, request)
     again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
-    return Plan(
+    plan = Plan(
         hpcgen=__version__,
         site=site,
         stack=stack,
@@ -105,17 +107,37 @@ def make_plan(
         job=laid_out,
         settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
         command=command() if command is not None else again,
-        findings=findings,
     )
+    case = case_of(plan, catalog)
+    checks = checks_of(case, unchecked)
+    broken = [] if allow_unsupported else problems_of(checks, partial(_place, site_document))
+    if misfits or broken:
+        raise PolicyError([*misfits, *broken])
+    findings = [*findings_of(checks), *_findings(plan, catalog, request)]
+    findings.sort(key=lambda finding: finding.severity == "note")
+    return msgspec.structs.replace(plan, findings=findings, licences=planned_licences(case))
+
+
+def _findings(plan: Plan, catalog: Catalog, request: JobRequest) -> list[Finding]:
+    """What else a person should know: of the job, and of what nobody has verified."""
+    return [
+        *job_findings(plan.site, plan.job, request),
+        *unverified_facts(plan.site, plan.partition),
+        *unverified_releases(catalog, plan.blocks),
+    ]
 
 
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:
     """The same plan for another format; PolicyError where the site does not allow any engine that reads it."""
-    import msgspec
+    from hpcgen.contract.site import policy
+    from hpcgen.contract.verdict import findings_of, light_case, problems_of
 
-    engine, findings = _engine(plan.site, None, format, allow_unsupported)
-    findings = [*findings, *plan.findings]
-    return msgspec.structs.replace(plan, format=format, engine=engine, findings=findings)
+    other = msgspec.structs.replace(plan, format=format, engine=_engine(plan.site, format))
+    checks = policy(light_case(other))
+    broken = [] if allow_unsupported else problems_of(checks, partial(_place, None))
+    if broken:
+        raise PolicyError(broken)
+    return msgspec.structs.replace(other, findings=[*findings_of(checks), *plan.findings])
 
 
 def _roots(
@@ -177,36 +199,18 @@ def _partition(site: Site, asked: str | None) -> str:
     return name
 
 
-def _engine(
-    site: Site, document: Document | None, format: FormatName | None, allow_unsupported: bool
-) -> tuple[EngineName, list[Finding]]:
-    """The engine that runs the image, and a finding if the site's policy was overruled."""
+def _engine(site: Site, format: FormatName | None) -> EngineName:
+    """The engine that runs the image: the site's preferred one, or one that reads another format, allowed if any is.
+
+    Whether the site allows it is the contract's to say.
+    """
     preferred = site.containers.preferred
     if format is None or ENGINE_FORMATS[preferred] == format:
-        return preferred, []
+        return preferred
     candidates = [e for e, f in ENGINE_FORMATS.items() if f == format]
     known = [e for e in candidates if e in site.containers.engines]
-    for engine in known:
-        if site.containers.engines[engine].allowed:
-            return engine, []
-    if known:
-        why = "; ".join(f"{name}: {site.containers.engines[name].reason}" for name in known)
-        reason = f"{site.name} does not allow {' or '.join(known)} ({why})"
-        place = _place(document, f"containers.engines.{known[0]}")
-    else:
-        reason = f"the profile of {site.name} lists no engine for the format {format}"
-        place = _place(document, "containers.engines")
-    if not allow_unsupported:
-        allowed = sorted({ENGINE_FORMATS[name] for name, e in site.containers.engines.items() if e.allowed})
-        raise PolicyError(
-            Problem(
-                reason,
-                where=place,
-                expected=f"the format {' or '.join(allowed)}",
-                remedy="leave --format out, or add --allow-unsupported to write the recipe all the same",
-            )
-        )
-    return (known or candidates)[0], [Finding(name="policy", severity="warning", message=reason)]
+    allowed = [e for e in known if site.containers.engines[e].allowed]
+    return (allowed or known or candidates)[0]
 
 
 def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[PlannedBlock]) -> None:

@@ -18,6 +18,7 @@ COMMANDS = {
     "lock": "Pin everything that a build takes from outside.",
     "bundle": "Fetch, check, compare and join what a lock pins.",
     "plan": "Show what would be built, and why.",
+    "contract": "Check what image and host promise each other.",
     "build": "Build an image with a container engine.",
     "test": "Prove an image on this machine.",
     "job": "Print the job script that starts an image.",

@@ -26,7 +26,6 @@ from hpcgen.formats.templates import fill
 from hpcgen.image_paths import KIT, SELFTEST
 from hpcgen.mirrors import image_mirror
 from hpcgen.model.plan import Plan
-from hpcgen.requirements import in_range
 from hpcgen.steps import Run, command, run
 from hpcgen.text import plain, sh, sh_assign
 
@@ -39,7 +38,6 @@ Steps = list[tuple[str, Run]]
 
 def definition(plan: Plan, assembly: Assembly) -> str:
     """The definition file."""
-    _check_version(plan)
     builder, final = assembly.builder, assembly.final
     steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
     final_steps = [*link_steps(plan), *_unpacking(final.copies), *final.steps, _kit_step(plan), *unlink_steps(plan)]
@@ -50,22 +48,6 @@ def definition(plan: Plan, assembly: Assembly) -> str:
         [*_final_start(plan, final), *chain.from_iterable(marked[len(steps) :]), *_final_end(final, assembly)],
     ]
     return commented(header(plan, "Definition file")) + "\n\n" + emit(stages, "singularity") + "\n"
-
-
-def _check_version(plan: Plan) -> None:
-    engine = plan.site.containers.engines.get(plan.engine)
-    if (
-        engine is not None
-        and engine.version is not None
-        and not in_range(engine.version, ">=3.2" if plan.engine == "singularity" else "")
-    ):
-        raise PolicyError(
-            Problem(
-                f"{plan.site.name} has Singularity {engine.version}, which cannot build in two stages",
-                expected="Singularity 3.2 or newer",
-                remedy="correct containers.engines.singularity.version, or build elsewhere",
-            )
-        )
 
 
 def _packing(steps: Steps, kept: list[str]) -> Steps:

@@ -37,7 +37,9 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
     site_engine = plan.site.containers.engines.get(plan.engine, SiteEngine())
     engine = engine_for(plan.engine, site_engine.version)
     mpi = host_mpi(plan, engine)
-    _check(plan, engine, mpi)
+    problems = start_problems(plan, engine, mpi)
+    if problems:
+        raise PolicyError(problems)
     inner = _inner_launcher(plan) if mpi is None and _uses_mpi(plan) else []
     values = variables(plan, image_environment, engine, mpi, bool(inner))
     gpu = plan.site.partitions[plan.partition].gpu
@@ -118,7 +120,13 @@ def _join(plan: Plan, mpi: HostMpi | None) -> int:
     return plan.job.ranks_per_node
 
 
-def _check(plan: Plan, engine: Engine, mpi: HostMpi | None) -> None:
+def start_problems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[Problem]:
+    """Why a plan's job cannot be started as it is laid out.
+
+    Parameters
+    ----------
+    mpi: what :func:`host_mpi` gives.
+    """
     problems = []
     job = plan.job
     if job.ranks > 1 and not _uses_mpi(plan):
@@ -141,5 +149,4 @@ def _check(plan: Plan, engine: Engine, mpi: HostMpi | None) -> None:
                 remedy="describe the host's MPI in the profile (mpi), or use one node",
             )
         )
-    if problems:
-        raise PolicyError(problems)
+    return problems

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hpcgen.model.fields import EngineName, FormatName, Record, Text
+from hpcgen.model.fields import EngineName, FormatName, Name, Record, Text, Url
 from hpcgen.model.job import Job
 from hpcgen.model.site import Site
 from hpcgen.model.stack import OptionValue, Stack
@@ -12,7 +12,8 @@ class PlannedBlock(Record, frozen=True):
     """One chosen block.
 
     ``reasons`` say why it is there and why in this version; ``needs`` maps what it asked for
-    (a block or a virtual such as ``mpi``) to the block that was chosen for it.
+    (a block or a virtual such as ``mpi``) to the block that was chosen for it; ``host`` is what the release asks of a
+    node's GPU: ``driver``, ``capability``, ``target``.
     """
 
     name: Text
@@ -20,6 +21,7 @@ class PlannedBlock(Record, frozen=True):
     options: dict[Text, OptionValue] = {}
     provides: list[Text] = []
     needs: dict[Text, Text] = {}
+    host: dict[Text, Text] = {}
     reasons: list[Text] = []
     build_only: bool = False
     origin: Text = ""
@@ -34,10 +36,20 @@ class Finding(Record, frozen=True):
     remedy: Text = ""
 
 
+class PlannedLicence(Record, frozen=True):
+    """A licence that the build accepts for somebody: ``accepted`` once a person did, which lock and build ask for."""
+
+    name: Name
+    title: Text
+    url: Url
+    accepted: bool = False
+
+
 class Plan(Record, frozen=True):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
-    ``supply``: whether the build takes its inputs from the network or from a bundle.
+    ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
+    must accept; when they did is in the person's own config file.
     """
 
     hpcgen: Text
@@ -52,6 +64,7 @@ class Plan(Record, frozen=True):
     command: Text = ""
     findings: list[Finding] = []
     supply: Literal["network", "bundle"] = "network"
+    licences: list[PlannedLicence] = []
 
     def block(self, name: str) -> PlannedBlock | None:
         """The chosen block of that name, or the one that provides it; None if the plan has none."""

@@ -34,7 +34,7 @@ SITE: dict[str, Any] = {
         "launcher": "srun",
         "pmi": ["pmi2"],
         "binds": [{"source": "/var/run/host", "target": "/var/run/host"}],
-        "libraries": ["/opt/host/mpich"],
+        "libraries": ["/var/run/host/mpich"],
     },
 }
 NVIDIA = {"vendor": "nvidia", "model": "A100", "count": 4, "capability": "8.0"}
@@ -57,7 +57,7 @@ def test_podman_hpc_is_started_by_srun_with_its_modules(tmp_path: Path) -> None:
     job = made.files["job.slurm"].text
     assert "    podman-hpc run --rm\n    --mpi\n    --gpu\n" in job
     assert '    -v "$folder":/mnt/0 -w /mnt/0\n' in job
-    assert "-e LD_LIBRARY_PATH=/opt/host/mpich:/opt/mpich/lib" in job
+    assert "-e LD_LIBRARY_PATH=/var/run/host/mpich:/opt/mpich/lib" in job
     assert "srun --export=ALL --nodes=2 --ntasks=8" in job
     assert '"$engine" migrate "$tag"' in made.files["build.sh"].text
 

@@ -22,9 +22,18 @@ class Apptainer(Engine):
         """``apptainer`` or ``singularity``."""
         return self.name
 
+    def oldest(self, call: Call) -> str:
+        """The Singularity with ``--rocm``, where it is used."""
+        return ROCM if call.gpu == "amd" and self.name == "singularity" else ""
+
     def image_names(self, stack: str, site: str) -> list[str]:
         """A SIF file."""
         return [f"{stack}.sif"]
+
+    def lacks(self, gpu: str) -> str:
+        """``--rocm`` in Singularity before 3.5, or of unknown version."""
+        old = gpu == "amd" and self.name == "singularity" and not self.at_least(ROCM)
+        return f"AMD GPUs need --rocm, which came with {ROCM}" if old else ""
 
     def words(self, call: Call) -> list[list[str]]:
         """exec, with the folder of the job at its own place."""
@@ -32,8 +41,8 @@ class Apptainer(Engine):
         if call.gpu == "nvidia":
             groups.append(["--nv"])
         elif call.gpu == "amd":
-            if self.name == "singularity" and not self.at_least(ROCM):
-                raise self.refuse(f"AMD GPUs need --rocm, which came with {ROCM}", "state the version in the profile")
+            if lacks := self.lacks(call.gpu):
+                raise self.refuse(lacks, "state the version in the profile")
             groups.append(["--rocm"])
         groups += bind_words("-B", call.binds)
         groups.append(["-B", call.folder, "--pwd", call.folder])

@@ -52,7 +52,9 @@ class Engine:
     set by the engine. ``started_by_launcher``: a launcher on the host can start one container per rank.
     ``library_path``: what the engine adds to the library path, to be kept when that is set inside.
     ``image_is_file``: the image is a file or folder; else it is in the engine's own store. ``within_srun``: the
-    container is started by an option of srun.
+    container is started by an option of srun. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric
+    for which it shows the host's libraries inside without being told of their folders. ``image_releases``: the oldest
+    release that starts an image file, by the end of its name.
     """
 
     program: ClassVar[str]
@@ -62,6 +64,9 @@ class Engine:
     library_path: ClassVar[str] = ""
     image_is_file: ClassVar[bool] = True
     within_srun: ClassVar[bool] = False
+    brings_mpi: ClassVar[tuple[str, ...]] = ()
+    brings_fabrics: ClassVar[tuple[str, ...]] = ()
+    image_releases: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, name: EngineName, version: str | None) -> None:
         self.name = name
@@ -82,6 +87,10 @@ class Engine:
         except ValueError:
             return False
 
+    def oldest(self, call: Call) -> str:
+        """The oldest release that has every option in the words of a call; "" where every supported one has them."""
+        return ""
+
     def image_names(self, stack: str, site: str) -> list[str]:
         """Names of the image, those to be tried first coming first."""
         raise NotImplementedError
@@ -93,6 +102,10 @@ class Engine:
     def definition(self, call: Call) -> list[str]:
         """Lines of a file that the engine reads at the start, as words of shell; none for most."""
         return []
+
+    def lacks(self, gpu: str) -> str:
+        """Why it cannot show GPUs of a vendor ("" for no GPU) inside; "" if it can."""
+        return ""
 
     def refuse(self, message: str, remedy: str) -> PolicyError:
         """That this engine cannot do what the job needs."""

@@ -19,6 +19,7 @@ class ContainerEngine(Engine):
 
     program = "srun"
     within_srun = True
+    brings_fabrics = ("slingshot",)
 
     def image_names(self, stack: str, site: str) -> list[str]:
         """The squashfs file that ``enroot import`` makes."""

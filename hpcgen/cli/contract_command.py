@@ -1,0 +1,56 @@
+"""``hpcgen contract``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import catalog_of, plan_from, plan_options, say
+from hpcgen.cli.licences import accepted_here, licence_option
+
+if TYPE_CHECKING:
+    from hpcgen.contract.case import Check
+
+POLICY = 6
+"""The exit code of PolicyError."""
+
+
+@click.command("contract")
+@plan_options
+@licence_option
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
+def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked: Any) -> int:
+    """Check what image and host promise each other, before anything is built. Exit 6 if something is broken.
+
+    render, plan, lock and build ask the same, and refuse what is broken.
+    """
+    from hpcgen.contract.verdict import OVERRULE, case_of, checks_of
+
+    catalog = catalog_of(ctx)
+    plan = plan_from(ctx, catalog, verb="contract", **{**asked, "allow_unsupported": True})
+    checks = checks_of(case_of(plan, catalog, accepted_here(plan.licences, accept)))
+    document = catalog.site_document(asked["site"])
+    places = [str(document.position(each.path.split("."))) if each.path else "" for each in checks]
+    broken = [each for each in checks if each.outcome == "broken"]
+    if as_json:
+        import msgspec
+
+        rows = [{**msgspec.structs.asdict(each), "where": where} for each, where in zip(checks, places, strict=True)]
+        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+    else:
+        from hpcgen.cli.tables import table
+
+        where = f"{plan.site.name}, partition {plan.partition}"
+        click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
+        click.echo(table(["check", "outcome", "why"], [_row(each) for each in checks], sys.stdout))
+        for each, where in zip(checks, places, strict=True):
+            if each.outcome == "broken":
+                say(f"broken: {each.name}{f' ({where})' if where else ''}: {each.remedy or 'see there'}, {OVERRULE}")
+    return POLICY if broken and not asked["allow_unsupported"] else 0
+
+
+def _row(check: Check) -> list[str]:
+    remedy = f" ({check.remedy})" if check.remedy and check.outcome == "doubtful" else ""
+    return [check.name, check.outcome, f"{check.reason}{remedy}"]

@@ -1,0 +1,119 @@
+"""Licences that a person has to accept: by an option, the environment, the user's config file, or when asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hpcgen.cli.common import say
+from hpcgen.user_config import configured
+
+if TYPE_CHECKING:
+    from hpcgen.model.plan import Plan, PlannedLicence
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+VARIABLE = "HPCGEN_ACCEPT_LICENCES"
+ALL = "all"
+
+
+def licence_option(function: F) -> F:
+    """The option of every command that builds, or pins what is built."""
+    option = click.option(
+        "--accept-licence",
+        "accept",
+        multiple=True,
+        metavar="NAME",
+        help=f"Accept this licence of what is built; {ALL} for every one. Repeatable; also ${VARIABLE}.",
+    )
+    return option(function)
+
+
+def accepted_here(licences: Iterable[PlannedLicence], given: Sequence[str]) -> set[str]:
+    """Which of these licences are accepted: in the plan, on the command line, by the environment or the config file."""
+    words = {*given, *(word.strip() for word in os.environ.get(VARIABLE, "").split(","))}
+    words.update(configured("licences", {}))
+    return {each.name for each in licences if each.accepted or each.name in words or ALL in words}
+
+
+def with_licences(plan: Plan, given: Sequence[str]) -> Plan:
+    """The plan with all its licences accepted.
+
+    Raises
+    ------
+    PolicyError: some are not, and nobody is there who can be asked.
+    """
+    from msgspec.structs import replace
+
+    if all(each.accepted for each in plan.licences):
+        return plan
+    require_licences(plan.licences, given)
+    return replace(plan, licences=[replace(each, accepted=True) for each in plan.licences])
+
+
+def require_licences(licences: Sequence[PlannedLicence], given: Sequence[str]) -> None:
+    """Nothing where all are accepted; PolicyError with every one that is not, where nobody can be asked."""
+    here = accepted_here(licences, given)
+    missing = {each.name: each for each in licences if each.name not in here}
+    if missing and _somebody_there():
+        _ask(list(missing.values()))
+    elif missing:
+        raise _not_accepted(missing.values())
+
+
+def licence_notes(plan: Plan) -> list[str]:
+    """What is said where a licence is not needed yet: which ones will be."""
+    here = accepted_here(plan.licences, ())
+    missing = [each.name for each in plan.licences if each.name not in here]
+    words = " ".join(f"--accept-licence {name}" for name in missing)
+    return [f"building it wants {words}"] if missing else []
+
+
+def _somebody_there() -> bool:
+    import sys
+
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _ask(missing: list[PlannedLicence]) -> None:
+    """Ask for each; what is accepted is kept in the user's config file, so that it is asked for once."""
+    from hpcgen.errors import HpcgenError
+    from hpcgen.user_config import accept_licences
+
+    refused = []
+    for each in missing:
+        say(f"{each.title} ({each.name}): {each.url}")
+        if not click.confirm("Do you accept it?", default=False, err=True):
+            refused.append(each)
+    accepted = [each.name for each in missing if each not in refused]
+    if accepted:
+        try:
+            say(f"kept in {accept_licences(accepted, _today())}")
+        except HpcgenError as error:
+            # It is accepted all the same; next time it is asked for again.
+            say(f"warning: not kept: {error.problems[0].message}")
+    if refused:
+        raise _not_accepted(refused)
+
+
+def _today() -> str:
+    import datetime
+
+    return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+
+
+def _not_accepted(missing: Collection[PlannedLicence]) -> Exception:
+    from hpcgen.errors import PolicyError, Problem
+
+    return PolicyError(
+        [
+            Problem(
+                f"{each.title} has to be accepted by a person: {each.url}",
+                remedy=f"read it, then add --accept-licence {each.name}, or set {VARIABLE}={each.name}",
+            )
+            for each in missing
+        ]
+    )

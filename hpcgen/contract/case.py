@@ -1,0 +1,132 @@
+"""What the checks are given and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from hpcgen.launch.engines import Engine
+from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.model.release import Release
+from hpcgen.model.site import HostMpi, Partition, Site
+from hpcgen.promises import Promises
+
+if TYPE_CHECKING:
+    from hpcgen.assemble import Assembly
+
+Outcome = Literal["holds", "broken", "doubtful", "unknown", "left out"]
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One promise between image and host.
+
+    Parameters
+    ----------
+    outcome: ``doubtful`` may hold or not; ``unknown``: a fact is missing; ``left out``: it does not arise.
+    reason: what it rests on, one sentence.
+    expected, remedy: what would have been right, and what to do.
+    path: the fact of the profile that decides, such as ``mpi.version``.
+    """
+
+    name: str
+    outcome: Outcome
+    reason: str
+    remedy: str = ""
+    expected: str = ""
+    path: str = ""
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A plan, and what of its image the checks look at.
+
+    Parameters
+    ----------
+    engine: the engine that starts the image, in the version of the profile.
+    host: the host's MPI, where its launcher starts the ranks.
+    promises: of each block, by its name.
+    releases: the row of each block, by its name.
+    packages: OS packages of the final stage.
+    bases: distributions and the version of their C library, by ``name version``.
+    assembly: makes the whole assembly; for the few checks that need it.
+    accepted: names of licences that are accepted.
+    """
+
+    plan: Plan
+    engine: Engine
+    host: HostMpi | None
+    promises: Mapping[str, Promises] = {}
+    releases: Mapping[str, Release] = {}
+    packages: Sequence[str] = ()
+    bases: Callable[[], Mapping[str, str]] = dict
+    assembly: Callable[[], Assembly] | None = None
+    accepted: Collection[str] = ()
+
+    @property
+    def site(self) -> Site:
+        """The profile."""
+        return self.plan.site
+
+    @property
+    def partition(self) -> Partition:
+        """The kind of node that is planned for."""
+        return self.plan.site.partitions[self.plan.partition]
+
+    @property
+    def mpi(self) -> PlannedBlock | None:
+        """The image's MPI."""
+        return self.plan.block("mpi")
+
+    @property
+    def promised(self) -> Promises:
+        """What the image's MPI promises."""
+        block = self.mpi
+        return self.promises.get(block.name, Promises()) if block is not None else Promises()
+
+    @property
+    def swapped(self) -> bool:
+        """Whether the host's MPI takes the place of the image's, and does not only start its ranks."""
+        host = self.host
+        return host is not None and bool(host.binds or host.libraries or host.abi in self.engine.brings_mpi)
+
+    @property
+    def providers(self) -> set[str]:
+        """Fabric providers that work in the image."""
+        return {name for promise in self.promises.values() for name in promise.providers}
+
+
+def holds(name: str, reason: str) -> Check:
+    """It holds."""
+    return Check(name, "holds", reason)
+
+
+def left_out(name: str, reason: str) -> Check:
+    """The question does not arise here."""
+    return Check(name, "left out", reason)
+
+
+def unknown(name: str, reason: str, path: str = "") -> Check:
+    """A fact is missing."""
+    return Check(name, "unknown", reason, path=path)
+
+
+def release_of(text: str, parts: int = 2) -> tuple[int, ...]:
+    """The first numbers of a version, ``(2019, 6)`` of ``2019.6.166``; what is no number ends them."""
+    numbers = []
+    for part in text.split(".")[:parts]:
+        digits = ""
+        for sign in part:
+            if not sign.isdigit():
+                break
+            digits += sign
+        if not digits:
+            break
+        numbers.append(int(digits))
+    return tuple(numbers)
+
+
+def some(words: Sequence[str], most: int = 4) -> str:
+    """The first few words, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more

@@ -1,0 +1,97 @@
+"""The engine that starts the image has what the recipe and the launch line use, and shows what has to be seen."""
+
+from __future__ import annotations
+
+from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, release_of, some
+from hpcgen.contract.fabric import covered
+from hpcgen.launch.start import start_problems
+
+BUILDS = {
+    "singularity": ((3, 2), "a build in two stages"),
+    "charliecloud": ((0, 31), "the instructions of the recipe (ch-image)"),
+}
+"""What building a recipe of ours needs, by engine: Singularity's change log; Charliecloud's ch-image 0.31."""
+
+STARTS = {"charliecloud": ((0, 2, 4), "-b SOURCE:TARGET and -c")}
+"""What every launch line of ours has. Source: bin/ch-run.c of hpc/charliecloud at its tags."""
+
+FAKEROOT = (3, 3)
+"""Singularity's first with ``--fakeroot``, by its change log."""
+
+COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
+
+
+def flags(case: Case) -> list[Check]:
+    """The engine is new enough for each option that the kit uses."""
+    name, engine = "engine", case.engine
+    known = case.site.containers.engines.get(case.plan.engine)
+    path = f"containers.engines.{case.plan.engine}.version"
+    found = []
+    lacks = engine.lacks(case.partition.gpu.vendor if case.partition.gpu is not None else "")
+    if lacks:
+        found.append(_too_old(case, lacks, "take another engine of the site, or correct the profile", path))
+    if known is None or known.version is None:
+        reason = f"no version of {case.plan.engine} is known, so only options are used that every release has"
+        return found or [holds(name, reason)]
+    here = release_of(known.version, 3)
+    wanted = [table[case.plan.engine] for table in (BUILDS, STARTS) if case.plan.engine in table]
+    if case.plan.engine == "singularity" and known.fakeroot:
+        wanted.append((FAKEROOT, "--fakeroot"))
+    for since, what in wanted:
+        if here < since:
+            first = ".".join(str(each) for each in since)
+            remedy = f"correct {path}, or build elsewhere" if (since, what) in BUILDS.values() else f"correct {path}"
+            found.append(_too_old(case, f"{what} came with {first}", remedy, path, f"{first} or newer"))
+    return found or [holds(name, f"{case.plan.engine} {known.version} has all that is used")]
+
+
+def _too_old(case: Case, what: str, remedy: str, path: str, expected: str = "") -> Check:
+    version = case.engine.version or "of unknown version"
+    reason = f"{case.site.name} has {case.plan.engine} {version}: {what}"
+    return Check("engine", "broken", reason, remedy, expected, path)
+
+
+def launch(case: Case) -> list[Check]:
+    """Something can start the job as it is laid out."""
+    problems = start_problems(case.plan, case.engine, case.host)
+    if problems:
+        return [Check("launch", "broken", each.message, each.remedy, each.expected) for each in problems]
+    how = case.host.launcher if case.host is not None else "the image's own launcher"
+    return [holds("launch", f"{case.plan.engine}, ranks by {how}" if case.mpi is not None else case.plan.engine)]
+
+
+def binds(case: Case) -> list[Check]:
+    """What the host's MPI needs is shown inside, and nothing of the image is covered by it."""
+    name, host = "binds", case.host
+    if host is None or not (host.binds or host.libraries):
+        return [left_out(name, "nothing of the host is bound but the job's folder")]
+    found = []
+    for number, bind in enumerate(host.binds):
+        target = bind.target.rstrip("/") or "/"
+        if target in COVERED_BY_IMAGE or target in {f"/opt/{block.name}" for block in case.plan.blocks}:
+            reason = f"{bind.source} would cover {target} of the image, with all that is in there"
+            remedy = "bind the folders of the MPI alone"
+            found.append(Check(name, "broken", reason, remedy, "", f"mpi.binds.{number}.target"))
+    hidden = [folder for folder in host.libraries if not covered(case, folder)]
+    if hidden and len(hidden) == len(host.libraries):
+        found.append(_hidden(case, hidden))
+    elif hidden:
+        reason = f"no bind shows {some(hidden)} inside, which the loader then skips"
+        found.append(Check(name, "doubtful", reason, "add it to mpi.binds, or take it out", "", "mpi.libraries"))
+    return found or [
+        holds(name, f"{some([bind.target for bind in host.binds])}: made in the image, filled by the host")
+    ]
+
+
+def _hidden(case: Case, folders: list[str]) -> Check:
+    host = case.host
+    assert host is not None
+    known = case.site.containers.engines.get(case.plan.engine)
+    # Some sites have modules that tell Apptainer what to bind.
+    by_module = bool(not host.binds and (host.modules or (known is not None and known.modules)))
+    reason = f"no bind shows {some(folders)} inside: ranks would use the image's own MPI"
+    remedy = f"add a bind with the target {folders[0]}, or a folder above it, to mpi.binds"
+    outcome: Outcome = "doubtful" if by_module else "broken"
+    if by_module:
+        reason += ", unless a module of the site binds it"
+    return Check("binds", outcome, reason, remedy, "every folder of mpi.libraries below a target", "mpi.libraries")

@@ -1,0 +1,120 @@
+"""The network between nodes: its provider is there on both sides, and nothing lets MPI fall back to TCP in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, unknown
+from hpcgen.contract.mpi import NO_MPI, OWN_LAUNCHER
+
+FAST = ("omni-path", "infiniband", "slingshot", "efa")
+SLOW = ("tcp", "sockets", "udp", "net")
+"""libfabric's providers over the kernel's TCP or UDP."""
+
+SAME_DEVICES = {"verbs": ("verbs", "mlx", "ucx"), "mlx": ("mlx", "ucx")}
+"""Other ways to the same hardware: libfabric's mlx is over UCX, and UCX drives what verbs drives."""
+
+LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
+"""Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""
+
+
+def provider(case: Case) -> Check:
+    """What drives the fabric can be loaded inside: the image has it, or the host's is shown there."""
+    name, fabric = "fabric provider", case.site.fabric
+    if case.mpi is None or not case.plan.stack.run.mpi:
+        return left_out(name, NO_MPI)
+    if fabric.kind not in FAST:
+        return left_out(name, f"the fabric is {fabric.kind}")
+    if case.host is None:
+        return left_out(name, f"{OWN_LAUNCHER}, on one node")
+    if fabric.provider is None:
+        return unknown(name, f"the profile names no provider for {fabric.kind}", "fabric.provider")
+    wanted = fabric.provider
+    here = next((each for each in SAME_DEVICES.get(wanted, (wanted,)) if each in case.providers), "")
+    if here:
+        return holds(name, f"{here} works in the image" + ("" if here == wanted else f", which drives {fabric.kind}"))
+    if fabric.kind in case.engine.brings_fabrics:
+        return holds(name, f"{case.engine.name} brings the host's libraries for {fabric.kind} in")
+    shown = _shown(case)
+    if shown:
+        return holds(name, f"the host's {wanted} is shown inside: {shown}")
+    reason = (
+        f"nothing in the image can drive {fabric.kind} by {wanted}, and no library of the host for it is shown there"
+    )
+    remedy = (
+        "name the host's folders with it in fabric.libraries and show them by mpi.binds, "
+        "or take an MPI whose block brings it"
+    )
+    outcome: Outcome = "broken" if case.swapped or wanted in ("psm2", "cxi") else "doubtful"
+    expected = f"{wanted} in the image, or the host's"
+    return Check(name, outcome, f"{reason}: MPI falls back to TCP, or stops", remedy, expected, "fabric.provider")
+
+
+def _shown(case: Case) -> str:
+    """A folder of the host with the fabric's libraries that is bound; its own libfabric among those of its MPI too."""
+    host = case.host
+    if host is None:
+        return ""
+    folders = [*case.site.fabric.libraries, *(folder for folder in host.libraries if "libfabric" in folder)]
+    return next((folder for folder in folders if covered(case, folder)), "")
+
+
+def covered(case: Case, folder: str) -> bool:
+    """Whether a folder of the host is shown inside by one of the MPI's binds."""
+    binds = case.host.binds if case.host is not None else []
+    return any(f"{folder.rstrip('/')}/".startswith(f"{bind.target.rstrip('/')}/") for bind in binds)
+
+
+def fallback(case: Case) -> list[Check]:
+    """No variable of site or stack lets MPI choose TCP where there is something faster."""
+    name, fabric = "TCP fallback", case.site.fabric
+    if case.mpi is None or not case.plan.stack.run.mpi:
+        return [left_out(name, NO_MPI)]
+    if fabric.kind not in FAST:
+        return [left_out(name, f"the fabric is {fabric.kind}")]
+    if case.host is None:
+        return [left_out(name, f"{OWN_LAUNCHER}, on one node")]
+    found = []
+    for variable, value, path in _variables(case):
+        why = _slow(variable, value)
+        if why:
+            reason = f"{variable}={value} {why}, although there is {fabric.kind}"
+            wanted = fabric.provider or "the fabric's provider"
+            remedy = f"name {wanted} alone, or leave {variable} out"
+            found.append(Check(name, "broken", reason, remedy, _expected(variable, fabric.provider), path))
+    return found or [holds(name, "no variable asks for TCP")]
+
+
+def _expected(variable: str, wanted: str | None) -> str:
+    return f"{variable}={wanted}" if variable in LISTS and wanted is not None else ""
+
+
+def _variables(case: Case) -> Iterator[tuple[str, str, str]]:
+    """Variables of the job with the place of each in the profile; "" for the stack's."""
+    stack = case.plan.stack.run.environment
+    for name, value in case.site.environment.items():
+        if name not in stack:
+            yield name, value, f"environment.{name}"
+    for name, value in stack.items():
+        yield name, value, ""
+    for name, value in case.host.environment.items() if case.host is not None else ():
+        yield name, value, f"mpi.environment.{name}"
+
+
+def _slow(variable: str, value: str) -> str:
+    """How a variable lets MPI take TCP; "" if it does not."""
+    value = value.strip().lower()
+    without = value.startswith("^")
+    names = [each.partition(";")[0].strip() for each in value.lstrip("^").split(",") if each.strip()]
+    if variable in LISTS:
+        if without:
+            return "" if "tcp" in names else "leaves tcp in"
+        return "lets libfabric take TCP" if any(name in SLOW for name in names) else ""
+    if variable == "I_MPI_FABRICS":
+        return "asks for TCP" if "tcp" in value.split(":") else ""
+    if variable == "UCX_TLS":
+        return "lets UCX take TCP" if "tcp" in names and not without else ""
+    if variable == "OMPI_MCA_pml" and not without:
+        # ob1 goes over the btl components, of which Open MPI 5 has no fast one between nodes but ofi and uct.
+        return "goes over Open MPI's btl components, tcp among them" if names == ["ob1"] else ""
+    return ""

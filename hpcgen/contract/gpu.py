@@ -1,0 +1,88 @@
+"""The driver is new enough for what was built, and what was built knows the GPU."""
+
+from __future__ import annotations
+
+from hpcgen.contract.case import Case, Check, holds, left_out, unknown
+from hpcgen.model.site import Gpu
+from hpcgen.requirements import in_range
+
+NO_GPU = "the partition has no GPU"
+COMPATIBILITY = "cuda-compat-"
+"""NVIDIA's packages of a newer driver's libraries.
+
+They run on data-centre GPUs, some RTX cards of certified servers, and Jetson.
+Source: docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html.
+"""
+
+
+def driver(case: Case) -> list[Check]:
+    """The host's driver is in the range of every block; a newer driver's libraries are only for data centres."""
+    name, gpu = "GPU driver", case.partition.gpu
+    if gpu is None:
+        return [left_out(name, NO_GPU)]
+    asked = {block: row.host["driver"] for block, row in case.releases.items() if "driver" in row.host}
+    newer = [package for package in case.packages if package.startswith(COMPATIBILITY)]
+    if not asked and not newer:
+        return [left_out(name, "no block asks for a driver")]
+    found = [_forward(case, gpu, newer)] if newer else []
+    path = f"partitions.{case.plan.partition}.gpu.driver"
+    if asked and gpu.driver is None:
+        wants = ", ".join(f"{block} {_version(case, block)}: {asked[block]}" for block in asked)
+        return [*found, unknown(name, f"the profile names no driver ({wants})", path)]
+    for block, versions in asked.items():
+        if not in_range(gpu.driver or "", versions):
+            reason = f"{block} {_version(case, block)} needs driver {versions}, the node has {gpu.driver}"
+            remedy = f'take an older one: --set "{block}.version=<{_version(case, block)}"'
+            found.append(Check(name, "broken", reason, remedy, f"driver {versions}", path))
+    return found or [holds(name, f"driver {gpu.driver} is enough for {', '.join(asked)}")]
+
+
+def _forward(case: Case, gpu: Gpu, packages: list[str]) -> Check:
+    name, path = "GPU driver", f"partitions.{case.plan.partition}.gpu.data_center"
+    what = f"{', '.join(packages)} is of a newer driver, which NVIDIA supports on data-centre GPUs"
+    remedy = f"leave it out, and take a CUDA that the driver {gpu.driver or ''} runs by itself".replace("  ", " ")
+    if gpu.data_center:
+        return holds(name, what)
+    if gpu.data_center is None:
+        return Check(
+            name, "doubtful", f"{what}, and the profile does not say whether {gpu.model} is one", remedy, "", path
+        )
+    return Check(name, "broken", f"{what}; {gpu.model} is none: CUDA does not start", remedy, "a data-centre GPU", path)
+
+
+def architecture(case: Case) -> list[Check]:
+    """Every block that has code for GPUs has it for this one."""
+    name, gpu = "GPU architecture", case.partition.gpu
+    if gpu is None:
+        return [left_out(name, NO_GPU)]
+    knows = []
+    for block, row in case.releases.items():
+        label = f"{block} {_version(case, block)}"
+        if "capability" in row.host and gpu.vendor == "nvidia":
+            knows.append(_known(case, label, gpu.capability, "capability", row.host["capability"]))
+        if row.targets and gpu.vendor == "amd":
+            knows.append(_known(case, label, gpu.target, "target", row.targets))
+    found = [check for check in knows if check.outcome != "holds"]
+    if not knows:
+        return [left_out(name, "no block has code of its own for GPUs")]
+    return found or [holds(name, "; ".join(check.reason for check in knows))]
+
+
+def _known(case: Case, label: str, value: str | None, fact: str, wanted: str | list[str]) -> Check:
+    """One block and this GPU, by a range of versions or a list of names."""
+    name, path = "GPU architecture", f"partitions.{case.plan.partition}.gpu.{fact}"
+    says = wanted if isinstance(wanted, str) else ", ".join(wanted)
+    if value is None:
+        return unknown(name, f"the profile names no {fact}; {label} is for {says}", path)
+    fits = in_range(value, wanted) if isinstance(wanted, str) else value in wanted
+    if fits:
+        return holds(name, f"{label} has code for {fact} {value}")
+    block = label.split(" ")[0]
+    gpu = case.partition.gpu
+    model = gpu.model if gpu is not None else ""
+    reason = f"{label} has no code for {fact} {value} ({model}): it is for {says}"
+    return Check(name, "broken", reason, f"take another release: --set {block}.version=…", f"{fact} {says}", path)
+
+
+def _version(case: Case, block: str) -> str:
+    return next((each.version for each in case.plan.blocks if each.name == block), "")

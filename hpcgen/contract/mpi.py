@@ -1,0 +1,147 @@
+"""The host's MPI in the image's place: binary interface, version, and how ranks are told about each other."""
+
+from __future__ import annotations
+
+from hpcgen.contract.case import Case, Check, holds, left_out, release_of, unknown
+from hpcgen.model.site import HostMpi
+
+NO_MPI = "the stack runs without MPI"
+OWN_LAUNCHER = "the image's own launcher starts the ranks"
+ONLY_STARTED = "the host only starts the ranks; the image keeps its own MPI"
+
+LIBRARIES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40"}
+"""The library's name (SONAME) of each binary interface: MPICH's ABI initiative; Open MPI 4 and 5."""
+
+DISTRIBUTION_MPI = {
+    **dict.fromkeys(("mpich", "libmpich12", "libmpich-dev"), "libmpich.so.12"),
+    **dict.fromkeys(
+        ("openmpi-bin", "libopenmpi3", "libopenmpi3t64", "libopenmpi-dev", "mpi-default-bin", "mpi-default-dev"),
+        "libmpi.so.40",
+    ),
+}
+"""The library of a distribution's MPI packages, by the package's name.
+
+Read in Debian 12 (libmpich12 4.0.2 has no ``libmpi.so.12``; libopenmpi3 4.1.4); Ubuntu has Debian's packages.
+"""
+
+CRAY_BASE = (((9, 0), "4.1"), ((8, 1), "3.4"), ((8, 0), "3.3"), ((7, 7), "3.2"))
+"""The MPICH that Cray MPICH is made from, as ``MPI_Get_library_version`` says it ("ANL base")."""
+
+
+def abi(case: Case) -> list[Check]:
+    """The library that programs were linked with has the name and the binary interface of the host's."""
+    name, host, block = "MPI ABI", case.host, case.mpi
+    if block is None or host is None:
+        return [left_out(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)]
+    if not case.swapped:
+        return [left_out(name, ONLY_STARTED)]
+    found = _packages(case, host)
+    promise = case.promised
+    if not promise.mpi_abi:
+        return [*found, unknown(name, f"{block.name} does not say which binary interface it has")]
+    expected = LIBRARIES[host.abi]
+    if promise.mpi_abi != host.abi or promise.mpi_library not in ("", expected):
+        reason = (
+            f"{block.name} {block.version} of the image is {promise.mpi_library or promise.mpi_abi}, and the host's "
+            f"{host.flavour} {host.version} is {expected}: programs would keep the image's own"
+        )
+        remedy = f"take an MPI with the binary interface of {host.abi}: --set mpi.provider=…"
+        return [*found, Check(name, "broken", reason, remedy, expected, "mpi.abi")]
+    return found or [holds(name, f"{block.name} and the host's {host.flavour} are both {expected}")]
+
+
+def _packages(case: Case, host: HostMpi) -> list[Check]:
+    """MPI packages of the distribution, which the host's library may not be able to replace."""
+    expected, found = LIBRARIES[host.abi], []
+    for package in case.packages:
+        library = DISTRIBUTION_MPI.get(package, expected)
+        if library != expected:
+            reason = (
+                f"the package {package} brings {library}, which the host's {host.flavour} ({expected}) does not "
+                "replace: what is linked with it would run over the image's own, without the fabric"
+            )
+            remedy = f"leave {package} out, and link with the stack's block mpi"
+            found.append(Check("MPI ABI", "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
+    return found
+
+
+def version(case: Case) -> Check:
+    """The host's library has every function that the image's has: it is not older, as far as the two compare."""
+    name, host, block = "MPI version", case.host, case.mpi
+    if block is None or host is None:
+        return left_out(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
+    if not case.swapped:
+        return left_out(name, ONLY_STARTED)
+    told = f"the image has {block.name} {block.version}, the host {host.flavour} {host.version}"
+    image = release_of(block.version)
+    if _family(block.name) == host.flavour:
+        here = release_of(host.version)
+        if here >= image:
+            return holds(name, told)
+        reason = f"{told}: what is newer in the image's would be missing at run time"
+        remedy = f'take one that is not newer: --set "{block.name}.version=<={host.version}"'
+        return Check(name, "broken", reason, remedy, f"{block.name} {_dotted(here)} or older", "mpi.version")
+    base = _base_of(host)
+    if block.name == "mpich" and base and image[:1] > release_of(base, 1):
+        reason = f"{told}, which is made from MPICH {base}: programs that call newer functions do not start"
+        remedy = f'take one of its generation: --set "mpich.version=<{release_of(base, 1)[0] + 1}"'
+        return Check(name, "doubtful", reason, remedy, f"MPICH {base} or older", "mpi.version")
+    return holds(name, f"{told}: other names, one binary interface, so their numbers do not compare")
+
+
+def _family(block: str) -> str:
+    """The flavour that a host would have of the same software."""
+    return {"intel_mpi": "intel"}.get(block, block)
+
+
+def _base_of(host: HostMpi) -> str:
+    if host.flavour != "cray-mpich":
+        return ""
+    here = release_of(host.version)
+    return next((base for since, base in CRAY_BASE if here >= since), "")
+
+
+def _dotted(numbers: tuple[int, ...]) -> str:
+    return ".".join(str(each) for each in numbers)
+
+
+def pmi(case: Case) -> Check:
+    """The launcher tells ranks about each other in a way that the MPI which is mapped understands."""
+    name, host, block = "PMI", case.host, case.mpi
+    if block is None or host is None:
+        return left_out(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
+    if not host.pmi:
+        return unknown(name, f"the profile does not say what {host.launcher} offers", "mpi.pmi")
+    who, understood = _understood(case, host)
+    if not understood:
+        return unknown(name, f"{who} does not say what it understands") if not case.swapped else _hosts_own(name, host)
+    common = [each for each in host.pmi if each in understood]
+    # What the job's line will name: the first that srun has a word for.
+    asked = next((each for each in host.pmi if each in ("pmix", "pmi2")), None) if host.launcher == "srun" else None
+    if common and (asked is None or asked in understood):
+        return holds(name, f"{host.launcher} offers {', '.join(common)}, which {who} understands")
+    offers = f"{host.launcher} is asked for {asked}" if common else f"{host.launcher} offers {', '.join(host.pmi)}"
+    reason = (
+        f"{offers}, and {who} understands {', '.join(understood)}: each rank would be a job of its own, with status 0"
+    )
+    remedy = f"name {common[0]} first in mpi.pmi" if common else "take another MPI or version: --set mpi.version=…"
+    return Check(name, "broken", reason, remedy, f"one of {', '.join(understood)}", "mpi.pmi")
+
+
+def _hosts_own(name: str, host: HostMpi) -> Check:
+    return holds(name, f"the host's own {host.flavour} and {host.launcher} talk to each other")
+
+
+def _understood(case: Case, host: HostMpi) -> tuple[str, tuple[str, ...]]:
+    """Who is mapped, and what it understands; the host's own library where that is the one."""
+    block = case.mpi
+    assert block is not None
+    image = f"{block.name} {block.version}"
+    if not case.swapped:
+        return image, case.promised.pmi
+    here = f"the host's {host.flavour} {host.version}"
+    if host.flavour == "openmpi" and release_of(host.version, 1) >= (5,):
+        # Open MPI 5 has PMIx alone.  Source: its NEWS for 5.0.0.
+        return here, ("pmix",)
+    same = _family(block.name) == host.flavour and release_of(block.version, 1) == release_of(host.version, 1)
+    return here, case.promised.pmi if same else ()

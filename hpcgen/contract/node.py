@@ -1,0 +1,85 @@
+"""The node's C library, CPU and memory."""
+
+from __future__ import annotations
+
+from hpcgen.contract.case import Case, Check, holds, left_out, release_of, some, unknown
+from hpcgen.jobs import memory_problem
+from hpcgen.layouts import memory_text
+from hpcgen.microarchitecture import features_of
+
+SELECTING = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node", "-l")
+"""Header options by which a job lands on one kind of node, whatever else its queue has."""
+
+
+def c_library(case: Case) -> Check:
+    """The image's C library is not older than what libraries of the host ask for that enter it."""
+    name, host = "C library", case.host
+    if host is None or not (case.swapped or case.site.fabric.kind in case.engine.brings_fabrics):
+        return left_out(name, "no library of the host enters the image")
+    base = case.plan.blocks[0]
+    label = f"{base.name} {base.version}"
+    here = str(case.releases[base.name].values.get("glibc", "")) if base.name in case.releases else ""
+    if not here:
+        return unknown(name, f"the release table does not say which one {label} has")
+    wanted, path = (host.glibc, "mpi.glibc") if host.glibc is not None else (case.site.system.glibc, "system.glibc")
+    if wanted is None:
+        return unknown(name, f"the profile does not say what the host's {host.flavour} asks for", "system.glibc")
+    if release_of(here) >= release_of(wanted):
+        return holds(name, f"{label} has {here}, the host's libraries ask for {wanted} or less")
+    # Intel builds its libraries for old systems, not for the host's own.
+    sure = host.glibc is not None or host.flavour != "intel"
+    asks = "ask for" if host.glibc is not None else "may ask for up to the host's own"
+    newer = [name for name, version in case.bases().items() if release_of(version) >= release_of(wanted)]
+    reason = f"{label} has {here}, and libraries of the host's {host.flavour} {asks} {wanted}: they are not loaded"
+    remedy = f"take a newer base: {some(newer)}" if newer else "no base that is known is new enough"
+    if host.glibc is None:
+        remedy += "; or write into mpi.glibc what objdump -T shows of the host's libraries"
+    return Check(name, "broken" if sure else "doubtful", reason, remedy, f"{wanted} or newer", path)
+
+
+def cpu(case: Case) -> list[Check]:
+    """Every kind of node that the job may land on has what the code was compiled for."""
+    name, plan = "CPU", case.plan
+    target, queue = case.partition.cpu.target, plan.job.queue
+    others = _sharing(case)
+    if not others:
+        where = f"in the queue {queue} there are" if queue else "the job lands on"
+        return [holds(name, f"{where} nodes of {plan.partition} alone: {target}")]
+    selected = next((line for line in case.partition.directives if line.split("=")[0].split(" ")[0] in SELECTING), "")
+    if selected:
+        return [holds(name, f"{selected} keeps the job on nodes of {plan.partition}: {target}")]
+    found = []
+    for other in others:
+        theirs = case.site.partitions[other].cpu.target
+        missing = sorted(features_of(target) - features_of(theirs)) if theirs != target else []
+        if missing:
+            reason = (
+                f"the queue {queue} also leads to {other} ({theirs}), which lacks {some(missing)} of {target}: "
+                "programs end there with SIGILL"
+            )
+            remedy = f"build for the older one: --partition {other}, or take a queue of {plan.partition} alone"
+            path = f"partitions.{other}.cpu.target"
+            found.append(Check(name, "broken", reason, remedy, f"all that {target} has", path))
+    return found or [holds(name, f"all nodes of the queue {queue} have what {target} has")]
+
+
+def _sharing(case: Case) -> list[str]:
+    """Other partitions of the profile that the job's queue leads to."""
+    queue = case.plan.job.queue
+    return [
+        name
+        for name, partition in case.site.partitions.items()
+        if name != case.plan.partition and queue and any(each.name == queue for each in partition.queues)
+    ]
+
+
+def memory(case: Case) -> Check:
+    """The ranks of a node fit into what a job may use of it."""
+    name, job = "memory", case.plan.job
+    problem = memory_problem(case.plan.partition, case.partition, job)
+    if problem is not None:
+        path = f"partitions.{case.plan.partition}.memory"
+        return Check(name, "broken", problem.message, problem.remedy, problem.expected, path)
+    if job.memory_per_rank_gb is None:
+        return left_out(name, f"no memory per rank was asked for; {memory_text(case.partition, job)}")
+    return holds(name, memory_text(case.partition, job))

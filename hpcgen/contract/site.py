@@ -1,0 +1,98 @@
+"""What the site allows, what its build host reaches, and what has to be accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpcgen.contract.case import Case, Check, holds, left_out, some
+from hpcgen.formats.files import ENGINE_FORMATS
+
+
+def policy(case: Case) -> list[Check]:
+    """The site is open, and admits the engine."""
+    name, site, engine = "policy", case.site, case.plan.engine
+    found = []
+    if site.status == "closed":
+        since = f" ({site.closed})" if site.closed is not None else ""
+        reason = f"{site.name} is closed{since}: no job can run there"
+        remedy = "take its profile as a record, or plan for a site that is open: hpcgen list sites"
+        found.append(Check(name, "doubtful", reason, remedy, "", "status"))
+    known = site.containers.engines.get(engine)
+    allowed = sorted({ENGINE_FORMATS[each] for each, its in site.containers.engines.items() if its.allowed})
+    expected = f"the format {' or '.join(allowed)}"
+    if known is None:
+        reason = f"the profile of {site.name} lists no engine for the format {case.plan.format}"
+        found.append(Check(name, "broken", reason, "leave --format out", expected, "containers.engines"))
+    elif not known.allowed:
+        reason = f"{site.name} does not allow {_refused(case)}"
+        path = f"containers.engines.{engine}"
+        found.append(Check(name, "broken", reason, "leave --format out", expected, path))
+    return found or [holds(name, f"{site.name} allows {engine}")]
+
+
+def _refused(case: Case) -> str:
+    """Every engine for the format that the site knows, with its reasons."""
+    engines = case.site.containers.engines
+    refused = {name: its for name, its in engines.items() if ENGINE_FORMATS[name] == case.plan.format}
+    why = []
+    for name, its in refused.items():
+        date = f", {its.decided}" if its.decided is not None else ""
+        why.append(f"{name}: {its.reason}{date}")
+    return f"{' or '.join(refused)} ({'; '.join(why)})"
+
+
+def network(case: Case) -> Check:
+    """The host that builds reaches all that the build takes, or a mirror has it."""
+    name, site = "network", case.site
+    if case.plan.supply == "bundle":
+        return holds(name, "the build takes everything from a bundle")
+    if site.network.internet.build:
+        return holds(name, "the host that builds reaches the internet")
+    if site.network.proxy is not None:
+        return holds(name, "the host that builds reaches the internet by a proxy")
+    missing = list(dict.fromkeys(_beyond_reach(case)))
+    if not missing:
+        return holds(name, "mirrors have all that the build takes")
+    reason = f"the host that builds has no internet, and no mirror for {some(missing, 6)}"
+    remedy = "hpcgen lock and hpcgen bundle create where there is a network, then render --bundle; or --mirror"
+    return Check(name, "broken", reason, remedy, "a mirror in network.mirrors, or a bundle", "network.internet.build")
+
+
+def _beyond_reach(case: Case) -> Iterator[str]:
+    """Kinds of input that no mirror has."""
+    from hpcgen.mirrors import image_mirror
+    from hpcgen.steps import Archive, BazelFiles, GitTree, Wheels
+
+    if case.assembly is None:
+        return
+    assembly, mirrors = case.assembly(), case.site.network.mirrors
+    for stage in (assembly.builder, assembly.final):
+        if image_mirror(mirrors, stage.image.name) is None:
+            yield f"the base image {stage.image.name}"
+    base = case.plan.blocks[0].name
+    if any(assembly.packages.values()) and base not in mirrors.apt and base not in mirrors.dnf:
+        yield f"packages of {base}"
+    for _, item in assembly.inputs:
+        if isinstance(item, Archive) and mirrors.files is None:
+            yield "source archives"
+        elif isinstance(item, Wheels) and mirrors.pip is None:
+            yield "Python packages"
+        elif isinstance(item, GitTree):
+            yield "git repositories"
+        elif isinstance(item, BazelFiles):
+            yield "what Bazel fetches"
+
+
+def licences(case: Case) -> list[Check]:
+    """Every licence that the build accepts has been accepted by a person."""
+    name = "licences"
+    needed = {each.name: each for promise in case.promises.values() for each in promise.licences}
+    if not needed:
+        return [left_out(name, "nothing has to be accepted")]
+    found = []
+    for each in needed.values():
+        if each.name not in case.accepted:
+            reason = f"{each.title} is not accepted: {each.url}"
+            remedy = f"lock and build want --accept-licence {each.name}"
+            found.append(Check(name, "doubtful", reason, remedy))
+    return found or [holds(name, f"accepted: {', '.join(needed)}")]
