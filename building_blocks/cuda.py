@@ -1,14 +1,14 @@
-"""The CUDA toolkit, from NVIDIA's installer or as NVIDIA's image."""
+"""The CUDA toolkit, from NVIDIA's installer or as NVIDIA's image, or its libraries alone as NVIDIA's wheels."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Literal
 
-from hpcgen.block import Block, BlockOptions, Context, need
+from hpcgen.block import Block, BlockOptions, Context, Situation, need
 from hpcgen.image_paths import SCRATCH
 from hpcgen.promises import Licence, Promises
-from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, command, image, run
+from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, Wheels, command, image, run
 
 LICENCE = Licence(
     "nvidia-cuda-eula",
@@ -16,6 +16,16 @@ LICENCE = Licence(
     "https://docs.nvidia.com/cuda/eula/index.html",
 )
 TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
+FOLDERS = "/opt/python/lib/python3*/site-packages/nvidia"
+"""Where NVIDIA's wheels put their libraries, in folders of their own; the shell finds Python's version."""
+
+
+def _wants_wheels(situation: Situation) -> bool:
+    return bool(situation.options.obtain == "wheels")
+
+
+def _wants_toolkit(situation: Situation) -> bool:
+    return not _wants_wheels(situation)
 
 
 class Cuda(Block):
@@ -24,22 +34,27 @@ class Cuda(Block):
     The prefix is ``/opt/cuda`` either way: NVIDIA's installer fills it, and in NVIDIA's images it is a link
     to ``/usr/local/cuda``. The final stage keeps the shared libraries, and ``ptxas`` and ``libdevice``, which
     XLA needs to compile at run time. The driver's ``libcuda.so`` is the host's; neither a stub nor a
-    compatibility copy of it is left in the image.
+    compatibility copy of it is left in the image. From wheels there are the libraries alone: cuBLAS, cuFFT, cuRAND,
+    NVRTC and the run time, in the Python environment, with links to them in ``/opt/cuda/lib64``.
     """
 
     name = "cuda"
-    needs = (need("gnu", build_only=True),)
+    gpu_vendor = "nvidia"
+    needs = (need("gnu", build_only=True, when=_wants_toolkit), need("python", when=_wants_wheels))
 
     class Options(BlockOptions, frozen=True):
-        """``obtain``: start from NVIDIA's ``image``, or install the ``archive``.
+        """``obtain``: start from NVIDIA's ``image``, install the ``archive``, or the libraries alone as ``wheels``.
 
-        ``auto`` is the image where the release has one for the chosen base.
+        ``auto`` is the image where the release has one for the chosen base, and the archive otherwise. Where all that
+        need CUDA are content with the libraries (wheels of other projects are), ``wheels`` is the default.
         """
 
-        obtain: Literal["auto", "image", "archive"] = "auto"
+        obtain: Literal["auto", "image", "archive", "wheels"] = "auto"
 
     def inputs(self, ctx: Context) -> list[Input]:
         """The installer; an image is not counted here, the stages name theirs."""
+        if _by_wheels(ctx):
+            return [_wheels(ctx)]
         return [] if _by_image(ctx) else [_installer(ctx)]
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
@@ -53,7 +68,7 @@ class Cuda(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """What NVIDIA's installer is linked with; the old one is written in Perl."""
-        if _by_image(ctx):
+        if _by_image(ctx) or _by_wheels(ctx):
             return Packages()
         names = ["libxml2"] if ctx.me.at_least("10.1") else ["perl"]
         return Packages(build={"apt": names, "dnf": names})
@@ -61,6 +76,8 @@ class Cuda(Block):
     def environment(self, ctx: Context) -> Environment:
         """Where CUDA is, for build scripts and for XLA."""
         home = ctx.prefix
+        if _by_wheels(ctx):
+            return Environment(paths={"LD_LIBRARY_PATH": [f"{home}/lib64"]})
         return Environment(
             both={"CUDA_HOME": home, "XLA_FLAGS": f"--xla_gpu_cuda_data_dir={home}"},
             paths={"PATH": [f"{home}/bin"], "LD_LIBRARY_PATH": [f"{home}/lib64"]},
@@ -68,7 +85,14 @@ class Cuda(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install the toolkit alone, without driver and samples."""
-        if _by_image(ctx):
+        if _by_wheels(ctx):
+            yield run("CUDA libraries", ctx.pip(_wheels(ctx)), caches=("pip",))
+            yield run(
+                "lib64 of cuda",
+                command("mkdir", "-p", f"{ctx.prefix}/lib64"),
+                f"ln -s {FOLDERS}/*/lib/lib*.so.* {ctx.prefix}/lib64/",
+            )
+        if _by_image(ctx) or _by_wheels(ctx):
             return
         installer = _installer(ctx)
         scratch = f"{SCRATCH}/cuda"
@@ -87,12 +111,16 @@ class Cuda(Block):
 
     def runtime(self, ctx: Context) -> Runtime:
         """Shared libraries (unless the image has them), libdevice and ptxas."""
+        if _by_wheels(ctx):
+            return Runtime(copies=(f"{ctx.prefix}/lib64",))
         top = f"/usr/local/cuda-{_minor(ctx)}" if _by_image(ctx) else ctx.prefix
         compiler = (f"{top}/bin/ptxas", f"{top}/nvvm/libdevice")
         return Runtime(copies=compiler if _by_image(ctx) else (*compiler, _libraries(ctx)))
 
     def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
         """Leave static libraries behind, and every stand-in for the driver's libcuda."""
+        if _by_wheels(ctx):
+            return
         if _by_image(ctx):
             if stage == "final":
                 yield run("no libcuda", command("rm", "-rf", f"/usr/local/cuda-{_minor(ctx)}/compat"))
@@ -104,11 +132,12 @@ class Cuda(Block):
 
     def test(self, ctx: Context) -> list[Test]:
         """The run-time library and ptxas are there; on a node with a GPU, the driver answers."""
-        return [
-            Test("libcudart", f"ls {ctx.prefix}/lib64/", expect="libcudart.so"),
+        tests = [
+            Test("libcudart", f"ls -L {ctx.prefix}/lib64/", expect="libcudart.so"),
             Test("ptxas", f"{ctx.prefix}/bin/ptxas --version", expect=f"release {_minor(ctx)}"),
             Test("driver", "nvidia-smi -L", device="gpu", expect="GPU 0"),
         ]
+        return [test for test in tests if test.name != "ptxas" or not _by_wheels(ctx)]
 
     def promises(self, ctx: Context) -> Promises:
         """NVIDIA's licence, which installing it accepts."""
@@ -127,6 +156,16 @@ def _by_image(ctx: Context) -> bool:
     if ctx.options.obtain == "auto":
         return _image_key(ctx, "builder") in ctx.release.images
     return bool(ctx.options.obtain == "image")
+
+
+def _by_wheels(ctx: Context) -> bool:
+    return bool(ctx.options.obtain == "wheels")
+
+
+def _wheels(ctx: Context) -> Wheels:
+    # The lists' hashes are those of the x86_64 wheels.
+    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
+    return ctx.wheels(f"cuda-{ctx.version}{suffix}", ctx.release.values["wheels"])
 
 
 def _installer(ctx: Context) -> Archive:

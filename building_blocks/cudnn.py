@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from packaging.version import Version
 
-from hpcgen.block import Block, Context, need
+from hpcgen.block import Block, BlockOptions, Context, Situation, need
 from hpcgen.promises import Licence, Promises
-from hpcgen.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, command, run
+from hpcgen.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
 
 LICENCE = Licence(
     "nvidia-cudnn",
     "NVIDIA's Software License Agreement for cuDNN",
     "https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html",
 )
+FOLDER = "/opt/python/lib/python3*/site-packages/nvidia/cudnn"
+"""Where NVIDIA's wheel puts it; the shell finds Python's version."""
+
+
+def _wants_wheels(situation: Situation) -> bool:
+    return bool(situation.options.obtain == "wheels")
 
 
 class Cudnn(Block):
@@ -25,11 +32,20 @@ class Cudnn(Block):
     """
 
     name = "cudnn"
-    needs = (need("cuda"),)
+    gpu_vendor = "nvidia"
+    needs = (need("cuda", enough={"obtain": "wheels"}), need("python", when=_wants_wheels))
+
+    class Options(BlockOptions, frozen=True):
+        """``obtain``: NVIDIA's ``archive`` with headers, or the libraries alone as NVIDIA's ``wheels``.
+
+        The latter is the default where all that need it are content with that.
+        """
+
+        obtain: Literal["archive", "wheels"] = "archive"
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """The archive for the chosen CUDA."""
-        return [_archive(ctx)]
+        """The archive or the wheel for the chosen CUDA."""
+        return [_wheels(ctx)] if _by_wheels(ctx) else [_archive(ctx)]
 
     def packages(self, ctx: Context) -> Packages:
         """zlib, which cuDNN 8.9 and later load."""
@@ -38,13 +54,21 @@ class Cudnn(Block):
     def environment(self, ctx: Context) -> Environment:
         """Where it is, for build scripts and the loader."""
         return Environment(
-            both={"CUDNN_INSTALL_PATH": ctx.prefix},
+            both={} if _by_wheels(ctx) else {"CUDNN_INSTALL_PATH": ctx.prefix},
             paths={"LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
         )
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Unpack headers and libraries; older archives call their folder lib64."""
         prefix = ctx.prefix
+        if _by_wheels(ctx):
+            yield run("cuDNN libraries", ctx.pip(_wheels(ctx)), caches=("pip",))
+            yield run(
+                "lib of cudnn",
+                command("mkdir", "-p", f"{prefix}/lib"),
+                f"ln -s {FOLDER}/lib/lib*.so.* {prefix}/lib/",
+            )
+            return
         yield run("unpack cudnn", ctx.unpack(_archive(ctx), prefix))
         if not _has_lib(ctx):
             yield run("lib of cudnn", command("mv", f"{prefix}/lib64", f"{prefix}/lib"))
@@ -62,7 +86,7 @@ class Cudnn(Block):
     def test(self, ctx: Context) -> list[Test]:
         """The library is there."""
         major = ctx.version.split(".")[0]
-        return [Test("library", f"ls {ctx.prefix}/lib", expect=f"libcudnn.so.{major}")]
+        return [Test("library", f"ls -L {ctx.prefix}/lib", expect=f"libcudnn.so.{major}")]
 
     def promises(self, ctx: Context) -> Promises:
         """NVIDIA's licence, which installing it accepts."""
@@ -71,6 +95,20 @@ class Cudnn(Block):
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""
         return [f"The build accepts the NVIDIA cuDNN Software License Agreement for cuDNN {ctx.version}."]
+
+
+def _by_wheels(ctx: Context) -> bool:
+    return bool(ctx.options.obtain == "wheels")
+
+
+def _wheels(ctx: Context) -> Wheels:
+    """cuDNN's wheel, and the cuBLAS that it asks for in the version that the chosen CUDA brings."""
+    cuda = ctx.use("cuda")
+    package = f"nvidia-cudnn-cu{cuda.version.split('.')[0]}"
+    pins = [each for each in cuda.release.values.get("wheels", []) if "cublas" in each or "nvrtc" in each]
+    # The lists' hashes are those of the x86_64 wheels.
+    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
+    return ctx.wheels(f"cudnn-{ctx.version}-cuda{cuda.version}{suffix}", [f"{package}=={ctx.version}", *pins])
 
 
 def _has_lib(ctx: Context) -> bool:

@@ -17,6 +17,7 @@ class Nccl(Block):
     """
 
     name = "nccl"
+    gpu_vendor = "nvidia"
     needs = (need("cuda"), need("gnu"))
 
     def environment(self, ctx: Context) -> Environment:

@@ -79,17 +79,27 @@ class Need(msgspec.Struct, frozen=True):
     versions: accepted range; a release row may narrow it in ``accepts``.
     build_only: only the builder stage has it.
     when: the need holds only if this is true.
+    enough: values of the other's options that are enough for this block, such as ``obtain=wheels``. They become
+        the other's defaults where all that need it say the same; see hpcgen/modest.py.
     """
 
     name: str
     versions: str = ""
     build_only: bool = False
     when: Condition | None = None
+    enough: Mapping[str, str] = {}
 
 
-def need(name: str, versions: str = "", *, build_only: bool = False, when: Condition | None = None) -> Need:
+def need(
+    name: str,
+    versions: str = "",
+    *,
+    build_only: bool = False,
+    when: Condition | None = None,
+    enough: Mapping[str, str] | None = None,
+) -> Need:
     """Declare a need; see :class:`Need`."""
-    return Need(name, versions, build_only, when)
+    return Need(name, versions, build_only, when, enough or {})
 
 
 class SiteRange(msgspec.Struct, frozen=True):
@@ -228,13 +238,15 @@ class Context(msgspec.Struct, frozen=True):
 class Block:
     """Base class of every building block. Subclasses override what applies to them.
 
-    The class's docstring names the software and its source. ``name`` is the file's name.
+    The class's docstring names the software and its source. ``name`` is the file's name. ``gpu_vendor``: whose GPUs it
+    is for (``nvidia``, ``amd``); a node with others cannot have it.
     """
 
     name: ClassVar[str]
     provides: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
     build_only: ClassVar[bool] = False
+    gpu_vendor: ClassVar[str] = ""
 
     class Options(BlockOptions, frozen=True):
         """No options."""

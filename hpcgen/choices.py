@@ -22,12 +22,14 @@ class Choices(Mapping[str, BlockChoice]):
         stack: Stack,
         document: Document | None,
         settings: Mapping[str, Mapping[str, str]],
+        enough: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self._catalog = catalog
         self._facts = facts
         self._stack = stack
         self._document = document
         self._settings = settings
+        self._enough = enough or {}
         self._made: dict[str, BlockChoice] = {}
         # Mistakes in what was said outright are told before anything is resolved, all at once.
         problems: list[Problem] = []
@@ -45,13 +47,15 @@ class Choices(Mapping[str, BlockChoice]):
     def __getitem__(self, name: str) -> BlockChoice:
         if name not in self._made:
             asked = self._stack.blocks.get(name, StackBlock())
-            said = {k: v for k, v in self._settings.get(name, {}).items() if k not in RESERVED}
+            # Of a block ``provider`` is an option like any other; only a virtual is stood for by another block.
+            said = {k: v for k, v in self._settings.get(name, {}).items() if k != "version"}
             self._made[name] = block_options(
                 self._catalog.block(name),
                 self._facts,
                 asked.options,
                 said,
                 lambda option: self._where(name, option),
+                self._enough.get(name),
             )
         return self._made[name]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
 import resolvelib
 
 from hpcgen.errors import ConflictError, Problem
-from hpcgen.requirements import Candidate, Requirement, refusing_facts, version
+from hpcgen.requirements import Candidate, Origin, Requirement, refusing_facts, version
 from hpcgen.resolve import Question, search
 
 
@@ -27,7 +28,8 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
         message = f"these cannot be had together: {'; '.join(said)}"
         expected = ""
     lasts = [line for requirement in clash for line in last_releases(question, requirement)]
-    message = "; ".join([message, *dict.fromkeys(lasts)])
+    fact = "" if lasts else decisive_fact(question, roots)
+    message = "; ".join([fact or message, *dict.fromkeys(lasts)])
     remedy = nearest_change(question, roots) or "widen one of the ranges, or add a release row that fits all"
     return ConflictError(Problem(message, expected=expected, remedy=remedy))
 
@@ -60,6 +62,29 @@ def last_releases(question: Question, requirement: Requirement) -> list[str]:
             elif fitting[0] is not known[0]:
                 lines.append(f"{fitting[0]} is the last that supports {name} {value}")
     return lines
+
+
+def decisive_fact(question: Question, roots: Sequence[Requirement]) -> str:
+    """The node's fact without which everything would fit, and what does not go with it; empty if there is none.
+
+    A search that ends far from its cause shows requirements that clash only because everything else was tried.
+    """
+    for name, (value, path) in question.node_facts().items():
+        without = msgspec.structs.replace(
+            question, ignored=name, _candidates={}, _needs={}, _site={}, _bound={}, _fitting={}
+        )
+        try:
+            chosen = list(search(without, roots).mapping.values())
+        except (resolvelib.ResolutionImpossible, resolvelib.ResolutionTooDeep):
+            continue
+        facts = question.node_facts()
+        refused = [c for c in chosen if name in refusing_facts(question.release(c), facts)]
+        lasts = [line for c in refused for line in last_releases(question, Requirement(c.identifier, None, Origin("")))]
+        place = question.place(path)
+        where = f" ({place})" if place is not None else ""
+        told = f"the node's {name} {value}{where} rules out {', '.join(map(str, refused))}, which the rest needs"
+        return "; ".join([told, *dict.fromkeys(lasts)])
+    return ""
 
 
 def _clash(question: Question, requirements: Sequence[Requirement]) -> list[Requirement]:

@@ -43,6 +43,7 @@ def block_options(
     stack: Mapping[str, OptionValue],
     settings: Mapping[str, str],
     where: Any,
+    enough: Mapping[str, str] | None = None,
 ) -> BlockChoice:
     """The options of a block.
 
@@ -51,6 +52,7 @@ def block_options(
     stack: the stack's values.
     settings: values of ``--set``, as text; lists are separated by commas.
     where: function of an option's name that tells where it was said.
+    enough: values that stand before the block's own defaults; see hpcgen/modest.py.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def block_options(
     known = option_names(block)
     values: dict[str, Any] = {}
     lists = {f.encode_name for f in option_fields(block.Options) if _is_list(f.type)}
-    for source in (block.defaults(facts), stack, settings):
+    for source in (block.defaults(facts), enough or {}, stack, settings):
         for name, value in source.items():
             if name not in known:
                 problems.append(

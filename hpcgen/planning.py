@@ -28,6 +28,7 @@ from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
+from hpcgen.modest import enough_for_all
 from hpcgen.requirements import Origin, Requirement, version_range
 from hpcgen.resolve import Question, resolve
 from hpcgen.settings import parse_settings
@@ -81,18 +82,21 @@ def make_plan(
     engine = _engine(site, format)
     said = parse_settings(settings, catalog)
     facts = Facts.of(site, chosen_partition)
-    choices = Choices(catalog, facts, stack, stack_document, said)
-    question = Question(
-        catalog=catalog,
-        facts=facts,
-        choices=choices,
-        roots=_roots(catalog, stack, stack_document, said),
-        place=lambda path: _place(site_document, path),
-        partition=chosen_partition,
-        preferred_base=site.image.distribution,
-        kept=kept or {},
-    )
-    blocks = resolve(question)
+    roots = _roots(catalog, stack, stack_document, said)
+
+    def question(enough: Mapping[str, Mapping[str, str]]) -> Question:
+        return Question(
+            catalog=catalog,
+            facts=facts,
+            choices=Choices(catalog, facts, stack, stack_document, said, enough),
+            roots=roots,
+            place=lambda path: _place(site_document, path),
+            partition=chosen_partition,
+            preferred_base=site.image.distribution,
+            kept=kept or {},
+        )
+
+    blocks = _resolved(question, stack)
     _check_settings_used(said, blocks)
     laid_out, misfits = lay_out(site, chosen_partition, stack, request)
     again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
@@ -125,6 +129,23 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest) -> list[Finding
         *unverified_facts(plan.site, plan.partition),
         *unverified_releases(catalog, plan.blocks),
     ]
+
+
+def _resolved(question: Callable[[Mapping[str, Mapping[str, str]]], Question], stack: Stack) -> list[PlannedBlock]:
+    """The blocks, each in the smallest form that is enough for those that need it."""
+
+    def enough(asked: Question, blocks: list[PlannedBlock]) -> dict[str, dict[str, str]]:
+        return enough_for_all(asked.catalog, asked.facts, asked.choices, blocks, stack.blocks)
+
+    first = question({})
+    blocks = resolve(first)
+    values = enough(first, blocks)
+    if not values:
+        return blocks
+    second = question(values)
+    smaller = resolve(second)
+    # What is smaller may fit together with other blocks, which want more.
+    return smaller if all(enough(second, smaller).get(name, said) == said for name, said in values.items()) else blocks
 
 
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:
@@ -163,7 +184,8 @@ def _roots(
     if stack.run.mpi and "mpi" in stack.blocks:
         add("rank_test", "", None, Origin("the self-test of MPI", lambda: None, "stack"))
     for name, values in said.items():
-        versions, provider = values.get("version", ""), values.get("provider")
+        versions = values.get("version", "")
+        provider = values.get("provider") if name in catalog.virtuals else None
         if versions or provider:
             _check_range(versions, f"--set {name}.version")
             add(name, versions, provider, Origin(f"--set {name}", lambda: None, "set"))

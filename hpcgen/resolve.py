@@ -30,7 +30,8 @@ class Question(msgspec.Struct):
 
     ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
     line, in order of importance; ``place`` tells the position of a fact in the site profile; ``kept`` are versions
-    of blocks that are tried first (those of a lock of which one thing is to move).
+    of blocks that are tried first (those of a lock of which one thing is to move); ``ignored``: a fact of the node that
+    is not asked, to see what would be without it.
     """
 
     catalog: Catalog
@@ -41,6 +42,7 @@ class Question(msgspec.Struct):
     partition: str = ""
     preferred_base: str | None = None
     kept: Mapping[str, str] = {}
+    ignored: str = ""
     _candidates: dict[str, list[Candidate]] = {}
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
     _site: dict[str, list[Requirement]] = {}
@@ -64,6 +66,7 @@ class Question(msgspec.Struct):
             known["capability"] = (gpu.capability, f"partitions.{self.partition}.gpu.capability")
         if gpu is not None and gpu.target is not None:
             known["target"] = (gpu.target, f"partitions.{self.partition}.gpu.target")
+        known.pop(self.ignored, None)
         return known
 
     def providers(self, identifier: str) -> list[str]:
@@ -111,12 +114,20 @@ class Question(msgspec.Struct):
         found = []
         for candidate in self.candidates(identifier):
             release = self.release(candidate)
-            refusal = host_refusal(candidate, release, facts)
+            refusal = self._vendor_refusal(candidate) or host_refusal(candidate, release, facts)
             if refusal is None and release.only:
                 refusal = option_refusal(candidate, release, self.choices[candidate.block].as_data())
             if refusal is not None:
                 found.append(refusal)
         return found
+
+    def _vendor_refusal(self, candidate: Candidate) -> Refusal | None:
+        """Whether the block is for GPUs of another make than the node's."""
+        gpu, wanted = self.facts.partition.gpu, self.catalog.block(candidate.block).gpu_vendor
+        if gpu is None or not wanted or gpu.vendor == wanted:
+            return None
+        reason = f"it is for GPUs of {wanted}, the node's are of {gpu.vendor}"
+        return Refusal(candidate, f"the node's GPUs of {gpu.vendor}", reason, f"partitions.{self.partition}.gpu.vendor")
 
     def fitting(self, identifier: str) -> list[Candidate]:
         """Candidates that the site and the blocks' own options leave: the search need not look at the others."""

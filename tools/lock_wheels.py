@@ -35,6 +35,9 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", required=True, metavar="X.Y.Z", help="exact version of CPython")
+    parser.add_argument(
+        "--glibc", metavar="X.Y", help="the C library of the oldest base it is for, if newer than usual"
+    )
     parser.add_argument("--sdist", action="append", default=[], metavar="NAME==X", help="take this one as source")
     parser.add_argument("--every-python", action="store_true", help="the list is the same for every Python: no -cpXY")
     parser.add_argument("--into", type=Path, default=WHEELS, metavar="DIR", help="where the list is written")
@@ -43,9 +46,9 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def resolved(python: str, sdists: Sequence[str], requirements: Sequence[str]) -> list[Resolved]:
+def resolved(python: str, sdists: Sequence[str], requirements: Sequence[str], glibc: str = "") -> list[Resolved]:
     """Everything to install; source packages are taken without their dependencies, which must be asked for."""
-    glibc = GLIBC.get(".".join(python.split(".")[:2]), OTHER_GLIBC)
+    glibc = glibc or GLIBC.get(".".join(python.split(".")[:2]), OTHER_GLIBC)
     request = Request(Target(python, "x86_64", glibc), tuple(requirements), tuple(sdists))
     return resolve(request, with_uv=False)
 
@@ -60,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Write one list; returns the exit status."""
     args = arguments(argv)
     try:
-        found = resolved(args.python, args.sdist, args.requirements)
+        found = resolved(args.python, args.sdist, args.requirements, args.glibc or "")
     except HpcgenError as error:
         print(error, file=sys.stderr)
         return 1
@@ -70,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
     major, minor = args.python.split(".")[:2]
     words = ["--python", args.python, *(["--every-python"] if args.every_python else [])]
+    words += ["--glibc", args.glibc] if args.glibc else []
     for name in args.sdist:
         words += ["--sdist", name]
     words += [args.name, *args.requirements]

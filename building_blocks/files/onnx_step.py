@@ -3,7 +3,8 @@
     onnx_step.py [PROVIDER]
 
 The model, two layers with weights from a fixed seed, is written here byte by byte, because the package onnx is not
-in the image. Its result is compared with NumPy's. Threads are OMP_NUM_THREADS, or ONNX Runtime's own choice.
+in the image. Its result is compared with NumPy's. The provider is the one named in the file "provider" beside this one
+unless it is given. Threads are OMP_NUM_THREADS, or ONNX Runtime's own choice.
 Exit status 1: the provider is not there, was not used, or the result is another.
 
 The bytes follow onnx/onnx.proto3 of github.com/onnx/onnx: IR version 7, operators of opset 13.
@@ -13,6 +14,10 @@ import os
 import struct
 import sys
 import time
+from pathlib import Path
+
+# Single precision means single precision: from Ampere on NVIDIA's libraries would take TF32, with 10 bits.
+os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")
 
 import numpy as np
 import onnxruntime as ort
@@ -73,9 +78,14 @@ def model(first, bias, second):
     return field(1, 7) + field(7, b"".join(graph)) + field(8, field(2, 13))
 
 
+def provider_of_the_image():
+    """The name in the file beside this one."""
+    return Path(__file__).resolve().with_name("provider").read_text().strip()
+
+
 def main():
     """The exit status."""
-    provider = sys.argv[1] if len(sys.argv) > 1 else "CPUExecutionProvider"
+    provider = sys.argv[1] if len(sys.argv) > 1 else provider_of_the_image()
     options = ort.SessionOptions()
     options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)
     print("onnxruntime", ort.__version__)

@@ -467,7 +467,7 @@ def test_onnxruntime_has_a_list_for_every_python_of_a_base_that_it_accepts() -> 
 
 def test_unknown_provider_is_refused() -> None:
     with pytest.raises(UnknownNameError):
-        block_options(default_catalog().block("onnxruntime"), facts(), {"provider": "cuda"}, {}, lambda name: None)
+        block_options(default_catalog().block("onnxruntime"), facts(), {"provider": "rocm"}, {}, lambda name: None)
 
 
 def test_inference_step_reaches_the_image_whole_and_is_the_stacks_command(tmp_path: Path) -> None:
@@ -487,7 +487,8 @@ def test_inference_step_reaches_the_image_whole_and_is_the_stacks_command(tmp_pa
 # wheel lists
 
 LISTS = sorted((ROOT / "building_blocks" / "wheels").glob("*.txt"))
-OURS = [path for path in LISTS if re.match(r"(pip|cmake|horovod|onnxruntime|tensorflow(-cpu)?)-\d", path.name)]
+OURS_NAMES = r"(pip|cmake|cuda|cudnn|horovod|onnxruntime(-gpu|-migraphx)?|tensorflow(-cpu)?)-\d"
+OURS = [path for path in LISTS if re.match(OURS_NAMES, path.name)]
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)

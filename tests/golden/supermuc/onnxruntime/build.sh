@@ -83,7 +83,8 @@ RUN mkdir -p /opt/onnxruntime/share && \
     printf '%s\n' '    onnx_step.py [PROVIDER]' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'The model, two layers with weights from a fixed seed, is written here byte by byte, because the package onnx is not' >> /opt/onnxruntime/share/onnx_step.py && \
-    printf '%s\n' 'in the image. Its result is compared with NumPy'"'"'s. Threads are OMP_NUM_THREADS, or ONNX Runtime'"'"'s own choice.' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' 'in the image. Its result is compared with NumPy'"'"'s. The provider is the one named in the file "provider" beside this one' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' 'unless it is given. Threads are OMP_NUM_THREADS, or ONNX Runtime'"'"'s own choice.' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'Exit status 1: the provider is not there, was not used, or the result is another.' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'The bytes follow onnx/onnx.proto3 of github.com/onnx/onnx: IR version 7, operators of opset 13.' >> /opt/onnxruntime/share/onnx_step.py && \
@@ -93,6 +94,10 @@ RUN mkdir -p /opt/onnxruntime/share && \
     printf '%s\n' 'import struct' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'import sys' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'import time' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' 'from pathlib import Path' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' '# Single precision means single precision: from Ampere on NVIDIA'"'"'s libraries would take TF32, with 10 bits.' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' 'os.environ.setdefault("NVIDIA_TF32_OVERRIDE", "0")' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'import numpy as np' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'import onnxruntime as ort' >> /opt/onnxruntime/share/onnx_step.py && \
@@ -153,9 +158,14 @@ RUN mkdir -p /opt/onnxruntime/share && \
     printf '%s\n' '    return field(1, 7) + field(7, b"".join(graph)) + field(8, field(2, 13))' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' 'def provider_of_the_image():' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' '    """The name in the file beside this one."""' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' '    return Path(__file__).resolve().with_name("provider").read_text().strip()' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'def main():' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '    """The exit status."""' >> /opt/onnxruntime/share/onnx_step.py && \
-    printf '%s\n' '    provider = sys.argv[1] if len(sys.argv) > 1 else "CPUExecutionProvider"' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' '    provider = sys.argv[1] if len(sys.argv) > 1 else provider_of_the_image()' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '    options = ort.SessionOptions()' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '    options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS") or 0)' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '    print("onnxruntime", ort.__version__)' >> /opt/onnxruntime/share/onnx_step.py && \
@@ -188,7 +198,8 @@ RUN mkdir -p /opt/onnxruntime/share && \
     printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' '' >> /opt/onnxruntime/share/onnx_step.py && \
     printf '%s\n' 'if __name__ == "__main__":' >> /opt/onnxruntime/share/onnx_step.py && \
-    printf '%s\n' '    sys.exit(main())' >> /opt/onnxruntime/share/onnx_step.py
+    printf '%s\n' '    sys.exit(main())' >> /opt/onnxruntime/share/onnx_step.py && \
+    printf '%s\n' CPUExecutionProvider > /opt/onnxruntime/share/provider
 
 # hpcgen: remove downloads
 RUN rm -rf /opt/hpcgen/build
@@ -283,7 +294,7 @@ LABEL io.hpcgen.site="supermuc"
 LABEL io.hpcgen.partition="thin"
 LABEL io.hpcgen.stack="onnxruntime"
 LABEL io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1"
-LABEL io.hpcgen.content="0b64c7b1518f6a92db1c58c2318118721a6b0aa74ffbf66a1973bc4327575735"
+LABEL io.hpcgen.content="99f741e4a981d3c63b055c0331b26d8526923b586de9cd9376a12de209ee6c47"
 LABEL io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -1,0 +1,34 @@
+"""RCCL, collectives between AMD GPUs."""
+
+from __future__ import annotations
+
+from hpcgen.block import Block, Context, need
+from hpcgen.steps import Environment, Input, Packages, Test
+
+
+class Rccl(Block):
+    """ROCm Communication Collectives Library, from AMD's packages.  Source: https://github.com/ROCm/rccl
+
+    It has NCCL's interface. Its version here is that of the ROCm it belongs to, as in AMD's repository.
+    """
+
+    name = "rccl"
+    gpu_vendor = "amd"
+    needs = (need("rocm"),)
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """Nothing beside distribution packages."""
+        return []
+
+    def packages(self, ctx: Context) -> Packages:
+        """AMD's packages, from the repository that the image of ROCm names; headers for the builder alone."""
+        return Packages(build={"apt": ["rccl-dev"]}, run={"apt": ["rccl"]})
+
+    def environment(self, ctx: Context) -> Environment:
+        """Where it is, for build scripts."""
+        return Environment(build={"RCCL_PATH": ctx.use("rocm").prefix})
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The library is there with all that it is linked with."""
+        library = f"{ctx.use('rocm').prefix}/lib/librccl.so.1"
+        return [Test("library", f"ldd {library}", expect="libamdhip64.so")]
