@@ -14,6 +14,7 @@ from hpcgen.doctor.values import by_text
 from hpcgen.provenance import Fact
 
 _ENGINES = "containers.engines."
+_WIDE = 80
 
 
 class _Examination:
@@ -42,10 +43,11 @@ class _Examination:
     def remedy(self, fact: Fact, severity: Severity, seen: Any) -> str:
         """What to write where; in a parent's file it concerns others too."""
         place = f"{fact.where.file}:{fact.where.line}"
-        if seen is None:
+        value = _yaml(seen)
+        if seen is None or len(value) > _WIDE:
             line = f"correct it in {place}"
         else:
-            line = f"write `{fact.path.rpartition('.')[2]}: {_yaml(seen)}` in {place}, with its source and date"
+            line = f"write `{fact.path.rpartition('.')[2]}: {value}` in {place}, with its source and date"
         if fact.where.file != self.own_file:
             line += f"; that is a parent: say it in {self.own_file} if it holds for this system alone"
         return line if severity == "warning" else f"have the machine put right, or {line}"
@@ -204,9 +206,9 @@ def _presences(work: _Examination, presences: Iterable[Presence]) -> None:
     for each in presences:
         fact = each.fact
         if each.unknown:
-            # A captured tree holds little: only what detection itself saw elsewhere speaks against the profile.
+            # A captured tree holds little: only that detection saw it elsewhere speaks against the profile.
             known = work.known.get(fact.path)
-            if known is None or not each.gone or _covered(each.gone, known.value):
+            if known is None or not each.gone or each.found or _covered(each.gone, known.value):
                 work.not_seen(fact, each.unknown)
             else:
                 work.differs(fact, each.kind.severity, known.value, known.how, each.kind.means)

@@ -47,13 +47,14 @@ class Presence(msgspec.Struct, frozen=True):
     Parameters
     ----------
     gone: what is not there. unknown: why nothing can be said of it; "" where it was looked for.
+    found: how many of its paths are there.
     """
 
     fact: Fact
     kind: Kind
     gone: tuple[str, ...]
     unknown: str
-    how: str
+    found: int = 0
 
 
 _MPI = "the host's MPI does not take the place of the image's"
@@ -81,11 +82,12 @@ def look(machine: Place, facts: Iterable[Fact], login: bool = False) -> list[Pre
     found = []
     for fact in facts:
         if login and _NODE_ONLY.fullmatch(fact.path):
-            found.append(Presence(fact, _kind(fact) or MODULES, (), "this is a login node", ""))
+            found.append(Presence(fact, _kind(fact) or MODULES, (), "this is a login node"))
         elif kind := _kind(fact):
-            gone = tuple(path for path in _paths(fact.value) if not machine.exists(path))
+            paths = _paths(fact.value)
+            gone = tuple(path for path in paths if not machine.exists(path))
             unknown = "" if machine.is_live or not gone else f"the captured tree has no {', '.join(gone)}"
-            found.append(Presence(fact, kind, gone, unknown, "looked for on the machine"))
+            found.append(Presence(fact, kind, gone, unknown, len(paths) - len(gone)))
         elif re.fullmatch(MODULES.path, fact.path):
             found.append(_modules(machine, fact))
     return found
@@ -105,7 +107,7 @@ def _paths(value: Any) -> list[str]:
 def _modules(machine: Place, fact: Fact) -> Presence:
     answer = machine.output("module-avail")
     if answer.text is None:
-        return Presence(fact, MODULES, (), answer.why or "modules cannot be listed", "")
+        return Presence(fact, MODULES, (), answer.why or "modules cannot be listed")
     known = {line.strip().removesuffix("(default)").removesuffix("/") for line in answer.text.split("\n")}
     gone = [name for name in _paths(fact.value) if not any(f"{each}/".startswith(f"{name}/") for each in known)]
-    return Presence(fact, MODULES, tuple(gone), "", "module -t avail")
+    return Presence(fact, MODULES, tuple(gone), "")

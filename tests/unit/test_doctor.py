@@ -26,8 +26,9 @@ from hpcgen.model.site import Site
 from hpcgen.provenance import facts_of
 from hpcgen.typed import convert
 from hpcgen.yamlfile import loads
-from tests.conftest import Command
+from tests.conftest import ROOT, Command
 
+TREES = ROOT / "tests" / "trees"
 MPI = "/opt/intel/oneapi/mpi/2021.9.0"
 FILES = {
     "/etc/os-release": 'ID="rocky"\nVERSION_ID="8.10"\n',
@@ -411,6 +412,30 @@ def test_a_profile_that_was_detected_here_does_not_drift_here(hpcgen: Command, c
     done = hpcgen("--collection", str(collection), "site", "doctor", "here", "--json")
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["drift"] == []
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in TREES.iterdir() if path.is_dir()))
+def test_a_profile_that_was_detected_on_a_captured_tree_does_not_drift_there(
+    hpcgen: Command, collection: Path, name: str
+) -> None:
+    profile = collection / "site_profiles" / "there.yaml"
+    assert hpcgen("site", "new", "there", "--detect", "--root", str(TREES / name), "-o", str(profile)).returncode == 0
+    report = report_on(Catalog([collection]), "there", Machine.captured(TREES / name))
+    assert report.drift == ()
+    assert len(report.agree) > 15
+
+
+@pytest.mark.parametrize(
+    ("name", "site", "facts"),
+    [
+        ("slingshot-cray-amd", "lumi-g", {"system.os_version", "partitions.gpu.cpu.cores"}),
+        ("gh200-slingshot", "alps", set()),
+    ],
+)
+def test_a_built_in_profile_on_a_tree_that_stands_for_its_system(name: str, site: str, facts: set[str]) -> None:
+    report = report_on(Catalog(), site, Machine.captured(TREES / name))
+    assert {each.fact for each in report.drift if each.severity == "error"} == set()
+    assert {each.fact for each in report.drift} <= facts
 
 
 def test_wrong_usage(hpcgen: Command) -> None:
