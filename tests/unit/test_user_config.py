@@ -159,3 +159,37 @@ def test_a_link_to_the_file_stays_a_link(config: Path, tmp_path: Path) -> None:
     accept_licences(["cudnn"], "2026-11-21")
     assert config.is_symlink()
     assert "cudnn: 2026-11-21" in (tmp_path / "dotfiles").read_text()
+
+
+def test_an_image_of_somebody_else_is_charged_to_the_users_own_account(
+    config: Path, tmp_path: Path, hpcgen: Command
+) -> None:
+    image = tmp_path / "image"
+    kit = image / "opt" / "hpcgen" / "kit"
+    (image / "ch").mkdir(parents=True)
+    kit.parent.mkdir(parents=True)
+    done = hpcgen("render", "--site", "supermuc", "--stack", "mpi-hello", "--account", "theirs", "-o", str(kit))
+    assert done.returncode == 0, done.stderr
+    assert "#SBATCH --account=theirs" in hpcgen("job", str(image)).stdout
+    config.write_text("accounts: {supermuc: mine}\n")
+    env = {"HPCGEN_CONFIG": str(config)}
+    job = hpcgen("job", str(image), env=env).stdout
+    assert "#SBATCH --account=mine" in job
+    assert "--account mine" in job
+    assert "#SBATCH --account=other" in hpcgen("job", str(image), "--account", "other", env=env).stdout
+
+
+def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> None:
+    import click
+
+    from hpcgen.catalog import Catalog
+    from hpcgen.cli.common import plan_from
+
+    config.write_text("accounts: {supermuc: pn12ab}\nimage_directories: {supermuc: /dss/ada/images}\n")
+    names = ("partition", "format", "nodes", "ranks_per_node", "threads", "time", "queue", "account", "memory_per_rank")
+    asked = {"settings": (), "mirrors": (), "command": (), "allow_unsupported": False, **dict.fromkeys(names)}
+    context = click.Context(click.Command("any"), obj=[])
+    plans = {verb: plan_from(context, Catalog(), "supermuc", "mpi-hello", verb, **asked) for verb in ("lock", "render")}
+    assert (plans["lock"].job.account, plans["render"].job.account) == ("", "pn12ab")
+    assert plans["lock"].site.containers.image_directory is None
+    assert plans["render"].site.containers.image_directory == "/dss/ada/images"
