@@ -57,7 +57,7 @@ def read_library(blob: Blob, symbols: tuple[str, ...] = ()) -> Library | None:
     """
     try:
         return _Reader(blob).library(symbols)
-    except (struct.error, ValueError, IndexError):
+    except (struct.error, ValueError, LookupError):
         return None
 
 

@@ -32,7 +32,7 @@ _REQUIRED = {
     "scheduler": ("kind",),
     "mpi": ("flavour", "version", "abi", "root", "launcher"),
 }
-"""What a section must have to be one; without it, the section is written as a comment."""
+"""What a section must have. `mpi` is written as a comment without it; the others a profile must have as well."""
 
 
 class NewProfile(msgspec.Struct, frozen=True):
@@ -68,18 +68,20 @@ def profile_of(seen: Seen, name: str, date: str, where: str = "the machine itsel
         _put(data, path.split("."), fact.value)
         sources[path] = {"from": fact.how, "checked": date, "verified": "yes"}
     _assume(data, sources, date)
-    left_out = {path: _take(data, path.split(".")) for path in _incomplete(data)}
-    gone = tuple(left_out)
-    for path in [path for path in sources if _is_below(path, gone)]:
-        del sources[path]
-    if "partitions" in left_out or f"partitions.{PARTITION}" in left_out:
-        data.pop("partitions", None)
-    complete = not (set(left_out) - {"mpi"})
+    lacking = _lacking(data)
+    mpi = data.pop("mpi", {}) if "mpi" in lacking else None
+    if mpi is not None:
+        sources = {path: source for path, source in sources.items() if path.split(".")[0] != "mpi"}
+    for section in lacking:
+        if section != "mpi":
+            _put(data, section.split("."), {})
     text = _head(name, date, where) + dump({"name": name, "title": f"{name}, as it was seen on {date}"})
     for section in _ORDER:
-        text += _section(section, data, left_out, still_open)
+        text += _section(section, data, still_open)
+        if section == "mpi" and mpi is not None:
+            text += _commented_mpi(mpi)
     text += "\n" + dump({"sources": sources})
-    return NewProfile(text + _notes(seen), still_open, complete)
+    return NewProfile(text + _notes(seen), still_open, not set(lacking) - {"mpi"})
 
 
 def _head(name: str, date: str, where: str) -> str:
@@ -100,12 +102,6 @@ def _put(data: dict[str, Any], path: list[str], value: Any) -> None:
         data[path[-1]].update(value)
     else:
         data[path[-1]] = value
-
-
-def _take(data: dict[str, Any], path: list[str]) -> Any:
-    for step in path[:-1]:
-        data = data.get(step, {})
-    return data.pop(path[-1], {})
 
 
 def _get(data: Any, path: str) -> Any:
@@ -135,7 +131,7 @@ def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
         sources["scheduler.account"] = {"from": "there is no batch system", "checked": date, "verified": "yes"}
 
 
-def _incomplete(data: dict[str, Any]) -> list[str]:
+def _lacking(data: dict[str, Any]) -> list[str]:
     """Sections that lack what they must have."""
     found = []
     for section, fields in _REQUIRED.items():
@@ -147,23 +143,20 @@ def _incomplete(data: dict[str, Any]) -> list[str]:
     return found
 
 
-def _is_below(path: str, sections: tuple[str, ...]) -> bool:
-    return any(path == section or path.startswith(f"{section}.") for section in sections)
-
-
-def _section(section: str, data: dict[str, Any], left_out: dict[str, Any], still_open: dict[str, str]) -> str:
-    text = ""
-    if section in data:
-        text = "\n" + dump({section: data[section]})
-    for path, content in left_out.items():
-        if path.split(".")[0] == section:
-            must = ", ".join(_REQUIRED[path])
-            text += "\n" + comment(f"{path} is not whole: it must have {must}. What was seen:")
-            text += "".join(f"#   {line}\n" for line in dump(content).splitlines()) if content else ""
+def _section(section: str, data: dict[str, Any], still_open: dict[str, str]) -> str:
+    text = "\n" + dump({section: data[section]}) if section in data else ""
     for path, why in still_open.items():
         if path.split(".")[0] == section:
             text += ("" if text else "\n") + comment(f"open: {path}: {why}")
     return text
+
+
+def _commented_mpi(mpi: dict[str, Any]) -> str:
+    must = ", ".join(_REQUIRED["mpi"])
+    lines = dump({"mpi": mpi}).splitlines()
+    return comment(f"mpi is not whole: it must have {must}. What was seen:") + "".join(
+        f"#   {line}\n" for line in lines
+    )
 
 
 def _notes(seen: Seen) -> str:

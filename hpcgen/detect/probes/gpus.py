@@ -42,7 +42,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     seen.add("node.gpu.target", chip.get("target"), f"{how}, chip {row.get('chip')}")
     if vendor == "nvidia":
         if row:
-            seen.add("node.gpu.data_center", row.get("data_center") != "false", how)
+            seen.add("node.gpu.data_center", row.get("data_center", True), how)
         _nvidia(machine, seen)
     elif vendor == "amd":
         _amd(machine, seen)

@@ -1,0 +1,62 @@
+"""Captured trees for tests: those of tests/trees, and small ones made on the spot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpcgen.detect.detection import detect
+from hpcgen.detect.elf import Library
+from hpcgen.detect.elf_stub import stub
+from hpcgen.detect.machine import Machine
+from hpcgen.detect.seen import Seen
+from tests.conftest import ROOT
+
+TREES = ROOT / "tests" / "trees"
+NAMES = sorted(path.name for path in TREES.iterdir() if path.is_dir())
+
+CPU = "processor: {number}\nvendor_id: GenuineIntel\nphysical id: 0\ncore id: {number}\nflags: fpu sse sse2\n"
+
+
+def seen_in(folder: Path) -> Seen:
+    """What detection finds in a tree."""
+    return detect(Machine.captured(folder))
+
+
+def make_tree(
+    folder: Path,
+    files: dict[str, str | bytes] | None = None,
+    commands: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+) -> Path:
+    """A tree with these files below its root, and a machine that can be described at all."""
+    basic: dict[str, str | bytes] = {
+        "/etc/os-release": 'ID="debian"\nVERSION_ID="12"\n',
+        "/proc/cpuinfo": "\n".join(CPU.format(number=number) for number in range(2)),
+        "/proc/meminfo": "MemTotal: 8388608 kB\n",
+    }
+    for path, content in {**basic, **(files or {})}.items():
+        place = folder / "root" / path.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content.encode() if isinstance(content, str) else content)
+    (folder / "commands").mkdir(exist_ok=True)
+    for name, text in (commands or {}).items():
+        (folder / "commands" / name).write_text(text)
+    (folder / "environment").write_text("".join(f"{name}={value}\n" for name, value in (environment or {}).items()))
+    return folder
+
+
+def link(folder: Path, path: str, target: str) -> None:
+    """A link in a tree's root."""
+    place = folder / "root" / path.lstrip("/")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.symlink_to(target)
+
+
+def library(soname: str, text: bytes = b"", **more: Any) -> bytes:
+    """A library that says this of itself."""
+    return stub(Library(soname, **more), text)
+
+
+OPENMPI = b"\0v4.1.6\0Open MPI\0"
+INTEL = b"\0Intel(R) MPI Library %s for Linux* OS\n\0002021.11\0"
