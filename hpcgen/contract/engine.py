@@ -72,12 +72,14 @@ def binds(case: Case) -> list[Check]:
             reason = f"{bind.source} would cover {target} of the image, with all that is in there"
             remedy = "bind the folders of the MPI alone"
             found.append(Check(name, "broken", reason, remedy, "", f"mpi.binds.{number}.target"))
-    hidden = [folder for folder in host.libraries if not covered(case, folder)]
+    hidden = [] if host.abi in case.engine.brings_mpi else [f for f in host.libraries if not covered(case, f)]
     if hidden and len(hidden) == len(host.libraries):
         found.append(_hidden(case, hidden))
     elif hidden:
         reason = f"no bind shows {some(hidden)} inside, which the loader then skips"
         found.append(Check(name, "doubtful", reason, "add it to mpi.binds, or take it out", "", "mpi.libraries"))
+    if not host.binds:
+        return found or [holds(name, f"{case.plan.engine} shows the host's MPI inside")]
     return found or [
         holds(name, f"{some([bind.target for bind in host.binds])}: made in the image, filled by the host")
     ]

@@ -60,9 +60,12 @@ def _shown(case: Case) -> str:
 
 
 def covered(case: Case, folder: str) -> bool:
-    """Whether a folder of the host is shown inside by one of the MPI's binds."""
+    """Whether a folder of the host is shown inside by one of the MPI's binds, or single files of it are."""
     binds = case.host.binds if case.host is not None else []
-    return any(f"{folder.rstrip('/')}/".startswith(f"{bind.target.rstrip('/')}/") for bind in binds)
+    inside = f"{folder.rstrip('/')}/"
+    if any(inside.startswith(f"{bind.target.rstrip('/')}/") for bind in binds):
+        return True
+    return any(bind.file and bind.target.startswith(inside) for bind in binds)
 
 
 def fallback(case: Case) -> list[Check]:
