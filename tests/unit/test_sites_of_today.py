@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from hpcgen.catalog import Catalog
 from hpcgen.errors import HpcgenError
@@ -157,3 +158,18 @@ def test_lumi_g_leaves_the_cores_of_the_system_alone(catalog: Catalog) -> None:
     assert {"--ntasks-per-node=8", "--cpus-per-task=7"} <= set(lines)
     with pytest.raises(HpcgenError):
         kit(catalog, "lumi-g", ranks_per_node=64, threads_per_rank=2)
+
+
+@pytest.mark.parametrize("site", ["archer2", "lumi-c", "lumi-g", "perlmutter"])
+def test_the_contract_sees_what_single_files_and_the_engine_show(catalog: Catalog, site: str) -> None:
+    plan = make_plan(catalog, catalog.site(site), catalog.stack("mpi-hello"))
+    assert [finding.message for finding in plan.findings if "no bind shows" in finding.message] == []
+
+
+def test_a_folder_of_which_nothing_is_bound_is_still_told(catalog: Catalog) -> None:
+    site = catalog.site("archer2")
+    assert site.mpi is not None
+    shown = [bind for bind in site.mpi.binds if not bind.target.startswith("/opt/xpmem/")]
+    hidden = structs.replace(site, mpi=structs.replace(site.mpi, binds=shown))
+    findings = make_plan(catalog, hidden, catalog.stack("mpi-hello")).findings
+    assert any("no bind shows /opt/xpmem/lib64 inside" in finding.message for finding in findings)
