@@ -24,8 +24,11 @@ def seen_for(machine: Machine, site: Site) -> Seen:
     seen = detect(machine)
     if mpi is not None and "mpi.pmi" not in seen.facts and seen.value("scheduler.kind") == "slurm":
         seen.add("mpi.pmi", offered_pmi(machine), machine.how("srun-mpi-list"))
-    if mpi is not None and mpi.root is not None and not _is_that_mpi(machine, seen, [mpi.root, *mpi.libraries]):
-        _forget_mpi(seen)
+    if mpi is not None and mpi.root is None:
+        _forget_mpi(seen, "the profile has no mpi.root, so which MPI is meant is not known")
+    elif mpi is not None and mpi.root is not None and not _is_that_mpi(machine, seen, [mpi.root, *mpi.libraries]):
+        version, root = seen.value("mpi.version") or "of unknown version", seen.value("mpi.root")
+        _forget_mpi(seen, f"the MPI that was found is another one: {version} in {root}")
     return seen
 
 
@@ -38,9 +41,8 @@ def _is_that_mpi(machine: Machine, seen: Seen, places: Iterable[str]) -> bool:
     return any(f"{real}/".startswith(f"{machine.real(place) or place}/") for place in places)
 
 
-def _forget_mpi(seen: Seen) -> None:
-    """Another MPI says nothing of the profile's; that there is one is worth knowing."""
-    root, version = seen.value("mpi.root"), seen.value("mpi.version")
+def _forget_mpi(seen: Seen, why: str) -> None:
+    """Another MPI says nothing of the profile's; where it lies is worth knowing."""
     for path in [path for path in seen.facts if path.startswith("mpi.") and path not in ("mpi.pmi", "mpi.root")]:
         del seen.facts[path]
-    seen.unseen["mpi"] = f"the MPI that was found is another one: {version or 'of unknown version'} in {root}"
+    seen.unseen["mpi"] = why

@@ -228,6 +228,22 @@ def test_a_fact_of_a_parent_is_corrected_there_or_said_anew(collection: Path, tr
     assert "that is a parent: say it in " in report.drift[0].remedy
 
 
+def test_another_mpi_than_the_profiles_says_nothing_of_it(collection: Path, tree: Path) -> None:
+    nowhere = PROFILE.replace(f"  root: {MPI}\n", "").replace("flavour: intel", "flavour: mpich")
+    report = examined(collection, Machine.captured(tree), nowhere)
+    assert report.drift == ()
+    unseen = {each.fact: each.why for each in report.unseen}
+    assert unseen["mpi.flavour"] == "the profile has no mpi.root, so which MPI is meant is not known"
+    assert "mpi.pmi" in report.agree
+    elsewhere = PROFILE.replace(MPI, "/apps/mpi")
+    report = examined(collection, Machine.captured(tree), elsewhere)
+    assert {each.fact for each in report.drift} == {"mpi.root", "mpi.libraries", "mpi.binds"} - {
+        "mpi.libraries",
+        "mpi.binds",
+    }
+    assert f"another one: 2021.9.0 in {MPI}" in {each.fact: each.why for each in report.unseen}["mpi.version"]
+
+
 # which node it is
 
 
