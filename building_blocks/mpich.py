@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, BlockOptions, Context, Facts, need
+from hpcgen.block import Block, BlockOptions, Context, Facts, SiteRange, need
+from hpcgen.cray_mpich import mpich_of
 from hpcgen.image_paths import SCRATCH
 from hpcgen.promises import Promises
 from hpcgen.steps import Environment, Run, Runtime, Test, command, run
@@ -38,6 +39,20 @@ class Mpich(Block):
         if facts.mpi.abi != "mpich":
             return None
         return 1 if facts.mpi.flavour == "intel" else 0
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """Not newer than the host's MPICH, of the generation of the host's Cray MPICH."""
+        host = facts.mpi
+        if host is None or not (host.binds or host.libraries):
+            return []
+        if host.flavour == "mpich":
+            return [SiteRange(f"<={host.version}", "mpi.version", f"the host's MPICH {host.version} takes its place")]
+        base = mpich_of(host.version) if host.flavour == "cray-mpich" else ""
+        if not base:
+            return []
+        reason = f"the host's Cray MPICH {host.version}, which takes its place, is made from MPICH {base}"
+        return [SiteRange(f"<{int(base.split('.')[0]) + 1}", "mpi.version", reason)]
 
     def environment(self, ctx: Context) -> Environment:
         """Its programs and libraries, and its place for build scripts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, left_out, release_of, unknown
+from hpcgen.cray_mpich import mpich_of
 from hpcgen.model.site import HostMpi
 
 NO_MPI = "the stack runs without MPI"
@@ -23,9 +24,6 @@ DISTRIBUTION_MPI = {
 
 Read in Debian 12 (libmpich12 4.0.2 has no ``libmpi.so.12``; libopenmpi3 4.1.4); Ubuntu has Debian's packages.
 """
-
-CRAY_BASE = (((9, 0), "4.1"), ((8, 1), "3.4"), ((8, 0), "3.3"), ((7, 7), "3.2"))
-"""The MPICH that Cray MPICH is made from, as ``MPI_Get_library_version`` says it ("ANL base")."""
 
 
 def abi(case: Case) -> list[Check]:
@@ -95,10 +93,7 @@ def _family(block: str) -> str:
 
 
 def _base_of(host: HostMpi) -> str:
-    if host.flavour != "cray-mpich":
-        return ""
-    here = release_of(host.version)
-    return next((base for since, base in CRAY_BASE if here >= since), "")
+    return mpich_of(host.version) if host.flavour == "cray-mpich" else ""
 
 
 def _dotted(numbers: tuple[int, ...]) -> str:

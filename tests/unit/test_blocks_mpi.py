@@ -150,6 +150,23 @@ def test_open_mpi_5_beside_a_host_with_4_is_a_conflict_that_names_the_host(tmp_p
     assert "5.0.7" in told
 
 
+@pytest.mark.parametrize(
+    ("flavour", "version", "newest_allowed"),
+    [("cray-mpich", "8.1.29", "3.4.3"), ("cray-mpich", "9.0.1", "4.3.2"), ("mpich", "4.2.3", "4.2.3")],
+)
+def test_mpich_is_what_the_hosts_takes_the_place_of(
+    tmp_path: Path, flavour: str, version: str, newest_allowed: str
+) -> None:
+    host = {"flavour": flavour, "version": version, "abi": "mpich", "libraries": ["/opt/host/lib"]}
+    shown = [{"source": "/opt/host", "target": "/opt/host"}]
+    assert versions(plan(tmp_path, mpi={**host, "binds": shown}))["mpich"] == newest_allowed
+
+
+def test_a_host_that_only_starts_ranks_bounds_no_mpich(tmp_path: Path) -> None:
+    host = {"flavour": "cray-mpich", "version": "8.1.29", "abi": "mpich", "pmi": ["pmi2"]}
+    assert versions(plan(tmp_path, mpi=host))["mpich"] == "4.3.2"
+
+
 def test_a_host_without_open_mpi_bounds_nothing() -> None:
     block = CATALOG.block("openmpi")
     assert block.site_ranges(facts()) == []
