@@ -11,12 +11,12 @@ from hpcgen.formats.files import ENGINE_FORMATS
 def policy(case: Case) -> list[Check]:
     """The site is open, and admits the engine."""
     name, site, engine = "policy", case.site, case.plan.engine
-    found = []
+    closed, found = [], []
     if site.status == "closed":
         since = f" ({site.closed})" if site.closed is not None else ""
         reason = f"{site.name} is closed{since}: no job can run there"
         remedy = "take its profile as a record, or plan for a site that is open: hpcgen list sites"
-        found.append(Check(name, "doubtful", reason, remedy, "", "status"))
+        closed.append(Check("site-closed", "doubtful", reason, remedy, "", "status"))
     known = site.containers.engines.get(engine)
     allowed = sorted({ENGINE_FORMATS[each] for each, its in site.containers.engines.items() if its.allowed})
     expected = f"the format {' or '.join(allowed)}"
@@ -27,7 +27,7 @@ def policy(case: Case) -> list[Check]:
         reason = f"{site.name} does not allow {_refused(case)}"
         path = f"containers.engines.{engine}"
         found.append(Check(name, "broken", reason, "leave --format out", expected, path))
-    return found or [holds(name, f"{site.name} allows {engine}")]
+    return closed + (found or [holds(name, f"{site.name} allows {engine}")])
 
 
 def _refused(case: Case) -> str:
