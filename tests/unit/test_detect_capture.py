@@ -43,12 +43,19 @@ def machine(tmp_path: Path) -> dict[str, str]:
     (home / ".config" / "pip" / "pip.conf").write_text(
         "[global]\nindex-url = https://jane:s3cret@pypi.example.org/simple\n# jane's own\n[install]\nuser = jane\n"
     )
+    init = tmp_path / "site" / "modules" / "init"
+    init.mkdir(parents=True)
+    (init / "bash").write_text(
+        "module() { printf '%s\\n' /sw: openmpi/4.1.6 jane-private/1 'impi/2021.11(default)'; }\n"
+    )
     (tmp_path / "slurm.conf").write_text("ControlMachine=secretnode00\n")
     return {
         "PATH": f"{tools}:{os.environ['PATH']}",
         "SLURM_CONF": str(tmp_path / "slurm.conf"),
         "I_MPI_ROOT": str(tmp_path / "site" / "mpi"),
         "HOME": str(home),
+        "MODULESHOME": str(init.parent),
+        "MODULEPATH": "/sw",
         "https_proxy": "http://jane:s3cret@proxy.example.org:3128",
         "SECRET_TOKEN": "s3cret",
         "HPCGEN_ENTRY_POINTS": "0",
@@ -65,6 +72,7 @@ def test_a_captured_tree_gives_the_same_facts(hpcgen: Command, machine: dict[str
     assert there.stderr == live.stderr
     for seen in ("apptainer:\n      version: 1.4.5", "flavour: intel", "version: 2021.11", "kind: slurm", "site/mpi/."):
         assert seen in live.stdout
+    assert "note: modules of engines and MPI: openmpi/4.1.6, impi/2021.11\n" in live.stderr
 
 
 def test_nothing_private_is_captured(hpcgen: Command, machine: dict[str, str], tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The network between nodes, by the devices that /sys shows: InfiniBand, Omni-Path, Slingshot, EFA.
 
-Sources: the kernel's Documentation/ABI/stable/sysfs-class-infiniband; libfabric's fi_psm2(7), fi_cxi(7), fi_efa(7),
-fi_verbs(7); cxi's device names in libcxi.
+Sources: the kernel's Documentation/ABI/stable/sysfs-class-infiniband; libfabric's fi_psm2(7), fi_cxi(7), fi_efa(7); cxi's device names in libcxi.
 """
 
 from __future__ import annotations
@@ -31,12 +30,13 @@ def probe(machine: Machine, seen: Seen) -> None:
     elif efa:
         _add(seen, "efa", "efa", ["/dev/infiniband"], _INFINIBAND)
     elif infiniband:
-        _add(seen, "infiniband", "verbs", ["/dev/infiniband"], f"{_INFINIBAND}/*/ports/*/link_layer")
+        _add(seen, "infiniband", None, ["/dev/infiniband"], f"{_INFINIBAND}/*/ports/*/link_layer")
+        seen.miss("fabric.provider", "verbs, mlx and psm3 all drive InfiniBand: which one does is the MPI's choice")
     else:
         _plain(machine, adapters, seen)
 
 
-def _add(seen: Seen, kind: str, provider: str, devices: list[str], how: str) -> None:
+def _add(seen: Seen, kind: str, provider: str | None, devices: list[str], how: str) -> None:
     seen.add("fabric.kind", kind, how)
     seen.add("fabric.provider", provider, f"libfabric's provider for the devices of {how}")
     seen.add("fabric.devices", devices, how)

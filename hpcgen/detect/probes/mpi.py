@@ -300,7 +300,12 @@ def _is_below(path: str, folder: str) -> bool:
 
 def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
     """srun where it speaks a PMI that MPI libraries know; else what the MPI brings."""
-    offered = offered_pmi(machine) if seen.value("scheduler.kind") == "slurm" else []
+    slurm = seen.value("scheduler.kind") == "slurm"
+    if slurm and each.flavour == "cray-mpich" and "cray_shasta" in (machine.output("srun-mpi-list").text or ""):
+        seen.add("mpi.launcher", "srun", machine.how("srun-mpi-list"))
+        seen.miss("mpi.pmi", "srun offers cray_shasta, Cray's own, which is its default where Cray's MPI is")
+        return
+    offered = offered_pmi(machine) if slurm else []
     if offered:
         how = machine.how("srun-mpi-list")
         seen.add("mpi.launcher", "srun", how)
