@@ -1,6 +1,7 @@
 """The network between nodes, by the devices that /sys shows: InfiniBand, Omni-Path, Slingshot, EFA.
 
-Sources: the kernel's Documentation/ABI/stable/sysfs-class-infiniband; libfabric's fi_psm2(7), fi_cxi(7), fi_efa(7); cxi's device names in libcxi.
+Sources: the kernel's Documentation/ABI/stable/sysfs-class-infiniband; libfabric's fi_psm2(7), fi_cxi(7), fi_efa(7);
+cxi's device names in libcxi.
 """
 
 from __future__ import annotations
