@@ -49,7 +49,9 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     if output is None:
         click.echo(text, nl=False)
         return
-    write_file(output, text)
+    from hpcgen.schemas import editor_comment
+
+    write_file(output, editor_comment(output) + text)
     if output.stem != name:
         say(f"note: hpcgen finds a profile by its file's name; {output.name} is to be called {name}.yaml")
     say(f"{output}: written")

@@ -155,6 +155,7 @@ def test_a_written_profile_passes_check_and_renders(name: str, hpcgen: Command, 
     done = hpcgen("site", "new", name, "--detect", "--root", str(TREES / name), "-o", str(profile))
     assert done.returncode == 0, done.stderr
     words = ("--collection", str(collection))
+    assert profile.read_text().startswith("# yaml-language-server: $schema=")
     checked = hpcgen(*words, "check", str(profile))
     assert checked.returncode == 0, checked.stderr
     rendered = hpcgen(*words, "render", "--site", name, "--stack", "mpi-hello", "-o", "kit")
