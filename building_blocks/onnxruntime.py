@@ -122,11 +122,14 @@ class Onnxruntime(Block):
         known = "import onnxruntime as o; print(*o.get_available_providers())"
         step = f"{ctx.prefix}/share/onnx_step.py"
         device = "" if ctx.options.provider == "cpu" else "gpu"
-        return [
+        tests = [
             Test("version", command(python, "-c", names), expect=ctx.version),
             Test("provider", command(python, "-c", known), expect=provider),
             Test("model", command(python, step, provider), device=device, expect="inferences per second"),
         ]
+        if ctx.options.provider != "cpu":
+            tests.insert(2, Test("libraries of the provider", _finds_all(ctx.options.provider)))
+        return tests
 
     def notices(self, ctx: Context) -> list[str]:
         """That a GPU is not used."""
@@ -146,6 +149,12 @@ def _why_not(facts: Facts) -> str:
     if gpu.vendor == "amd" and gpu.target is not None and gpu.target not in AMD_TARGETS:
         return f"the ROCm that AMD's packages are linked with has no code for {gpu.target}"
     return ""
+
+
+def _finds_all(provider: str) -> str:
+    """A command that fails if a library is missing that the provider is linked with; the driver's is the host's."""
+    library = f"/opt/python/lib/python3*/site-packages/onnxruntime/capi/libonnxruntime_providers_{provider}.so"
+    return f"ls {library} > /dev/null && ldd {library} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
 
 
 def _wheels(ctx: Context) -> Wheels:

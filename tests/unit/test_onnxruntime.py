@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -207,6 +208,15 @@ def test_provider_is_an_option_of_the_block_and_no_word_of_others(collection: Pa
             planned(collection, V100, setting)
 
 
+@pytest.mark.parametrize("name", ["onnxruntime", "tensorrt", "rocm", "migraphx", "rccl"])
+def test_every_release_says_where_it_is_from_and_needs_only_what_there_is(name: str) -> None:
+    catalog = Catalog()
+    for version, release in catalog.releases(name).items():
+        assert release.source is not None, version
+        for other, wanted in release.accepts.items():
+            assert any(in_range(known, wanted) for known in catalog.releases(other)), (version, other)
+
+
 # CUDA's libraries alone
 
 
@@ -344,6 +354,26 @@ def test_the_self_test_wants_the_provider_and_uses_it_where_there_is_a_gpu(colle
         assert f"{provider}ExecutionProvider" in script
         (line,) = [line for line in script.splitlines() if "onnx_step.py" in line]
         assert device in line
+
+
+@pytest.mark.parametrize(
+    ("missing", "passes"), [([], True), (["libcuda.so.1"], True), (["libcuda.so.1", "libcudnn.so.9"], False)]
+)
+def test_the_self_test_finds_missing_libraries_without_a_gpu(
+    collection: Path, tmp_path: Path, missing: list[str], passes: bool
+) -> None:
+    selftest = assembled(planned(collection, V100)).selftest
+    (line,) = [line for line in selftest.splitlines() if "libonnxruntime_providers_cuda.so" in line]
+    capi = tmp_path / "lib" / "python3.12" / "site-packages" / "onnxruntime" / "capi"
+    check = shlex.split(line)[-1].replace("/opt/python", str(tmp_path))
+    words, path = ["sh", "-c", check], {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    assert subprocess.run(words, env=path, capture_output=True).returncode != 0, "there is no such library"
+    capi.mkdir(parents=True)
+    (capi / "libonnxruntime_providers_cuda.so").write_text("")
+    told = "\n".join([f"\t{name} => not found" for name in missing] + ["\tlibc.so.6 => /lib/libc.so.6 (0x1)"])
+    (tmp_path / "ldd").write_text(f"#!/bin/sh\ncat << 'END'\n{told}\nEND\n")
+    (tmp_path / "ldd").chmod(0o755)
+    assert (subprocess.run(words, env=path).returncode == 0) == passes
 
 
 def test_the_program_takes_the_images_provider(collection: Path) -> None:
