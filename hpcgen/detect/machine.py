@@ -131,7 +131,9 @@ class Machine(Tree):
             init = self.module_init() or ""
             if not init or not self.environment.get("MODULEPATH"):
                 return Answer(None, "no module system is set up here (MODULEPATH and its init script)")
-        environment = {**os.environ, "USER": self.environment["USER"], "LC_ALL": "C", "LMOD_PAGER": "none"}
+        # Lmod writes a cache into the user's home where building it took longer than this (Cache.lua of Lmod 8.6).
+        quiet = {"LC_ALL": "C", "LMOD_PAGER": "none", "LMOD_SHORT_TIME": "86400"}
+        environment = {**os.environ, **quiet, "USER": self.environment["USER"]}
         return ask(command, environment, {"node": os.uname().nodename.split(".")[0], "init": init})
 
     def _told(self, tree: Tree, name: str) -> Answer:

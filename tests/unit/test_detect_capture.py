@@ -45,9 +45,8 @@ def machine(tmp_path: Path) -> dict[str, str]:
     )
     init = tmp_path / "site" / "modules" / "init"
     init.mkdir(parents=True)
-    (init / "bash").write_text(
-        "module() { printf '%s\\n' /sw: openmpi/4.1.6 jane-private/1 'impi/2021.11(default)'; }\n"
-    )
+    modules = "/sw: openmpi/4.1.6 jane-private/1 'impi/2021.11(default)'"
+    (init / "bash").write_text(f"module() {{ [ $LMOD_SHORT_TIME -gt 3600 ] && printf '%s\\n' {modules}; }}\n")
     (tmp_path / "slurm.conf").write_text("ControlMachine=secretnode00\n")
     return {
         "PATH": f"{tools}:{os.environ['PATH']}",
