@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from hpcgen.catalog import Catalog, built_in
+from hpcgen.launch import job_script
+from hpcgen.model.job import JobRequest
 from hpcgen.model.site import Site
 from hpcgen.planning import make_plan
 from hpcgen.provenance import NO_FACTS, facts_of
@@ -218,6 +220,29 @@ def test_taccs_systems_share_what_a_job_needs(catalog: Catalog) -> None:
         assert site.scheduler.gpu_request == "none"
     assert catalog.site("frontera").containers.engines["apptainer"].modules == ["tacc-apptainer"]
     assert list(catalog.site("stampede2").containers.engines) == ["singularity"]
+
+
+def test_a_job_of_taccs_is_started_by_ibrun_and_asks_for_no_gpus(catalog: Catalog) -> None:
+    site, stack = catalog.site("frontera"), catalog.stack("mpi-hello")
+    plan = make_plan(catalog, site, stack, partition="rtx", job=JobRequest(nodes=2, ranks_per_node=4))
+    text = job_script(plan, {})[1]
+    assert "module load tacc-apptainer\n" in text
+    assert "#SBATCH --partition=rtx\n" in text
+    assert "--gres" not in text
+    assert text.splitlines()[-1].startswith("ibrun ")
+
+
+def test_a_job_of_delawares_loads_software_by_valet_and_asks_for_memory(catalog: Catalog) -> None:
+    site, stack = catalog.site("darwin"), catalog.stack("mpi-hello")
+    plan = make_plan(catalog, site, stack, partition="gpu-v100", job=JobRequest(nodes=2, ranks_per_node=4))
+    lines = job_script(plan, {})[1].splitlines()
+    assert lines[0] == "#!/bin/bash -l"
+    assert {"#SBATCH --partition=gpu-v100", "#SBATCH --gpus-per-node=4", "#SBATCH --mem=0"} <= set(lines)
+    assert {"vpkg_require openmpi", "vpkg_require apptainer"} <= set(lines)
+    assert lines[-1].startswith("mpirun -n 8 ")
+    caviness = make_plan(catalog, catalog.site("caviness"), catalog.stack("onnxruntime"), partition="gpu-p100")
+    asked = [line for line in job_script(caviness, {})[1].splitlines() if "--gres" in line or "--gpus" in line]
+    assert asked == ["#SBATCH --gres=gpu:p100:2"]
 
 
 @pytest.mark.parametrize("parent", ["crpl-leia", "stampede3", "slurm-nvidia"])
