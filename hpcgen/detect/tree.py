@@ -12,23 +12,41 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import Path
 
 MAX_TEXT = 1024 * 1024
 MAX_NAMES = 10_000
+MAX_ALL = 2 * 1024**3
+"""Bytes of all files together: a stranger's tree can have many that are each small enough."""
 _MAX_LINKS = 40
+
+
+class Budget:
+    """Bytes that may still be read."""
+
+    def __init__(self, left: int = MAX_ALL) -> None:
+        self.left = left
+
+    def allows(self, size: int) -> bool:
+        """Whether this much may be read; if so, it is counted."""
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
 
 
 class Blob:
     """An open file, read in pieces."""
 
-    def __init__(self, descriptor: int, size: int) -> None:
+    def __init__(self, descriptor: int, size: int, budget: Budget | None = None) -> None:
         self._descriptor = descriptor
+        self._budget = budget or Budget()
         self.size = size
 
     def at(self, offset: int, length: int) -> bytes:
         """Up to ``length`` bytes from ``offset``; fewer, or none, where the file ends or cannot be read."""
-        if offset < 0 or length <= 0 or offset > self.size:
+        if offset < 0 or length <= 0 or offset > self.size or not self._budget.allows(min(length, self.size - offset)):
             return b""
         try:
             return os.pread(self._descriptor, length, offset)
@@ -45,6 +63,7 @@ class Tree:
     def __init__(self, root: str) -> None:
         self._root = root.rstrip("/")
         self.refused: dict[str, str] = {}
+        self.budget = Budget()
 
     def place(self, path: str) -> str:
         """Where a path without links lies on the machine that reads it."""
@@ -125,10 +144,10 @@ class Tree:
         found = ["/"]
         for part in _parts(pattern):
             if any(sign in part for sign in "*?["):
-                found = [_join(path, name) for path in found for name in self.names(path, part)]
+                below = (_join(path, name) for path in found for name in self.names(path, part))
             else:
-                found = [_join(path, part) for path in found if self.exists(_join(path, part))]
-            del found[MAX_NAMES:]
+                below = (_join(path, part) for path in found if self.exists(_join(path, part)))
+            found = list(islice(below, MAX_NAMES))
         return found
 
     @contextmanager
@@ -139,7 +158,7 @@ class Tree:
             yield None
             return
         try:
-            yield Blob(descriptor, os.fstat(descriptor).st_size)
+            yield Blob(descriptor, os.fstat(descriptor).st_size, self.budget)
         finally:
             os.close(descriptor)
 
@@ -156,6 +175,9 @@ class Tree:
         finally:
             os.close(descriptor)
         if content is None:
+            return None
+        if not self.budget.allows(len(content)):
+            self.refused[path] = "was not read: all files together are too large"
             return None
         if len(content) > limit:
             self.refused[path] = f"is larger than {limit} bytes"

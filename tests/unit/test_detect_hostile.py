@@ -112,6 +112,22 @@ def test_a_folder_of_very_many_names_is_bounded(tmp_path: Path) -> None:
     assert "more than" in tree.refused["/sys/class/infiniband"]
 
 
+def test_very_many_files_are_not_all_read(tmp_path: Path) -> None:
+    tree = Tree(str(make_tree(tmp_path, {f"/x/{number}": "x" * 1000 for number in range(10)}) / "root"))
+    tree.budget.left = 4500
+    assert [tree.text(f"/x/{number}") is not None for number in range(10)] == [True] * 4 + [False] * 6
+    assert "too large" in tree.refused["/x/4"]
+    with tree.blob("/x/5") as blob:
+        assert blob is not None and blob.at(0, 1000) == b""
+
+
+def test_a_pattern_stops_at_very_many_paths(tmp_path: Path) -> None:
+    for first in range(20):
+        for second in range(700):
+            (tmp_path / "root" / str(first) / str(second)).mkdir(parents=True)
+    assert len(Tree(str(tmp_path / "root")).glob("/*/*")) == MAX_NAMES
+
+
 def test_control_characters_never_reach_the_terminal(tmp_path: Path, hpcgen: conftest.Command) -> None:
     files: dict[str, str | bytes] = {
         "/etc/os-release": 'ID=debian\nVERSION_ID="12\x1b[31m"\nNAME="\u202eevil"\n',
