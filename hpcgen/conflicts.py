@@ -28,9 +28,14 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
         message = f"these cannot be had together: {'; '.join(said)}"
         expected = ""
     lasts = [line for requirement in clash for line in last_releases(question, requirement)]
-    fact = "" if lasts else decisive_fact(question, roots)
-    message = "; ".join([fact or message, *dict.fromkeys(lasts)])
-    remedy = nearest_change(question, roots) or "widen one of the ranges, or add a release row that fits all"
+    # A clash of the site's or of one alone is the cause; others may be what a search ended with far from it.
+    seen = len(clash) == 1 or any(requirement.origin.kind == "site" for requirement in clash)
+    fact = "" if seen else decisive_fact(question, roots)
+    message = fact or "; ".join([message, *dict.fromkeys(lasts)])
+    other = "widen one of the ranges, or add a release row that fits all"
+    if fact:
+        other = "see whether the profile is right about it, or choose another option or provider"
+    remedy = nearest_change(question, roots) or other
     return ConflictError(Problem(message, expected=expected, remedy=remedy))
 
 

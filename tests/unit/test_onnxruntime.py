@@ -182,6 +182,11 @@ def test_the_oldest_driver_and_amds_targets_are_those_of_the_tables() -> None:
             ["cuda.version=>=13"],
             "cuda 12.9.1 is the last that supports driver 535.54.03",
         ),
+        (
+            f"{P40}, driver: 418.39",
+            ["onnxruntime.provider=cuda"],
+            "rules out cuda 12.9.1, which the rest needs; cuda 10.1.243 is the last that supports driver 418.39",
+        ),
         (P40, ["onnxruntime.provider=migraphx"], "the node's GPUs of nvidia"),
         (MI250X, ["onnxruntime.provider=cuda"], "the node's GPUs of amd"),
     ],
