@@ -15,9 +15,13 @@ import pytest
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Nor do the tests see the config file of whoever runs them.
 os.environ["HPCGEN_CONFIG"] = ""
+# Licences are accepted in them but where a test is about that.
+os.environ["HPCGEN_ACCEPT_LICENCES"] = "all"
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+
+OWN_SETTINGS = {"HPCGEN_ENTRY_POINTS": "0", "HPCGEN_CONFIG": "", "HPCGEN_ACCEPT_LICENCES": "all"}
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -39,7 +43,7 @@ def hpcgen(tmp_path: Path) -> Command:
             capture_output=True,
             text=True,
             cwd=cwd or tmp_path,
-            env={**clean, "HPCGEN_ENTRY_POINTS": "0", "HPCGEN_CONFIG": "", **(env or {})},
+            env={**clean, **OWN_SETTINGS, **(env or {})},
             timeout=120,
         )
 

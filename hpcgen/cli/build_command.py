@@ -10,6 +10,7 @@ import click
 
 from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
 from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, plan_of_lock, say, say_findings
+from hpcgen.cli.licences import licence_option, require_licences, with_licences
 
 if TYPE_CHECKING:
     from hpcgen.build import BuildOptions
@@ -39,6 +40,7 @@ ENGINES = ("buildah", "podman", "docker", "apptainer", "singularity", "ch-image"
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
 @click.option("--log", metavar="FILE", type=click.Path(path_type=Path), help="The engine's whole output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@licence_option
 @fleet_build_options
 def command(
     ctx: click.Context,
@@ -53,6 +55,7 @@ def command(
     prove: bool,
     record: bool,
     log: Path | None,
+    accept: tuple[str, ...],
     as_json: bool,
     **asked: Any,
 ) -> None:
@@ -70,17 +73,18 @@ def command(
         record=record,
         bundle=bundle,
     )
-    if fleet_build(ctx, options, dry_run, as_json, asked):
+    if fleet_build(ctx, options, dry_run, as_json, asked, accept):
         return
     with tempfile.TemporaryDirectory(prefix="hpcgen-kit-", ignore_cleanup_errors=True) as folder:
         place = keep or Path(folder) / "kit"
         if locked is not None or (bundle is not None and not asked["words"]):
             kit = _locked_kit(ctx, engine, place, locked, bundle, asked)
         else:
-            kit = _kit(ctx, engine, place, asked)
+            kit = _kit(ctx, engine, place, asked, None if dry_run else accept)
         if dry_run:
             _dry_run(kit, options)
             return
+        require_licences(kit.plan.licences, accept)
         result = _build(kit, options)
     failed = None
     if prove:
@@ -95,8 +99,10 @@ def command(
         raise failed
 
 
-def _kit(ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any]) -> KitFolder:
-    """The kit that was named, or one of the plan that was asked for."""
+def _kit(
+    ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any], accept: tuple[str, ...] | None
+) -> KitFolder:
+    """The kit that was named, or one of the plan that was asked for; with ``accept`` its licences must be accepted."""
     from hpcgen.build.kits import read_kit
 
     words = asked.pop("words")
@@ -114,6 +120,8 @@ def _kit(ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any]) -
     catalog = catalog_of(ctx)
     asked["format"] = _format(catalog.site(asked["site"]), engine, asked["format"])
     plan = plan_from(ctx, catalog, command=words, **asked)
+    if accept is not None:
+        plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
     write_kit(folder, kit.files, retired=KIT_FILES)
     say_findings(plan, kit.notices)

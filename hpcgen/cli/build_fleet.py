@@ -44,7 +44,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
 ]
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
-_BOTH = {"every", "names", "engine", "no_cache", "engine_option", "dry_run", "record", "as_json"}
+_BOTH = {"every", "names", "accept", "engine", "no_cache", "engine_option", "dry_run", "record", "as_json"}
 _NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--queue": 1, "--account": 1}
 _NOT_IN_TASK = {**_NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
 
@@ -56,17 +56,25 @@ def fleet_build_options(function: F) -> F:
     return function
 
 
-def fleet_build(ctx: click.Context, options: BuildOptions, dry_run: bool, as_json: bool, asked: dict[str, Any]) -> bool:
+def fleet_build(
+    ctx: click.Context,
+    options: BuildOptions,
+    dry_run: bool,
+    as_json: bool,
+    asked: dict[str, Any],
+    accept: tuple[str, ...] = (),
+) -> bool:
     """Do what ``--all``, ``--member`` and ``--submit`` ask for; False if none of them is there.
 
     Parameters
     ----------
     asked: all other options; those of :func:`fleet_build_options` are taken out.
+    accept: licences that are accepted on the command line.
     """
     own = {name: asked.pop(name) for name in ("submit", "no_follow", "every", "names", *_FLEET)}
     if own["every"] or own["names"]:
         _check_usage(ctx, own["array"])
-        _many(ctx, options, dry_run, as_json, own, asked)
+        _many(ctx, options, dry_run, as_json, own, asked, accept)
         return True
     given = _given(ctx)
     if stray := given & _FLEET:
@@ -74,7 +82,7 @@ def fleet_build(ctx: click.Context, options: BuildOptions, dry_run: bool, as_jso
     if own["no_follow"] and not own["submit"]:
         raise click.UsageError("--no-follow belongs to --submit")
     if own["submit"]:
-        _submit(ctx, dry_run, own["no_follow"], asked)
+        _submit(ctx, dry_run, own["no_follow"], asked, accept)
     return bool(own["submit"])
 
 
@@ -104,7 +112,13 @@ def _check_usage(ctx: click.Context, array: bool) -> None:
 
 
 def _many(
-    ctx: click.Context, options: BuildOptions, dry_run: bool, as_json: bool, own: dict[str, Any], asked: dict[str, Any]
+    ctx: click.Context,
+    options: BuildOptions,
+    dry_run: bool,
+    as_json: bool,
+    own: dict[str, Any],
+    asked: dict[str, Any],
+    accept: tuple[str, ...],
 ) -> None:
     from hpcgen.fleet.changes import member_states
     from hpcgen.fleet.file import load_fleet
@@ -116,6 +130,8 @@ def _many(
     todo = [each for each in states if each.to_build or own["force"]]
     if len(todo) < len(states):
         say(f"{len(states) - len(todo)} of {len(states)} did not change")
+    if not dry_run:
+        todo = _accepted(todo, accept)
     if own["array"]:
         _array(ctx, loaded, todo, own, asked, dry_run)
         return
@@ -124,6 +140,20 @@ def _many(
     outcomes = list(_built(loaded, todo, lock, options, own["reports"]))
     _summary(outcomes, as_json)
     ctx.exit(next((each.exit_code for each in outcomes if each.exit_code), 0))
+
+
+def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[MemberState]:
+    """The members with all licences of their plans accepted; asked for, or refused, once for all of them."""
+    from msgspec.structs import replace
+
+    from hpcgen.cli.licences import require_licences, with_licences
+
+    needed = {each.name: each for state in todo if state.plan is not None for each in state.plan.licences}
+    require_licences(list(needed.values()), accept)
+    names = (*accept, *needed)
+    return [
+        replace(state, plan=with_licences(state.plan, names)) if state.plan is not None else state for state in todo
+    ]
 
 
 def _built(
@@ -234,13 +264,16 @@ def _array(
         raise InputError(problems)
 
 
-def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str, Any]) -> None:
+def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str, Any], accept: tuple[str, ...]) -> None:
     import os
 
+    from hpcgen.cli.licences import require_licences
     from hpcgen.fleet.build_job import BuildJob, check_site, passed_on, words_again
 
     plan = _plan(ctx, asked)
     check_site(plan.site)
+    if not dry_run:
+        require_licences(plan.licences, accept)
     job = BuildJob(
         site=plan.site,
         partition=plan.partition,

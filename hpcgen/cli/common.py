@@ -70,7 +70,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         metavar="KIND=ADDRESS",
         help="Use this mirror in place of the profile's: apt, apt-security, dnf, pip, files or images.",
     ),
-    click.option("--allow-unsupported", is_flag=True, help="Write a format that the site's policy forbids."),
+    click.option("--allow-unsupported", is_flag=True, help="Go on where the contract with the host is broken."),
     click.option("--nodes", type=click.IntRange(1), help="Nodes of the job."),
     click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
     click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
@@ -173,6 +173,8 @@ def plan_from(
         stack_document=catalog.stack_document(stack),
         command=again,
         kept=kept,
+        # A lock is what goes to a machine without a network.
+        unchecked=("network",) if verb == "lock" else (),
     )
 
 

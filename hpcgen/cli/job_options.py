@@ -152,6 +152,7 @@ def _planned_anew(
         job=replace(request, account=account_for(site, request.account)),
         site_document=catalog.site_document(asked["site"]),
         stack_document=catalog.stack_document(asked["stack"]),
+        unchecked=("network",),
     )
     return plan_for_stack(plan, catalog, image, asked["engine"])
 

@@ -39,8 +39,12 @@ def accepted_here(licences: Iterable[PlannedLicence], given: Sequence[str]) -> s
     return {each.name for each in licences if each.accepted or each.name in words or ALL in words}
 
 
-def with_licences(plan: Plan, given: Sequence[str]) -> Plan:
+def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLicence] = ()) -> Plan:
     """The plan with all its licences accepted.
+
+    Parameters
+    ----------
+    before: of an older plan that this one takes the place of; what was accepted there is.
 
     Raises
     ------
@@ -50,7 +54,7 @@ def with_licences(plan: Plan, given: Sequence[str]) -> Plan:
 
     if all(each.accepted for each in plan.licences):
         return plan
-    require_licences(plan.licences, given)
+    require_licences(plan.licences, [*given, *(each.name for each in before if each.accepted)])
     return replace(plan, licences=[replace(each, accepted=True) for each in plan.licences])
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, say
+from hpcgen.cli.licences import licence_option, with_licences
 
 if TYPE_CHECKING:
     from hpcgen.catalog import Catalog
@@ -37,6 +38,7 @@ PARTS = ("images", "packages", "wheels")
     metavar="NAME",
     help="Move only this block of the lock that is there, or images, packages, wheels.",
 )
+@licence_option
 @click.option("--json", "as_json", is_flag=True, help="With --check or --update: print what changes as JSON.")
 def command(
     ctx: click.Context,
@@ -44,6 +46,7 @@ def command(
     images: tuple[str, ...],
     check: bool,
     updates: tuple[str, ...],
+    accept: tuple[str, ...],
     as_json: bool,
     **asked: Any,
 ) -> int:
@@ -62,10 +65,12 @@ def command(
     catalog = catalog_of(ctx)
     given = _given(images)
     if old is None:
-        plan = asked_plan(ctx, catalog, asked, verb="lock")
+        plan = with_licences(asked_plan(ctx, catalog, asked, verb="lock"), accept)
         lock = make_lock(plan, catalog, images=given, say=say)
     else:
         plan, keep = _moved(ctx, catalog, old, updates, asked)
+        if not check:
+            plan = with_licences(plan, accept, before=old.plan.licences)
         lock = make_lock(plan, catalog, images=given, old=old, keep=keep, say=say)
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hpcgen.cli.common import catalog_of, plan_from, plan_options, say_findings
+from hpcgen.cli.licences import licence_notes
 
 
 @click.command("plan")
@@ -39,7 +40,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     click.echo(f"\njob: {counted(job.nodes, 'node')} × {ranks}{queue}")
     for reason in job.reasons:
         click.echo(f"  {reason}")
-    say_findings(plan)
+    say_findings(plan, licence_notes(plan))
 
 
 def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:

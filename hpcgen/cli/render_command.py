@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, plan_of_lock, say, say_findings
+from hpcgen.cli.licences import licence_notes
 
 
 @click.command("render")
@@ -63,7 +64,7 @@ def command(
 
         files = {name: {"text": file.text, "executable": file.executable} for name, file in kit.files.items()}
         click.echo(json.dumps(files, indent=2, ensure_ascii=False))
-    say_findings(plan, kit.notices)
+    say_findings(plan, [*kit.notices, *licence_notes(plan)])
 
 
 def _recipe_only(plan: Any, catalog: Any, lock: Any) -> None:
@@ -72,4 +73,5 @@ def _recipe_only(plan: Any, catalog: Any, lock: Any) -> None:
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     click.echo(recipe(plan, assembly), nl=False)
-    say_findings(plan, [*notices(assembly), "building it takes the kit's other files too: render with -o DIR"])
+    whole = "building it takes the kit's other files too: render with -o DIR"
+    say_findings(plan, [*notices(assembly), *licence_notes(plan), whole])

@@ -21,6 +21,8 @@ PASSED_ON = (
     "HPCGEN_COLLECTIONS",
     "HPCGEN_ENTRY_POINTS",
     "HPCGEN_RECORDS",
+    "HPCGEN_CONFIG",
+    "HPCGEN_ACCEPT_LICENCES",
     "CH_IMAGE_STORAGE",
     "CONTAINERS_STORAGE_CONF",
     "CONTAINERS_CONF",
@@ -29,7 +31,7 @@ PASSED_ON = (
     "SINGULARITY_CACHEDIR",
     "SINGULARITY_TMPDIR",
 )
-"""Variables that say where images and records lie: written into the script, since many sites pass nothing on.
+"""Variables that say where images and records lie, and what is accepted: written into the script, since many sites pass nothing on.
 
 No variable that may hold a secret is among them.
 """

@@ -295,6 +295,7 @@ class SidHpcgen:
         """Run ``hpcgen WORDS`` there; the rest is as in :meth:`Sid.run`."""
         own = [(HERE.parent.parent, "/hpcgen/checkout"), (self.packages, "/hpcgen/packages")]
         paths = {"PYTHONPATH": "/hpcgen/checkout:/hpcgen/packages", "PYTHONDONTWRITEBYTECODE": "1"}
+        paths["HPCGEN_ACCEPT_LICENCES"] = "all"
         return self.sid.run(
             ["python3", "-m", "hpcgen", *words],
             binds=[*own, *binds],
