@@ -14,6 +14,14 @@ SLOW = ("tcp", "sockets", "udp", "net")
 SAME_DEVICES = {"verbs": ("verbs", "mlx", "ucx"), "mlx": ("mlx", "ucx")}
 """Other ways to the same hardware: libfabric's mlx is over UCX, and UCX drives what verbs drives."""
 
+USUAL = {
+    "omni-path": ("psm2", "opx"),
+    "infiniband": ("verbs", "mlx", "ucx"),
+    "slingshot": ("cxi",),
+    "efa": ("efa",),
+}
+"""What drives each kind of fabric, where the profile does not say it."""
+
 LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 """Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""
 
@@ -28,6 +36,9 @@ def provider(case: Case) -> Check:
     if case.host is None:
         return left_out(name, f"{OWN_LAUNCHER}, on one node")
     if fabric.provider is None:
+        usual = [each for each in USUAL[fabric.kind] if each in case.providers]
+        if usual:
+            return holds(name, f"the image has {' and '.join(usual)}; the profile names none")
         return unknown(name, f"the profile names no provider for {fabric.kind}", "fabric.provider")
     wanted = fabric.provider
     here = next((each for each in SAME_DEVICES.get(wanted, (wanted,)) if each in case.providers), "")

@@ -84,6 +84,8 @@ def version(case: Case) -> Check:
         reason = f"{told}, which is made from MPICH {base}: programs that call newer functions do not start"
         remedy = f'take one of its generation: --set "mpich.version=<{release_of(base, 1)[0] + 1}"'
         return Check(name, "doubtful", reason, remedy, f"MPICH {base} or older", "mpi.version")
+    if block.name == "mpich" and base:
+        return holds(name, f"{told}, which is made from MPICH {base}")
     return holds(name, f"{told}: other names, one binary interface, so their numbers do not compare")
 
 

@@ -453,8 +453,8 @@ def test_a_closed_site_is_said_and_can_be_planned_for(workshop: Workshop) -> Non
 
 
 def test_what_is_not_known_is_one_note(workshop: Workshop) -> None:
-    facts = {"mpi.glibc": None, "system.glibc": None, "mpi.pmi": [], "fabric.provider": None}
-    plan = workshop.plan(changed(OMNI_PATH, facts), "hello")
+    facts = {"mpi.glibc": None, "system.glibc": None, "mpi.pmi": [], "fabric": {"kind": "efa"}}
+    plan = workshop.plan(changed(OMNI_PATH, facts), "hello", settings=["mpi.provider=plain_mpi"])
     assert [each.message for each in plan.findings if each.name == "contract"] == [
         "the profile does not say enough to check C library, PMI, fabric provider"
     ]
@@ -491,6 +491,10 @@ def outcomes(workshop: Workshop, site: Mapping[str, Any], stack: str, **asked: A
     found = checks_of(case_of(plan, Catalog([workshop.folder])))
     assert {each.name for each in found} == set(CHECKS)
     return {each.name: each.outcome for each in found}
+
+
+def test_the_usual_provider_of_a_fabric_is_enough_where_the_profile_names_none(workshop: Workshop) -> None:
+    assert outcomes(workshop, changed(OMNI_PATH, {"fabric.provider": None}), "hello")["fabric provider"] == "holds"
 
 
 def test_what_does_not_arise_is_left_out(workshop: Workshop) -> None:
