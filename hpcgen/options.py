@@ -13,7 +13,7 @@ from hpcgen.errors import Problem, UnknownNameError, did_you_mean, nearest
 from hpcgen.model.stack import OptionValue
 
 RESERVED = ("version", "provider")
-"""Words that ``--set`` takes for every block besides its own options."""
+"""Words that ``--set`` takes for a virtual; for a block ``version``, besides its own options."""
 
 
 class BlockChoice(msgspec.Struct, frozen=True):
