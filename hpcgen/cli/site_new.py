@@ -49,9 +49,7 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     if output is None:
         click.echo(text, nl=False)
         return
-    from hpcgen.schemas import editor_comment
-
-    write_file(output, editor_comment(output) + text)
+    write_file(output, text)
     if output.stem != name:
         say(f"note: hpcgen finds a profile by its file's name; {output.name} is to be called {name}.yaml")
     say(f"{output}: written")

@@ -104,7 +104,7 @@ def _values(work: _Examination) -> None:
         rule = rule_for(path) if path is not None else None
         if path is None or rule is None:
             continue
-        known = work.known.get(path)
+        known = work.known.get(rule.judged_by or path)
         if known is None:
             if not path.startswith((f"{NODE}.gpu.", _ENGINES)) or _counterpart(work, path):
                 work.not_seen(fact, work.why_not(path))
@@ -112,6 +112,9 @@ def _values(work: _Examination) -> None:
             work.not_seen(fact, "engines come with modules, which are not loaded here")
         elif (difference := rule.compare(fact.value, known.value)) is None:
             work.agree.append(fact.path)
+        elif rule.judged_by:
+            how = f"{rule.judged_by} is {_yaml(known.value)} ({known.how})"
+            work.differs(fact, rule.severity(difference), None, how, rule.meaning(difference))
         else:
             work.differs(fact, rule.severity(difference), known.value, known.how, rule.meaning(difference))
 

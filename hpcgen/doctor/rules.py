@@ -37,6 +37,7 @@ class Rule(msgspec.Struct, frozen=True):
     path: ``*`` stands for one name.
     lower, higher, other: how grave it is if the machine has less, more, or something else.
     means: what follows, for people. more: the same where the machine has more.
+    judged_by: the path of the seen fact that it is held against, if not its own.
     """
 
     path: str
@@ -46,6 +47,7 @@ class Rule(msgspec.Struct, frozen=True):
     other: Severity
     means: str
     more: str = ""
+    judged_by: str = ""
 
     def severity(self, difference: Difference) -> Severity:
         """How grave a difference is."""
@@ -92,7 +94,15 @@ RULES: tuple[Rule, ...] = (
     Rule("node.gpu.driver", by_version, _E, _W, _E, "the driver bounds the CUDA or ROCm of the image"),
     Rule("node.gpu.data_center", by_truth, _E, _W, _E, "a CUDA newer than the driver runs on data-centre GPUs alone"),
     Rule("fabric.kind", by_fabric, _E, _E, _E, "the image's MPI has the libraries of another fabric"),
-    Rule("fabric.provider", by_provider, _E, _E, _E, "the image's MPI is told to use another provider"),
+    Rule(
+        "fabric.provider",
+        by_provider,
+        _E,
+        _E,
+        _E,
+        "the image's MPI is told to use a provider that drives no such fabric",
+        judged_by="fabric.kind",
+    ),
     Rule("mpi.flavour", by_text, _E, _E, _E, "another MPI takes the place of the image's"),
     Rule("mpi.abi", by_text, _E, _E, _E, "the host's MPI cannot take the place of the image's"),
     Rule("mpi.version", by_version, _E, _W, _E, "the image's MPI must not be newer than the host's"),

@@ -118,14 +118,21 @@ def by_pmi(said: Any, seen: Any) -> Difference | None:
     return None if all(each in there or each == "hydra" for each in wanted) else "lower"
 
 
-_SAME_DEVICES = (("psm2", "opx", "psm3"), ("verbs", "mlx", "ucx", "psm3"), ("tcp", "sockets", "udp"))
-"""Providers of libfabric that drive the same devices: which of them is chosen no device tells."""
+_PROVIDERS = {
+    "omni-path": ("psm2", "opx", "psm3"),
+    "infiniband": ("verbs", "mlx", "ucx", "psm3"),
+    "slingshot": ("cxi",),
+    "efa": ("efa",),
+    "ethernet": ("tcp", "sockets", "udp", "verbs", "psm3"),
+    "none": ("tcp", "sockets", "udp", "shm"),
+}
+"""Providers of libfabric that drive a kind of fabric. Source: libfabric's fi_psm2(7), fi_opx(7), fi_psm3(7),
+fi_verbs(7), fi_cxi(7), fi_efa(7); Intel MPI brings ``mlx``, which is UCX."""
 
 
 def by_provider(said: Any, seen: Any) -> Difference | None:
-    """Providers of libfabric, of which the seen one is told by the devices."""
-    same = str(said) == str(seen) or any(said in group and seen in group for group in _SAME_DEVICES)
-    return None if same else "other"
+    """A provider of libfabric against the kind of fabric that is there: which of several is chosen no device tells."""
+    return None if str(said) in _PROVIDERS.get(str(seen), ()) else "other"
 
 
 def by_fabric(said: Any, seen: Any) -> Difference | None:
