@@ -68,6 +68,11 @@ def test_a_new_profile_says_where_the_schema_is(hpcgen: Command, tmp_path: Path)
     assert first + "\n" == editor_comment(tmp_path / "mine.yaml")
 
 
+@pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
+def test_every_profile_begins_with_the_place_of_the_schema(path: Path) -> None:
+    assert path.read_text("utf-8").startswith(editor_comment(path))
+
+
 def test_beside_the_package_the_path_is_relative() -> None:
     path = ROOT / "site_profiles" / "any.yaml"
     assert editor_comment(path) == "# yaml-language-server: $schema=../hpcgen/schemas/site.json\n"
