@@ -37,6 +37,9 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
 }
 """Every check by its name, in the order of the table."""
 
+AT_START = ("policy", "MPI version", "TCP fallback", "binds")
+"""What is asked again of an image that is there, for a site that may be another one than it was built for."""
+
 OVERRULE = "or add --allow-unsupported to go on all the same"
 
 
@@ -70,11 +73,11 @@ def light_case(plan: Plan) -> Case:
     return Case(plan=plan, engine=engine, host=host_mpi(plan, engine))
 
 
-def checks_of(case: Case, without: Collection[str] = ()) -> list[Check]:
-    """Every check but those named; one may answer several times."""
+def checks_of(case: Case, without: Collection[str] = (), only: Collection[str] = ()) -> list[Check]:
+    """Every check but those ``without``, or those ``only``; one may answer several times."""
     found: list[Check] = []
     for name, check in CHECKS.items():
-        if name not in without:
+        if name not in without and (not only or name in only):
             answer = check(case)
             found += answer if isinstance(answer, list) else [answer]
     return found

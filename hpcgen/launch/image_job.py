@@ -100,7 +100,7 @@ def plan_for_image(
         plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[]
     )
     _check_mpi(plan)
-    findings = [*job_findings(plan.site, plan.job, asked), *_bind_findings(kit.plan, plan)]
+    findings = [*_contract(plan), *job_findings(plan.site, plan.job, asked), *_bind_findings(kit.plan, plan)]
     plan = msgspec.structs.replace(plan, findings=findings)
     built_for = kit.plan.site.partitions[kit.plan.partition].cpu.target
     return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for)
@@ -238,6 +238,14 @@ def _check_mpi(plan: Plan) -> None:
             f"{block.name} {block.version} of the image cannot be replaced by the {host.flavour} of {plan.site.name}"
         )
         raise PolicyError(Problem(message, expected=f"an MPI with the binary interface of {host.abi}", remedy=remedy))
+
+
+def _contract(plan: Plan) -> list[Finding]:
+    """What of the contract with the host can still be asked, as warnings: what is in the image is as it is."""
+    from hpcgen.contract.verdict import AT_START, checks_of, findings_of, light_case
+
+    found = findings_of(checks_of(light_case(plan), only=AT_START))
+    return [finding for finding in found if finding.severity == "warning"]
 
 
 def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
