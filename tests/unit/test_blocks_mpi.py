@@ -245,6 +245,23 @@ def test_the_launcher_of_open_mpi_runs_as_root_and_finds_its_own_files() -> None
     assert "OPAL_PREFIX" not in environment.both
 
 
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [
+        ("4.1.4", {"openmpi": ["plm = isolated", "ras = ^slurm"]}),
+        ("5.0.7", {"prte": ["plm = ^slurm", "ras = ^slurm"]}),
+    ],
+)
+def test_the_launcher_of_the_image_keeps_to_its_node(version: str, told: dict[str, list[str]]) -> None:
+    """Within a batch job it would otherwise ask Slurm for slots and for its srun, which is not in the image."""
+    block, ctx = context("openmpi", version, others=some("gnu"))
+    steps = text(block.build(ctx))
+    for program, lines in told.items():
+        for line in lines:
+            assert f"'{line}' > /opt/openmpi/etc/{program}-mca-params.conf" in steps.replace(">>", ">")
+    assert steps.count("mca-params.conf") == 3
+
+
 def test_ranks_of_the_image_start_in_the_self_test_only_where_no_host_mpi_takes_its_place() -> None:
     for host, wanted in ((None, 1), (openmpi_host("4.1.5"), 0)):
         block, ctx = context("openmpi", "4.1.5", facts(mpi=host), others=some("gnu"))
