@@ -32,14 +32,17 @@ def render(hpcgen: Command, *words: str, site: str = "workstation", stack: str =
 
 
 UNKNOWN = [
-    (["--site", "supermuk", "--stack", "mpi-hello"], ["no site is called 'supermuk'", "did you mean supermuc?"]),
+    (
+        ["--site", "supermuk", "--stack", "mpi-hello"],
+        ["no site is called 'supermuk'", "did you mean supermuc or supermuc-phase2?"],
+    ),
     (
         ["--site", "supermuc", "--stack", "tf-horovodd"],
         ["no stack is called 'tf-horovodd'", "did you mean tf-horovod?"],
     ),
     (
         ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflw.install=pip"],
-        ["--set: no block is called 'tensorflw'", "did you mean tensorflow?"],
+        ["--set: no block is called 'tensorflw'", "did you mean tensorflow or tensorrt?"],
     ),
     (
         ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflow.instal=pip"],
@@ -50,8 +53,8 @@ UNKNOWN = [
         ["--set: tensorflow.install cannot be 'pipp'", "expected: one of ", "did you mean pip?"],
     ),
     (
-        ["--site", "workstation", "--stack", "mpi-hello", "--set", "mpi.provider=openmpi"],
-        ["--set: 'openmpi' does not provide mpi"],
+        ["--site", "workstation", "--stack", "mpi-hello", "--set", "mpi.provider=psm2"],
+        ["--set: 'psm2' does not provide mpi"],
     ),
     (
         ["--site", "supermuc", "--stack", "mpi-hello", "--partition", "thinn"],
@@ -157,7 +160,7 @@ def test_check_tells_every_mistake_of_every_file(hpcgen: Command, collection: Pa
     )
     done = hpcgen("check", str(collection / "site_profiles" / "mine.yaml"), str(collection / "recipes" / "r.yaml"))
     assert (done.returncode, done.stdout) == (3, "")
-    for said in ("mine.yaml:3:22:", "mine.yaml:5:", "r.yaml:4:", "did you mean tensorflow?", "r.yaml:5:22:"):
+    for said in ("mine.yaml:3:22:", "mine.yaml:5:", "r.yaml:4:", "did you mean tensorflow or tensorrt?", "r.yaml:5:22:"):
         assert said in done.stderr, done.stderr
 
 
