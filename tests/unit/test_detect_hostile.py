@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -223,6 +225,32 @@ def test_slurm_is_not_asked_without_its_configuration(tmp_path: Path, hpcgen: co
     done = hpcgen("site", "new", "x", "--detect", env={**environment, "SLURM_CONF": str(tmp_path / "slurm.conf")})
     assert "kind: slurm" in done.stdout
     assert "sinfo" in (tmp_path / "started").read_text()
+
+
+WATCHED = """
+import os, sys
+
+sys.dont_write_bytecode = True
+CHANGES = ("socket.", "os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.link", "os.symlink", "os.chmod")
+
+def watch(event, args):
+    writes = event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+    if event.startswith(CHANGES) or (writes and args[0] != os.devnull):
+        print(event, args, file=sys.stderr)
+        os._exit(1)
+
+sys.addaudithook(watch)
+from hpcgen.detect.detection import detect
+from hpcgen.detect.machine import Machine
+print(len(detect(Machine.live()).facts))
+"""
+
+
+def test_detection_on_this_machine_only_reads() -> None:
+    """No file is opened for writing and no socket made; what the programs do that it starts, they do by themselves."""
+    done = subprocess.run([sys.executable, "-c", WATCHED], capture_output=True, text=True, cwd=conftest.ROOT)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 8
 
 
 # programs
