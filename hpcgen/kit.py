@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from hpcgen.model.lock import Lock
 
 KIT_FILES = frozenset(
-    {*RECIPE_FILES.values(), "build.sh", "job.slurm", "job.pbs", "run.sh", "selftest.sh", "plan.json", "hpcgen.lock"}
+    {
+        *RECIPE_FILES.values(),
+        "build.sh",
+        "job.slurm",
+        "job.pbs",
+        "run.sh",
+        "selftest.sh",
+        "preflight.sh",
+        "plan.json",
+        "hpcgen.lock",
+    }
 )
 """Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
 
@@ -42,7 +52,7 @@ def render_recipe(plan: Plan, catalog: Catalog) -> str:
 
 def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     """Every file of the kit; with a lock everything that it pins stands in the recipe, and it is itself in the kit."""
-    from hpcgen.launch import job_script
+    from hpcgen.launch import job_script, preflight_script
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     text = recipe(plan, assembly)
@@ -51,6 +61,7 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
         RECIPE_FILES[plan.format]: KitFile(text, RECIPE_FILES[plan.format] == "build.sh"),
         job_name: KitFile(job_text, True),
         "selftest.sh": KitFile(assembly.selftest, True),
+        "preflight.sh": KitFile(preflight_script(plan, assembly.final.environment), True),
         "plan.json": KitFile(plan_text(plan), False),
         "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
     }

@@ -281,12 +281,18 @@ def _planned(question: Question, result: Any) -> list[PlannedBlock]:
                 options=question.choices[candidate.block].as_data(),
                 provides=list(cls.provides),
                 needs=needs,
+                host=_asked_of_host(question.catalog.releases(candidate.block)[candidate.version]),
                 reasons=reasons(question, candidate, asked, chosen),
                 build_only=identifier not in kept or cls.build_only,
                 origin=question.catalog.shown(question.catalog.find("block", candidate.block)),
             )
         )
     return planned
+
+
+def _asked_of_host(release: Release) -> dict[str, str]:
+    target = {"target": " ".join(release.targets)} if release.targets else {}
+    return {**{str(name): versions for name, versions in release.host.items()}, **target}
 
 
 def build_order(question: Question, chosen: Mapping[str, Candidate]) -> list[str]:

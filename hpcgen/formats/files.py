@@ -29,4 +29,5 @@ def kit_files(plan: Plan) -> list[str]:
     from hpcgen.launch.schedulers import scheduler_for
 
     job = scheduler_for(plan.site.scheduler).file_name
-    return sorted({RECIPE_FILES[plan.format], "build.sh", job, "selftest.sh", "plan.json", "hpcgen.lock"})
+    always = {"build.sh", "selftest.sh", "preflight.sh", "plan.json", "hpcgen.lock"}
+    return sorted({RECIPE_FILES[plan.format], job, *always})

@@ -17,7 +17,7 @@ from hpcgen.text import plain
 from hpcgen.writing import KitFile
 
 LABEL = "io.hpcgen."
-_PROGRAMS = frozenset({"build.sh", "selftest.sh", "job.slurm", "job.pbs", "run.sh"})
+_PROGRAMS = frozenset({"build.sh", "selftest.sh", "preflight.sh", "job.slurm", "job.pbs", "run.sh"})
 _Content = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16,128}$(?!\n)")]
 
 

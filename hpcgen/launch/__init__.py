@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hpcgen.launch.script import job_script, run_line
+from hpcgen.launch.script import job_script, preflight_script, run_line
 
-__all__ = ["job_script", "run_line"]
+__all__ = ["job_script", "preflight_script", "run_line"]

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from hpcgen.errors import JobFailedError, Problem
-from hpcgen.launch.here import told
+from hpcgen.launch.here import OWN_STATUS, told
 from hpcgen.launch.schedulers.queue import GONE, JobState
 from hpcgen.launch.submission import Submitted
 
@@ -233,6 +233,8 @@ def failure(result: Result) -> JobFailedError:
 
 
 def _remedy(result: Result) -> str:
+    if result.exit_status in OWN_STATUS:
+        return f"{OWN_STATUS[result.exit_status]}, if its output says so"
     known = {
         "TIMEOUT": "give it more time: --time",
         "DEADLINE": "give it more time: --time",

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from hpcgen.errors import JobFailedError, PolicyError, Problem
 from hpcgen.launch.image_job import ImageJob, direct_script
+from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
 from hpcgen.processes import PATIENCE_S, interruptible, need
 
@@ -19,6 +20,7 @@ BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 OWN_STATUS = {
     66: "the image is not there",
     69: "a program is missing",
+    PREFLIGHT_FAILED: "the preflight stopped it: docs/preflight.md",
 }
 """Statuses of the script itself; it has said on stderr what is missing."""
 

@@ -130,19 +130,31 @@ def plan_for_stack(
     return ImageJob(plan, environment, image.name, image.kind) if image is not None else ImageJob(plan, environment)
 
 
-def direct_script(job: ImageJob) -> str:
+def direct_script(job: ImageJob, preflight: bool = True) -> str:
     """bash that starts the job right here: in an allocation where there is one, else on this machine.
+
+    Parameters
+    ----------
+    preflight: look first whether the machine has what the job counts on.
 
     Raises
     ------
     PolicyError, InputError: as :func:`hpcgen.launch.job_script`.
     """
-    return job_script(job.plan, job.environment, job.image or None, direct=True, named=_named(job))[1]
+    return job_script(
+        job.plan,
+        job.environment,
+        job.image or None,
+        direct=True,
+        named=_named(job),
+        built_for=job.built_for,
+        preflight=preflight,
+    )[1]
 
 
 def batch_script(job: ImageJob) -> tuple[str, str]:
     """File name and text of the job script, with the image written in, so that no variable has to reach the job."""
-    return job_script(job.plan, job.environment, job.image or None, named=_named(job))
+    return job_script(job.plan, job.environment, job.image or None, named=_named(job), built_for=job.built_for)
 
 
 def _named(job: ImageJob) -> bool:

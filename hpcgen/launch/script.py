@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hpcgen.formats.header import header as file_header
 from hpcgen.launch.engines import Engine
 from hpcgen.launch.environment import BOOTSTRAP
+from hpcgen.launch.preflight import PREFLIGHT, preflight_values
 from hpcgen.launch.schedulers import Direct, Header, Scheduler, scheduler_for
 from hpcgen.launch.start import Start, start
 from hpcgen.launch.words import FOLDER, Shell, joined, line, loading, quoted
@@ -26,6 +27,8 @@ def job_script(
     *,
     direct: bool = False,
     named: bool = False,
+    built_for: str = "",
+    preflight: bool = True,
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job.
 
@@ -35,6 +38,8 @@ def job_script(
     image: the image's file or name; where the build script puts it if None.
     direct: for starting it right here, in the present folder, in an allocation or without one.
     named: ``image`` is a name in the engine's store, not a file.
+    built_for: archspec's name of the CPU that the image was compiled for, if it is not that of the plan's partition.
+    preflight: look first whether the nodes have what the job counts on.
 
     Raises
     ------
@@ -42,8 +47,19 @@ def job_script(
     InputError: a value that cannot be written in a script or its header.
     """
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
-    values = _values(plan, scheduler, start(plan, image_environment), image, named)
-    return scheduler.file_name, _template("job.sh.j2").render(values)
+    how = start(plan, image_environment)
+    values = _values(plan, scheduler, how, image, named)
+    checks = preflight_values(plan, how, built_for, named) if preflight else {}
+    return scheduler.file_name, _template("job.sh.j2").render(**values, **checks, preflight=preflight, job=True)
+
+
+def preflight_script(plan: Plan, image_environment: Mapping[str, str]) -> str:
+    """The preflight of the kit's job script alone, to be run by hand in an allocation. Raises as :func:`job_script`."""
+    how = start(plan, image_environment)
+    values = _values(plan, Direct(), how, None, False)
+    values.update(file_name=PREFLIGHT, header=_header(plan, "Preflight"))
+    checks = preflight_values(plan, how, "", False)
+    return str(_template("job.sh.j2").render(**values, **checks, preflight=True, job=False))
 
 
 def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:
@@ -78,7 +94,7 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, nam
         "file_name": scheduler.file_name,
         "directives": [f"{scheduler.mark} {item}" for item in scheduler.directives(scheduler_header)],
         "account_missing": _account_line(plan, scheduler),
-        "header": [plain(text, "the header") for text in file_header(plan, "Job script")],
+        "header": _header(plan, "Job script"),
         "reasons": [plain(text, "a reason") for text in plan.job.reasons],
         "memory": memory_text(plan.site.partitions[plan.partition], plan.job),
         # VALET is there in a login shell alone.
@@ -99,6 +115,10 @@ def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, nam
         "alone": _alone(how) if isinstance(scheduler, Direct) else [],
         "exec": isinstance(scheduler, Direct) and not engine.within_srun,
     }
+
+
+def _header(plan: Plan, what: str) -> list[str]:
+    return [plain(text, "the header") for text in file_header(plan, what)]
 
 
 def _missing(engine: Engine, named: bool) -> str:

@@ -14,8 +14,9 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.record import TestResult
 from hpcgen.prove.lines import CONTRACT
 from hpcgen.prove.node import Node, engine_version
-from hpcgen.prove.ranks import RANK_TEST, Ranks, agree, read_ranks, version_of
+from hpcgen.prove.ranks import Ranks, agree, read_ranks, version_of
 from hpcgen.prove.starts import Ended
+from hpcgen.rank_test import RANK_TEST
 from hpcgen.selftest import DRIVER_FILE, GPU_DEVICES
 
 FEW = 6

@@ -17,8 +17,8 @@ from hpcgen.model.site import Site
 from hpcgen.prove.contract import engine_tests, no_ranks, node_tests, rank_tests
 from hpcgen.prove.lines import CONTRACT, OnBegin, OnResult, SelfTestLines
 from hpcgen.prove.node import engine_script, node_command, read_node
-from hpcgen.prove.ranks import DEBUG, RANK_PROGRAM
 from hpcgen.prove.starts import start_job, start_script, with_layout
+from hpcgen.rank_test import DEBUG, RANK_PROGRAM
 
 TIMEOUT_S = 900.0
 """Seconds for each start of an image, of which there are three."""

@@ -30,7 +30,15 @@ def test_kit_has_all_its_files_and_says_so_on_stderr(hpcgen: Command, tmp_path: 
     done = hpcgen("render", "--site", "hlrs-testbed", "--stack", "mpi-hello", "--time", "36h", "-o", "kit")
     assert (done.returncode, done.stdout) == (0, "")
     names = {p.name for p in (tmp_path / "kit").iterdir()}
-    assert names == {"Singularity.def", "build.sh", "job.pbs", "selftest.sh", "plan.json", "hpcgen.lock"}
+    assert names == {
+        "Singularity.def",
+        "build.sh",
+        "job.pbs",
+        "preflight.sh",
+        "selftest.sh",
+        "plan.json",
+        "hpcgen.lock",
+    }
     assert "walltime=36:00:00" in (tmp_path / "kit" / "job.pbs").read_text()
     assert (tmp_path / "kit" / "build.sh").stat().st_mode & 0o111
 

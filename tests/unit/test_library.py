@@ -73,7 +73,8 @@ def test_the_four_public_functions() -> None:
     site, stack = hpcgen.load_site("supermuc"), hpcgen.load_stack("mpi-hello")
     kit = hpcgen.render(hpcgen.plan(site, stack))
     assert kit.recipe == kit.files["build.sh"].text
-    assert {"build.sh", "job.slurm", "selftest.sh", "plan.json", "hpcgen.lock"} == set(kit.files)
+    names = {"build.sh", "job.slurm", "preflight.sh", "selftest.sh", "plan.json", "hpcgen.lock"}
+    assert names == set(kit.files)
 
 
 def test_command_and_library_render_the_same() -> None:

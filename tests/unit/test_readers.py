@@ -12,7 +12,9 @@ import pytest
 from tests.conftest import GOLDEN, ROOT
 
 SCRIPTS = sorted(
-    p for p in GOLDEN.rglob("*") if p.name in ("build.sh", "run.sh", "selftest.sh") or p.suffix in (".slurm", ".pbs")
+    p
+    for p in GOLDEN.rglob("*")
+    if p.name in ("build.sh", "run.sh", "selftest.sh", "preflight.sh") or p.suffix in (".slurm", ".pbs")
 )
 DOCKERFILES = sorted(GOLDEN.rglob("Dockerfile"))
 TOOLS = Path(sysconfig.get_path("scripts"))
@@ -24,7 +26,7 @@ def short(path: Path) -> str:
 
 def test_there_are_golden_files_of_every_kind() -> None:
     names = {p.name for p in SCRIPTS} | {p.name for p in DOCKERFILES}
-    assert {"build.sh", "selftest.sh", "job.slurm", "job.pbs", "run.sh", "Dockerfile"} <= names
+    assert {"build.sh", "selftest.sh", "preflight.sh", "job.slurm", "job.pbs", "run.sh", "Dockerfile"} <= names
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=short)

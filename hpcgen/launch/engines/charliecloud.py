@@ -8,6 +8,8 @@ and squashfs images v0.26. ``--set-env`` strips quotes and, without ``--env-no-e
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from msgspec.structs import replace
 
 from hpcgen.image_paths import SUBMIT_FOLDER
@@ -23,6 +25,11 @@ class Charliecloud(Engine):
 
     program = "ch-run"
     image_environment = False
+    image_releases = MappingProxyType({".sqfs": SQUASHFS})
+
+    def oldest(self, call: Call) -> str:
+        """The one with ``--unset-env``, where it is used."""
+        return UNSET_OPTION if call.unset and self.at_least(UNSET_OPTION) else ""
 
     def image_names(self, stack: str, site: str) -> list[str]:
         """A squashfs file where ch-run is known to mount it, and the folder that it was unpacked to."""

@@ -1,0 +1,26 @@
+"""The block rank_test as others see it: its program, and what the MPI libraries that it loads print and are called."""
+
+from __future__ import annotations
+
+RANK_TEST = "rank_test"
+"""The block whose program says which ranks there are, and what they have loaded."""
+
+RANK_PROGRAM = f"/opt/{RANK_TEST}/bin/{RANK_TEST}"
+
+MPI_FILE = r"/(libmpi(_[a-z0-9_]+)?\.so|libmpich\.so)"
+"""A regular expression, of Python and of awk, that finds an MPI library among the files that a rank has mapped."""
+
+PROVIDER_IS = "libfabric provider: "
+"""What an MPI puts before the name of the provider that it has chosen."""
+
+DEBUG = {
+    "I_MPI_DEBUG": "4",
+    "MPIR_CVAR_DEBUG_SUMMARY": "1",
+    "MPIR_CVAR_CH4_OFI_CAPABILITY_SETS_DEBUG": "1",
+}
+"""Variables that have an MPI say at its start which provider of libfabric it has chosen.
+
+Intel MPI 2021.17: ``[0] MPI startup(): libfabric provider: tcp``, seen; 2019: the same, UCL-ARC/rcps-buildscripts
+issue 224. MPICH from 3.3 on: ``libfabric provider: tcp`` (pmodels/mpich, ch4/netmod/ofi, ofi_init.c); the first name
+of its variable is that of 4.x, the second that of 3.x.
+"""
