@@ -112,3 +112,20 @@ def test_the_hash_of_an_image_does_not_depend_on_who_accepted_what(workshop: Wor
     catalog = Catalog([workshop.folder])
     first, second = (assemble(each, catalog).labels["io.hpcgen.content"] for each in (plan, accepted))
     assert plan.licences and first == second
+
+
+def test_a_fleet_asks_once_for_all_its_images(hpcgen: Command, workshop: Workshop, tmp_path: Path) -> None:
+    licensed(workshop, tmp_path)
+    profile = str(workshop.profile)
+    members = [{"name": name, "site": profile, "stack": "mpi-hello"} for name in ("one", "two")]
+    (tmp_path / "fleet.yaml").write_text(json.dumps({"members": members}))
+    done = hpcgen("build", "--all", env=NOBODY)
+    assert (done.returncode, done.stderr.count(REFUSED)) == (6, 1)
+    accepted = hpcgen("build", "--all", "--accept-licence", "all", env={**NOBODY, "PATH": str(tmp_path)})
+    assert REFUSED not in accepted.stderr and "0 built, 2 failed" in accepted.stderr
+
+
+def test_a_pipeline_passes_the_answer_on(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text(json.dumps({"members": [{"site": "workstation", "stack": "mpi-hello"}]}))
+    text = hpcgen("ci", "github").stdout
+    assert "HPCGEN_ACCEPT_LICENCES: ${{ vars.HPCGEN_ACCEPT_LICENCES }}" in text

@@ -63,7 +63,8 @@ def _head(options: PipelineOptions) -> list[str]:
         "need not be written again when the fleet changes.",
         "",
         "Repository variables: HPCGEN_SETUP_DOCKER, HPCGEN_SETUP_SINGULARITY and HPCGEN_SETUP_CHARLIECLOUD are command",
-        "lines that make a runner ready to build that format.",
+        "lines that make a runner ready to build that format. HPCGEN_ACCEPT_LICENCES names the",
+        "licences that are accepted, separated by commas.",
     ]
     if options.registry:
         lines.append("Repository secrets: HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD log in to the registry.")
@@ -138,7 +139,11 @@ def _build(options: PipelineOptions) -> dict[str, Any]:
             "fail-fast": False,
             "matrix": {"member": "${{ fromJSON(needs.changed.outputs.members) }}"},
         },
-        "env": {"HPCGEN_MEMBER": "${{ matrix.member.name }}", "HPCGEN_FORMAT": "${{ matrix.member.format }}"},
+        "env": {
+            "HPCGEN_MEMBER": "${{ matrix.member.name }}",
+            "HPCGEN_FORMAT": "${{ matrix.member.format }}",
+            "HPCGEN_ACCEPT_LICENCES": "${{ vars.HPCGEN_ACCEPT_LICENCES }}",
+        },
         "steps": [*_start(), _setup(), _build_step(), _reports(), *([_publish(own)] if publish else []), _part()],
     }
     return job

@@ -69,7 +69,8 @@ def _head(options: PipelineOptions) -> list[str]:
         "need not be written again when the fleet changes.",
         "",
         "CI/CD variables: HPCGEN_SETUP_DOCKER, HPCGEN_SETUP_SINGULARITY and HPCGEN_SETUP_CHARLIECLOUD are command",
-        "lines that make a job's machine ready to build that format.",
+        "lines that make a job's machine ready to build that format. HPCGEN_ACCEPT_LICENCES names the",
+        "licences that are accepted, separated by commas.",
     ]
     if options.registry:
         lines += [
