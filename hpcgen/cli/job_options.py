@@ -53,6 +53,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
+    click.option("--allow-unsupported", is_flag=True, help="With --stack: as in render."),
     click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why this one."),
     click.pass_context,
 ]
@@ -109,6 +110,8 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> Imag
         return _planned_anew(ctx, request, reference, asked)
     if asked["settings"]:
         raise click.UsageError("--set goes with --stack: what is in an image cannot be set any more", ctx)
+    if asked["allow_unsupported"]:
+        raise click.UsageError("--allow-unsupported goes with --stack: an image that is there is started as it is", ctx)
     if reference is None:
         raise click.UsageError("name an IMAGE, or --site and --stack", ctx)
     site = catalog_of(ctx).site(asked["site"]) if asked["site"] is not None else None
@@ -152,6 +155,7 @@ def _planned_anew(
         job=replace(request, account=account_for(site, request.account)),
         site_document=catalog.site_document(asked["site"]),
         stack_document=catalog.stack_document(asked["stack"]),
+        allow_unsupported=asked["allow_unsupported"],
         unchecked=("network",),
     )
     return plan_for_stack(plan, catalog, image, asked["engine"])

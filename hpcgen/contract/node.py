@@ -6,8 +6,10 @@ from hpcgen.contract.case import Case, Check, holds, left_out, release_of, some,
 from hpcgen.jobs import memory_problem
 from hpcgen.layouts import memory_text
 from hpcgen.microarchitecture import features_of
+from hpcgen.model.site import Partition
 
-SELECTING = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node", "-l")
+SELECTING = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
+PBS_SELECTING = ("-l select=", "-l nodes=", "-l feature=")
 """Header options by which a job lands on one kind of node, whatever else its queue has."""
 
 
@@ -45,7 +47,7 @@ def cpu(case: Case) -> list[Check]:
     if not others:
         where = f"in the queue {queue} there are" if queue else "the job lands on"
         return [holds(name, f"{where} nodes of {plan.partition} alone: {target}")]
-    selected = next((line for line in case.partition.directives if line.split("=")[0].split(" ")[0] in SELECTING), "")
+    selected = _selected(case.partition)
     if selected:
         return [holds(name, f"{selected} keeps the job on nodes of {plan.partition}: {target}")]
     found = []
@@ -61,6 +63,14 @@ def cpu(case: Case) -> list[Check]:
             path = f"partitions.{other}.cpu.target"
             found.append(Check(name, "broken", reason, remedy, f"all that {target} has", path))
     return found or [holds(name, f"all nodes of the queue {queue} have what {target} has")]
+
+
+def _selected(partition: Partition) -> str:
+    """What in the header of its jobs asks for this kind of node; "" if nothing does."""
+    for line in partition.directives:
+        if line.split("=")[0].split(" ")[0] in SELECTING or line.startswith(PBS_SELECTING):
+            return line
+    return ":".join(partition.chunk)
 
 
 def _sharing(case: Case) -> list[str]:

@@ -314,10 +314,10 @@ CASES = {
         settings=("rocm.version=5.7.1",),
         at="containers.engines.singularity.version",
     ),
-    "ch-image too old": Broken(
+    "engine too old for the binds of a job": Broken(
         OMNI_PATH,
-        "has charliecloud 0.25: the instructions of the recipe (ch-image) came with 0.31",
-        {"containers.engines.charliecloud.version": "0.25"},
+        "has charliecloud 0.2.3: -b SOURCE:TARGET and -c came with 0.2.4",
+        {"containers.engines.charliecloud.version": "0.2.3"},
         at="containers.engines.charliecloud.version",
     ),
     "forbidden engine": Broken(

@@ -136,6 +136,20 @@ def test_a_header_option_keeps_a_job_on_its_kind_of_node(workshop: Workshop) -> 
     assert outcomes(workshop, changed(OMNI_PATH, {"partitions": nodes}), "hello")["CPU"] == "holds"
 
 
+def test_an_engine_that_only_cannot_build_is_doubted(workshop: Workshop) -> None:
+    plan = workshop.plan(changed(OMNI_PATH, {"containers.engines.charliecloud.version": "0.25"}), "hello")
+    [told] = [each for each in plan.findings if each.name == "engine"]
+    assert told.severity == "warning" and told.remedy == "build with 0.31 or newer elsewhere"
+
+
+def test_docker_shows_gpus_from_19_03_on(workshop: Workshop) -> None:
+    def engine(version: str) -> str:
+        docker = {"preferred": "docker", "engines": {"docker": {"version": version}}}
+        return outcomes(workshop, changed(NVIDIA, {"containers": docker}), "cuda", allow_unsupported=True)["engine"]
+
+    assert (engine("18.09.9"), engine("19.03.0")) == ("broken", "holds")
+
+
 def test_mirrors_are_enough_for_a_host_without_internet(workshop: Workshop) -> None:
     mirrors = {
         "apt": {"debian": {"archive": "https://mirror.example.org/debian"}},
