@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, left_out, release_of, unknown
 from hpcgen.cray_mpich import mpich_of
+from hpcgen.launch.preflight import MPI_LIBRARIES
 from hpcgen.model.site import HostMpi
 
 NO_MPI = "the stack runs without MPI"
 OWN_LAUNCHER = "the image's own launcher starts the ranks"
 ONLY_STARTED = "the host only starts the ranks; the image keeps its own MPI"
-
-LIBRARIES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40"}
-"""The library's name (SONAME) of each binary interface: MPICH's ABI initiative; Open MPI 4 and 5."""
 
 DISTRIBUTION_MPI = {
     **dict.fromkeys(("mpich", "libmpich12", "libmpich-dev"), "libmpich.so.12"),
@@ -37,7 +35,7 @@ def abi(case: Case) -> list[Check]:
     promise = case.promised
     if not promise.mpi_abi:
         return [*found, unknown(name, f"{block.name} does not say which binary interface it has")]
-    expected = LIBRARIES[host.abi]
+    expected = MPI_LIBRARIES[host.abi]
     if promise.mpi_abi != host.abi or promise.mpi_library not in ("", expected):
         reason = (
             f"{block.name} {block.version} of the image is {promise.mpi_library or promise.mpi_abi}, and the host's "
@@ -50,7 +48,7 @@ def abi(case: Case) -> list[Check]:
 
 def _packages(case: Case, host: HostMpi) -> list[Check]:
     """MPI packages of the distribution, which the host's library may not be able to replace."""
-    expected, found = LIBRARIES[host.abi], []
+    expected, found = MPI_LIBRARIES[host.abi], []
     for package in case.packages:
         library = DISTRIBUTION_MPI.get(package, expected)
         if library != expected:
