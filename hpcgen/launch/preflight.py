@@ -1,4 +1,4 @@
-"""What a job counts on, as checks on its nodes before the program starts; the shell is templates/preflight.sh.j2.
+"""What a job counts on, as checks on its nodes before the program starts; the shell is in templates/preflight.sh.
 
 Every check rests on a fact of the plan: what the plan does not say is not looked for. What the profile itself calls
 unverified warns and does not stop a job, unless the image or the launch line would fail for the same reason.
@@ -7,7 +7,9 @@ unverified warns and does not stop a job, unless the image or the launch line wo
 from __future__ import annotations
 
 import math
-from typing import Any
+import re
+from functools import cache
+from pathlib import Path
 
 from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.launch.start import Start
@@ -47,36 +49,89 @@ COMMON = "x86_64_v2"
 """What every x86 node of the last ten years has; a CPU is told by what it has beyond."""
 
 
-def preflight_values(plan: Plan, how: Start, built_for: str, named: bool) -> dict[str, Any]:
-    """What the template is filled with: ``node`` for the checks on every node, ``ranks`` for the rank test, or None.
+_PLACE = re.compile(r"@\{([a-z_]+)\}")
+
+
+def preflight_text(plan: Plan, how: Start, script: str, *, built_for: str = "", named: bool = False) -> str:
+    """The functions of the preflight, and the lines that call it.
 
     Parameters
     ----------
+    script: name of the job script; "" for the kit's script that does nothing else.
     built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
     named: the image is a name in the engine's store, not a file.
     """
-    return {"node": _node(plan, how, built_for, named), "ranks": _ranks(plan, how), "preflight_status": STATUS}
+    node, helpers = _node(plan, how, built_for, named)
+    ranks = _ranks(plan, how)
+    functions = [fill(name) for name in helpers]
+    functions += [node, fill("report", nodes=str(plan.job.nodes), status=str(STATUS))]
+    functions += [fill("ranks", **ranks)] if ranks else []
+    functions.append(_order(plan, how, helpers, bool(ranks)))
+    call = fill("before", script=script, status=str(STATUS)) if script else fill("alone", status=str(STATUS))
+    return "\n".join([*functions, call.rstrip()])
 
 
-def _node(plan: Plan, how: Start, built_for: str, named: bool) -> dict[str, Any]:
-    paths = _paths(plan, how, named)
-    values = {**_cpu(plan, built_for), **_driver(plan), **_library(plan), **_engine(plan, how, named), **_memory(plan)}
-    helpers = {"finding": True, "there": bool(paths), "older": bool(values["driver"] or values["engine"]), "node": True}
+def has_rank_test(plan: Plan, how: Start) -> bool:
+    """Whether ranks are started: not by the image's own launcher, since nothing of the host takes part in that."""
+    return bool(how.outer) and not how.inner and plan.stack.run.mpi and plan.block(RANK_TEST) is not None
+
+
+@cache
+def _parts() -> dict[str, str]:
+    """The parts of the template by name. It is no jinja2, which would take longer to read it than all else here."""
+    text = Path(__file__).with_name("templates").joinpath("preflight.sh").read_text("utf-8")
+    parts = (part.partition("\n") for part in text.split("\n#: ")[1:])
+    return {name: f"{body.rstrip()}\n" for name, _, body in parts}
+
+
+def fill(name: str, **values: str) -> str:
+    """A part of the template; KeyError for a value that is missing or not used."""
+    unused = dict(values)
+
+    def value(place: re.Match[str]) -> str:
+        unused.pop(place[1], None)
+        return values[place[1]]
+
+    text = _PLACE.sub(value, _parts()[name])
+    if unused:
+        raise KeyError(f"{name} has no {', '.join(unused)}")
+    return text
+
+
+def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
+    """The function that asks all others, first the nodes, then the ranks."""
     nodes = plan.job.nodes
-    return {
-        **values,
-        "nodes": nodes,
-        "limit_s": NODE_LIMIT_S,
-        "paths": paths,
-        "versions": helpers["older"],
-        "functions": " ".join(f"preflight_{name}" for name, used in helpers.items() if used),
-        "srun": how.outer[:1] == ["srun"],
-        "passed": sh(f"{f'{nodes} nodes have' if nodes > 1 else 'this machine has'} what the job counts on"),
-    }
+    parts = [fill("preflight")]
+    if how.outer[:1] == ["srun"]:
+        parts.append(fill("srun"))
+    if nodes > 1:
+        names = " ".join(f"preflight_{name}" for name in [*helpers, "node"])
+        parts.append(fill("all", limit_s=str(NODE_LIMIT_S), outer=line(how.outer), functions=names))
+    else:
+        parts.append(fill("one"))
+    if not ranks:
+        who = f"{nodes} nodes have" if nodes > 1 else "this machine has"
+        parts.append(fill("passed", passed=sh(f"{who} what the job counts on")))
+    parts.append(fill("reported", status=str(STATUS)))
+    return "".join([*parts, *([fill("started")] if ranks else []), fill("done")])
 
 
-def _paths(plan: Plan, how: Start, named: bool) -> list[tuple[str, str, str, str]]:
-    """What must be there: how grave it is, what it is, what to do, and the paths."""
+# the node
+
+
+def _node(plan: Plan, how: Start, built_for: str, named: bool) -> tuple[str, list[str]]:
+    """The function that looks at a node, and the functions that it uses."""
+    paths = _paths(plan, how, named)
+    versions = _driver(plan) + _engine(plan, how, named)
+    library = _library(plan)
+    first = fill("first") if plan.job.nodes > 1 else ""
+    checks = [first, paths, _cpu(plan, built_for), versions, library, _memory(plan)]
+    helpers = ["finding", *(["there"] if paths else []), *(["older"] if versions else [])]
+    return fill("node", folders=" folders" if library else "") + "".join(checks) + fill("end"), helpers
+
+
+def _paths(plan: Plan, how: Start, named: bool) -> str:
+    """What must be there, with how grave it is and what to do."""
     site = plan.site.name
     gpu = plan.site.partitions[plan.partition].gpu
     found: list[tuple[str, str, str, list[str]]] = []
@@ -90,20 +145,18 @@ def _paths(plan: Plan, how: Start, named: bool) -> list[tuple[str, str, str, str
         found.append((_weight(plan.site, "fabric.devices"), "fabric", todo, list(plan.site.fabric.devices)))
     binds = [bind.source for bind in how.call.binds]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
-    return [(weight, what, sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
+    rows = [(weight, what, sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
+    return "".join(fill("paths", weight=weight, what=what, todo=todo, paths=all) for weight, what, todo, all in rows)
 
 
-def _cpu(plan: Plan, built_for: str) -> dict[str, str]:
+def _cpu(plan: Plan, built_for: str) -> str:
     target = built_for or plan.site.partitions[plan.partition].cpu.target
     features = features_of(target)
-    told = features - features_of(COMMON) or features
-    return {
-        "features": line(sorted(told)),
-        "cpu": sh(f"{target}, for which the image was compiled"),
-        "cpu_remedy": sh(
-            f"its programs would end with SIGILL: take nodes of the partition {plan.partition}, or build it for these"
-        ),
-    }
+    told = sorted(features - features_of(COMMON) or features)
+    if not told:
+        return ""
+    todo = f"its programs would end with SIGILL: take nodes of the partition {plan.partition}, or build it for these"
+    return fill("cpu", features=line(told), cpu=sh(f"{target}, for which the image was compiled"), todo=sh(todo))
 
 
 def _wants_gpu(plan: Plan) -> bool:
@@ -111,15 +164,18 @@ def _wants_gpu(plan: Plan) -> bool:
     return any(block.host for block in plan.blocks)
 
 
-def _driver(plan: Plan) -> dict[str, str]:
+def _driver(plan: Plan) -> str:
     gpu = plan.site.partitions[plan.partition].gpu
     driver = oldest_driver(plan) if gpu is not None and gpu.vendor == "nvidia" else ""
-    return {
-        "driver": sh(driver) if driver else "",
-        "driver_file": sh(DRIVER_FILE),
-        "driver_expected": sh(f"{driver} or newer, for CUDA of the image"),
-        "driver_remedy": sh("write the driver of these nodes into the profile and build again: CUDA is chosen by it"),
-    }
+    if not driver:
+        return ""
+    return fill(
+        "driver",
+        file=sh(DRIVER_FILE),
+        driver=sh(driver),
+        expected=sh(f"{driver} or newer, for CUDA of the image"),
+        todo=sh("write the driver of these nodes into the profile and build again: CUDA is chosen by it"),
+    )
 
 
 def oldest_driver(plan: Plan) -> str:
@@ -130,25 +186,17 @@ def oldest_driver(plan: Plan) -> str:
     return max((part[2:].strip() for part in bounds if part.startswith(">=")), key=Version, default="")
 
 
-def _library(plan: Plan) -> dict[str, Any]:
+def _library(plan: Plan) -> str:
     host = swapped_in(plan)
-    return {
-        "folders": [sh(folder) for folder in host_folders(host)] if host is not None else [],
-        "library": sh(MPI_LIBRARIES[host.abi]) if host is not None else "",
-        "library_remedy": sh(f"correct mpi.libraries and mpi.binds of the profile of {plan.site.name}"),
-    }
-
-
-def _engine(plan: Plan, how: Start, named: bool) -> dict[str, Any]:
-    """By the options and the kinds of image that not every release has."""
-    oldest = how.engine.oldest(how.call)
-    releases = [] if named else sorted(how.engine.image_releases.items())
-    return {
-        "engine": quoted(how.engine.command_name()) if oldest or releases else "",
-        "oldest": sh(oldest) if oldest else "",
-        "releases": [(sh(ending), sh(release)) for ending, release in releases],
-        "engine_remedy": sh(f"load another release, or correct containers of the profile of {plan.site.name}"),
-    }
+    folders = host_folders(host) if host is not None else []
+    if host is None or not folders:
+        return ""
+    return fill(
+        "library",
+        folders="\n        ".join(sh(folder) for folder in folders),
+        library=sh(MPI_LIBRARIES[host.abi]),
+        todo=sh(f"correct mpi.libraries and mpi.binds of the profile of {plan.site.name}"),
+    )
 
 
 def host_folders(host: HostMpi) -> list[str]:
@@ -162,29 +210,47 @@ def host_folders(host: HostMpi) -> list[str]:
     return folders
 
 
-def _memory(plan: Plan) -> dict[str, Any]:
+def _engine(plan: Plan, how: Start, named: bool) -> str:
+    """By the options and the kinds of image that not every release has."""
+    oldest = how.engine.oldest(how.call)
+    releases = {} if named else how.engine.image_releases
+    if not oldest and not releases:
+        return ""
+    cases = [f"*{sh(ending)}) word={sh(release)} ;;" for ending, release in sorted(releases.items())]
+    return fill(
+        "engine",
+        engine=quoted(how.engine.command_name()),
+        oldest=sh(oldest),
+        releases="\n        ".join(cases) or "*) ;;",
+        todo=sh(f"load another release, or correct containers of the profile of {plan.site.name}"),
+    )
+
+
+def _memory(plan: Plan) -> str:
     each = plan.job.memory_per_rank_gb
     if each is None:
-        return {"memory": 0}
+        return ""
     needed = each * plan.job.ranks_per_node
-    return {
-        "memory": math.ceil(needed),
-        "memory_expected": sh(f"{needed:g} GB for {plan.job.ranks_per_node} ranks"),
-        "memory_remedy": sh("start fewer ranks on a node, or see what else runs there"),
-    }
+    expected = sh(f"{needed:g} GB for {plan.job.ranks_per_node} ranks")
+    todo = sh("start fewer ranks on a node, or see what else runs there")
+    return fill("memory", memory=str(math.ceil(needed)), expected=expected, todo=todo)
 
 
-def _ranks(plan: Plan, how: Start) -> dict[str, Any] | None:
-    """None where the image's own launcher starts the ranks inside: nothing of the host takes part in it."""
-    if not how.outer or how.inner or not plan.stack.run.mpi or plan.block(RANK_TEST) is None:
-        return None
+# the ranks
+
+
+def _ranks(plan: Plan, how: Start) -> dict[str, str]:
+    if not has_rank_test(plan, how):
+        return {}
     whose, folders = mpi_folders(plan) if swapped_in(plan) is not None else ("an MPI", [])
     fabric = plan.site.fabric
     debug = [f"{name}={value}" for name, value in DEBUG.items() if name not in plan.stack.run.environment]
+    slow = [name for name in SLOW if name != fabric.provider] if fabric.kind in FAST else []
     return {
-        "limit_s": RANK_LIMIT_S + plan.job.ranks // RANKS_PER_SECOND,
+        "limit_s": str(RANK_LIMIT_S + plan.job.ranks // RANKS_PER_SECOND),
+        "outer": line(how.outer),
         "command": line(["/usr/bin/env", *debug, RANK_PROGRAM]),
-        "wanted": plan.job.ranks,
+        "wanted": str(plan.job.ranks),
         "mpi_file": sh(MPI_FILE),
         "provider_is": sh(PROVIDER_IS),
         "folders": sh(" ".join(folder.rstrip("/") for folder in folders)),
@@ -192,7 +258,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, Any] | None:
         "fabric": sh(fabric.kind),
         "provider": sh(fabric.provider or ""),
         "provider_weight": _weight(plan.site, "fabric.provider"),
-        "slow": sh(" ".join(name for name in SLOW if name != fabric.provider) if fabric.kind in FAST else ""),
+        "slow": sh(" ".join(slow)),
     }
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpcgen.formats.header import header as file_header
 from hpcgen.launch.engines import Engine
 from hpcgen.launch.environment import BOOTSTRAP
-from hpcgen.launch.preflight import PREFLIGHT, preflight_values
+from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.schedulers import Direct, Header, Scheduler, scheduler_for
 from hpcgen.launch.start import Start, start
 from hpcgen.launch.words import FOLDER, Shell, joined, line, loading, quoted
@@ -49,17 +49,18 @@ def job_script(
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
     how = start(plan, image_environment)
     values = _values(plan, scheduler, how, image, named)
-    checks = preflight_values(plan, how, built_for, named) if preflight else {}
-    return scheduler.file_name, _template("job.sh.j2").render(**values, **checks, preflight=preflight, job=True)
+    name = scheduler.file_name
+    checks = preflight_text(plan, how, name, built_for=built_for, named=named) if preflight else ""
+    return name, _template("job.sh.j2").render(values, preflight=checks, job=True)
 
 
 def preflight_script(plan: Plan, image_environment: Mapping[str, str]) -> str:
     """The preflight of the kit's job script alone, to be run by hand in an allocation. Raises as :func:`job_script`."""
     how = start(plan, image_environment)
     values = _values(plan, Direct(), how, None, False)
-    values.update(file_name=PREFLIGHT, header=_header(plan, "Preflight"))
-    checks = preflight_values(plan, how, "", False)
-    return str(_template("job.sh.j2").render(**values, **checks, preflight=True, job=False))
+    values.update(file_name=PREFLIGHT, header=_header(plan, "Preflight"), status=STATUS)
+    values.update(ranks=has_rank_test(plan, how), preflight=preflight_text(plan, how, ""))
+    return str(_template("job.sh.j2").render(values, job=False))
 
 
 def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:

@@ -36,7 +36,7 @@ fi
 export HPCGEN_RANKS=1
 export OMP_NUM_THREADS=10
 
-# Preflight: has the machine what the image and the job count on? It is told before the program starts, in seconds.
+# Preflight: do the nodes have what the image and the job count on? Looked for before the program starts, in seconds.
 preflight_finding() { # FAILED or warning, what, expected, seen, what to do
     printf 'preflight\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$@"
 }

@@ -78,7 +78,7 @@ container=(
     PWD=/mnt/0
 )
 
-# Preflight: has the machine what the image and the job count on? It is told before the program starts, in seconds.
+# Preflight: do the nodes have what the image and the job count on? Looked for before the program starts, in seconds.
 preflight_finding() { # FAILED or warning, what, expected, seen, what to do
     printf 'preflight\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$@"
 }
@@ -116,22 +116,6 @@ preflight_node() { # image
     if [ -n "$seen" ] && [ -n "$missing" ]; then
         preflight_finding FAILED CPU 'skylake_avx512, for which the image was compiled' "a CPU without$missing" 'its programs would end with SIGILL: take nodes of the partition thin, or build it for these'
     fi
-    missing=
-    folders=(
-        /dss/dsshome1/lrz/sys/./intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib/release
-        /dss/dsshome1/lrz/sys/./intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib
-        /dss/dsshome1/lrz/sys/./intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/libfabric/lib
-    )
-    for word in "${folders[@]}"; do
-        if [ -r "$word"/libmpi.so.12 ]; then
-            missing=
-            break
-        fi
-        missing="$missing $word"
-    done
-    if [ -n "$missing" ]; then
-        preflight_finding FAILED 'host MPI' libmpi.so.12 "none in$missing" 'correct mpi.libraries and mpi.binds of the profile of supermuc'
-    fi
     word=''
     case $1 in
         *.sqfs) word=0.26 ;;
@@ -141,6 +125,22 @@ preflight_node() { # image
         if [ -n "$seen" ] && preflight_older "$seen" "$word"; then
             preflight_finding FAILED engine ch-run" $word or newer" "$seen" 'load another release, or correct containers of the profile of supermuc'
         fi
+    fi
+    missing=''
+    folders=(
+        /dss/dsshome1/lrz/sys/./intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib/release
+        /dss/dsshome1/lrz/sys/./intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib
+        /dss/dsshome1/lrz/sys/./intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/libfabric/lib
+    )
+    for word in "${folders[@]}"; do
+        if [ -r "$word"/libmpi.so.12 ]; then
+            missing=''
+            break
+        fi
+        missing="$missing $word"
+    done
+    if [ -n "$missing" ]; then
+        preflight_finding FAILED 'host MPI' libmpi.so.12 "none in$missing" 'correct mpi.libraries and mpi.binds of the profile of supermuc'
     fi
     printf 'preflight-node\t%s\n' "$(uname -n)"
 }

@@ -1,18 +1,16 @@
-# Preflight: has the machine what the image and the job count on? It is told before the program starts, in seconds.
+# The preflight of a job script in parts, put together by preflight.py; @{name} stands for a value, quoted already.
+#: finding
 preflight_finding() { # FAILED or warning, what, expected, seen, what to do
     printf 'preflight\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$@"
 }
-{% if node.paths %}
-
+#: there
 preflight_there() { # FAILED or warning, what, what to do, paths
     local path
     for path in "${@:4}"; do
         [ -e "$path" ] || preflight_finding "$1" "$2" "$path" 'nothing there' "$3"
     done
 }
-{% endif %}
-{% if node.versions %}
-
+#: older
 preflight_older() { # version, than another, as far as both go
     awk -v here="$1" -v than="$2" 'BEGIN {
         n = split(here, a, "."); m = split(than, b, ".")
@@ -22,85 +20,72 @@ preflight_older() { # version, than another, as far as both go
         exit 1
     }'
 }
-{% endif %}
-
+#: node
 preflight_node() { # image
-    local word seen missing=''{{ " folders" if node.folders }}
-{% if node.nodes > 1 %}
+    local word seen missing=''@{folders}
+#: first
     # The first rank of a node looks for all of them.
     if [ "${MPI_LOCALRANKID:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}}" != 0 ]; then
         return 0
     fi
-{% endif %}
-{% for weight, what, todo, paths in node.paths %}
-    preflight_there {{ weight }} {{ what }} {{ todo }} \
-        {{ paths }}
-{% endfor %}
-{% if node.features %}
+#: paths
+    preflight_there @{weight} @{what} @{todo} \
+        @{paths}
+#: cpu
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
-    for word in {{ node.features }}; do
+    for word in @{features}; do
         case " $seen " in
             *" $word "*) ;;
             *) missing="$missing $word" ;;
         esac
     done
     if [ -n "$seen" ] && [ -n "$missing" ]; then
-        preflight_finding FAILED CPU {{ node.cpu }} "a CPU without$missing" {{ node.cpu_remedy }}
+        preflight_finding FAILED CPU @{cpu} "a CPU without$missing" @{todo}
     fi
-{% endif %}
-{% if node.driver %}
-    if [ -r {{ node.driver_file }} ]; then
-        seen=$(grep -o -E 'Kernel Module .*' {{ node.driver_file }} | grep -o -E '[0-9]+(\.[0-9]+)+' | head -n 1)
-        if [ -n "$seen" ] && preflight_older "$seen" {{ node.driver }}; then
-            preflight_finding FAILED 'GPU driver' {{ node.driver_expected }} "$seen" {{ node.driver_remedy }}
+#: driver
+    if [ -r @{file} ]; then
+        seen=$(grep -o -E 'Kernel Module .*' @{file} | grep -o -E '[0-9]+(\.[0-9]+)+' | head -n 1)
+        if [ -n "$seen" ] && preflight_older "$seen" @{driver}; then
+            preflight_finding FAILED 'GPU driver' @{expected} "$seen" @{todo}
         fi
     fi
-{% endif %}
-{% if node.folders %}
-    missing=
+#: library
+    missing=''
     folders=(
-{% for folder in node.folders %}
-        {{ folder }}
-{% endfor %}
+        @{folders}
     )
     for word in "${folders[@]}"; do
-        if [ -r "$word"/{{ node.library }} ]; then
-            missing=
+        if [ -r "$word"/@{library} ]; then
+            missing=''
             break
         fi
         missing="$missing $word"
     done
     if [ -n "$missing" ]; then
-        preflight_finding FAILED 'host MPI' {{ node.library }} "none in$missing" {{ node.library_remedy }}
+        preflight_finding FAILED 'host MPI' @{library} "none in$missing" @{todo}
     fi
-{% endif %}
-{% if node.engine %}
-    word={{ node.oldest or "''" }}
-{% if node.releases %}
+#: engine
+    word=@{oldest}
     case $1 in
-{% for ending, release in node.releases %}
-        *{{ ending }}) word={{ release }} ;;
-{% endfor %}
+        @{releases}
     esac
-{% endif %}
     if [ -n "$word" ]; then
-        seen=$({{ node.engine }} --version 2>&1 | grep -o -E '[0-9]+(\.[0-9]+)+' | tail -n 1)
+        seen=$(@{engine} --version 2>&1 | grep -o -E '[0-9]+(\.[0-9]+)+' | tail -n 1)
         if [ -n "$seen" ] && preflight_older "$seen" "$word"; then
-            preflight_finding FAILED engine {{ node.engine }}" $word or newer" "$seen" {{ node.engine_remedy }}
+            preflight_finding FAILED engine @{engine}" $word or newer" "$seen" @{todo}
         fi
     fi
-{% endif %}
-{% if node.memory %}
+#: memory
     seen=$(awk '/^MemAvailable:/ { printf "%d", $2 * 1024 / 1e9 }' /proc/meminfo)
-    if [ -n "$seen" ] && [ "$seen" -lt {{ node.memory }} ]; then
-        preflight_finding FAILED memory {{ node.memory_expected }} "$seen GB free" {{ node.memory_remedy }}
+    if [ -n "$seen" ] && [ "$seen" -lt @{memory} ]; then
+        preflight_finding FAILED memory @{expected} "$seen GB free" @{todo}
     fi
-{% endif %}
+#: end
     printf 'preflight-node\t%s\n' "$(uname -n)"
 }
-
-preflight_report() { # findings as people read them; {{ preflight_status }} if one of them stops the job
-    awk -F '\t' -v nodes={{ node.nodes }} '
+#: report
+preflight_report() { # findings as people read them; @{status} if one of them stops the job
+    awk -F '\t' -v nodes=@{nodes} '
         $1 == "preflight" && NF == 7 {
             key = $3 FS $4 FS $5 FS $6 FS $7
             if (!known[key]++)
@@ -130,22 +115,21 @@ preflight_report() { # findings as people read them; {{ preflight_status }} if o
                 print "  | " line[i % 20]
             if (!failed && passed != "")
                 print "preflight: passed: " passed
-            exit failed ? {{ preflight_status }} : 0
+            exit failed ? @{status} : 0
         }' >&2
 }
-{% if ranks %}
-
+#: ranks
 preflight_ranks() {
     local status=0
     {
-        timeout --foreground -k 10 {{ ranks.limit_s }} {{ outer }} "${container[@]}" \
-            {{ ranks.command }} < /dev/null || status=$?
+        timeout --foreground -k 10 @{limit_s} @{outer} "${container[@]}" \
+            @{command} < /dev/null || status=$?
         printf '\npreflight-status %s\n' "$status"
-    } 2>&1 | MPI_FILE={{ ranks.mpi_file }} awk \
-        -v wanted={{ ranks.wanted }} -v limit={{ ranks.limit_s }} -v said={{ ranks.provider_is }} \
-        -v whose={{ ranks.whose }} -v folders={{ ranks.folders }} \
-        -v fabric={{ ranks.fabric }} -v provider={{ ranks.provider }} -v slow={{ ranks.slow }} \
-        -v weight={{ ranks.provider_weight }} '
+    } 2>&1 | MPI_FILE=@{mpi_file} awk \
+        -v wanted=@{wanted} -v limit=@{limit_s} -v said=@{provider_is} \
+        -v whose=@{whose} -v folders=@{folders} \
+        -v fabric=@{fabric} -v provider=@{provider} -v slow=@{slow} \
+        -v weight=@{provider_weight} '
         function finding(mark, what, expected, seen, todo) {
             printf "preflight\t\t%s\t%s\t%s\t%s\t%s\n", mark, what, expected, seen, todo
             found = 1
@@ -216,30 +200,39 @@ preflight_ranks() {
             print "preflight-passed\t" ranks " ranks with" all (used != "" ? " over " used : "")
         }' | preflight_report
 }
-{% endif %}
-
+#: preflight
 preflight() {
-{% if node.srun %}
+#: srun
     if [ -z "${SLURM_JOB_ID:-}" ]; then
         echo "preflight: left out: srun would queue for nodes of its own, since this is outside of an allocation" >&2
         return 0
     fi
-{% endif %}
-{% if node.nodes > 1 %}
-    {
-        echo preflight-asked
-        timeout --foreground -k 10 {{ node.limit_s }} {{ outer }} \
-            bash -c "$(declare -f {{ node.functions }}); preflight_node \"\$@\"" preflight "$image" < /dev/null || true
-{% else %}
+#: one
     {
         preflight_node "$image"
-{% endif %}
-{% if not ranks %}
-        printf 'preflight-passed\t%s\n' {{ node.passed }}
-{% endif %}
-    } 2>&1 | preflight_report || return {{ preflight_status }}
-{% if ranks %}
+#: all
+    {
+        echo preflight-asked
+        timeout --foreground -k 10 @{limit_s} @{outer} \
+            bash -c "$(declare -f @{functions}); preflight_node \"\$@\"" preflight "$image" < /dev/null || true
+#: passed
+        printf 'preflight-passed\t%s\n' @{passed}
+#: reported
+    } 2>&1 | preflight_report || return @{status}
+#: started
     preflight_ranks
-{% endif %}
+#: done
 }
-
+#: before
+case ${HPCGEN_PREFLIGHT:-1} in
+    0) ;;
+    warn) preflight || echo "@{script}: the command is started all the same: HPCGEN_PREFLIGHT=warn" >&2 ;;
+    *)
+        if ! preflight; then
+            echo "@{script}: the command was not started; HPCGEN_PREFLIGHT=0 leaves the preflight out" >&2
+            exit @{status}
+        fi
+        ;;
+esac
+#: alone
+preflight || exit @{status}
