@@ -27,7 +27,8 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
     else:
         message = f"these cannot be had together: {'; '.join(said)}"
         expected = ""
-    lasts = [line for requirement in clash for line in last_releases(question, requirement)]
+    lasts = [line for requirement in clash for line in unsuited(question, requirement)]
+    lasts += [line for requirement in clash for line in last_releases(question, requirement)]
     # A clash of the site's or of one alone is the cause; others may be what a search ended with far from it.
     seen = len(clash) == 1 or any(requirement.origin.kind == "site" for requirement in clash)
     fact = "" if seen else decisive_fact(question, roots)
@@ -51,6 +52,19 @@ def _what(question: Question, requirement: Requirement) -> str:
             return f"no known {requirement.identifier}"
         return f"only {', '.join(fitting[:6])}" + (" …" if len(fitting) > 6 else "")
     return str(requirement)
+
+
+def unsuited(question: Question, requirement: Requirement) -> list[str]:
+    """Providers that a requirement names and that cannot work at the site; of an MPI also which one the host has."""
+    providers = question.catalog.virtuals.get(requirement.identifier, [])
+    suited = question.providers(requirement.identifier)
+    host, where = question.facts.mpi, ""
+    if requirement.identifier == "mpi" and host is not None:
+        place = question.place("mpi.abi")
+        where = f", whose {host.flavour} {host.version} has the binary interface of {host.abi}"
+        where += f" ({place})" if place is not None else ""
+    names = [name for name in requirement.allowed or () if name in providers and name not in suited]
+    return [f"{name} cannot work at this site{where}" for name in names]
 
 
 def last_releases(question: Question, requirement: Requirement) -> list[str]:

@@ -187,7 +187,11 @@ CASES = {
         at="mpi.abi",
     ),
     "Open MPI under an MPICH ABI host": Broken(
-        SLINGSHOT, "openmpi", settings=("mpi.provider=openmpi",), good=MPICH_SETTINGS, conflict=True
+        SLINGSHOT,
+        "openmpi cannot work at this site, whose cray-mpich 8.1.30 has the binary interface of mpich (",
+        settings=("mpi.provider=openmpi",),
+        good=MPICH_SETTINGS,
+        conflict=True,
     ),
     "host MPI older than the image's": Broken(
         INFINIBAND,
