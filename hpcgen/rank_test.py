@@ -24,3 +24,13 @@ Intel MPI 2021.17: ``[0] MPI startup(): libfabric provider: tcp``, seen; 2019: t
 issue 224. MPICH from 3.3 on: ``libfabric provider: tcp`` (pmodels/mpich, ch4/netmod/ofi, ofi_init.c); the first name
 of its variable is that of 4.x, the second that of 3.x.
 """
+
+OPEN_MPI_DEBUG = {"OMPI_MCA_pml_base_verbose": "10", "OMPI_MCA_opal_common_ofi_verbose": "1"}
+"""The same for Open MPI, which says much more: ``select: component ob1 selected``, once for each rank.
+
+Seen with 4.1.4 and 5.0.7. The component cm goes over libfabric, and says ``mtl:ofi:prov: psm2`` (4.1) or
+``mtl:ofi:provider: psm2`` (5.0).
+"""
+
+OPEN_MPI_PROVIDERS = {"ob1": "tcp", "ucx": "ucx"}
+"""What the other components come to between nodes."""

@@ -18,7 +18,7 @@ from hpcgen.prove.contract import engine_tests, no_ranks, node_tests, rank_tests
 from hpcgen.prove.lines import CONTRACT, OnBegin, OnResult, SelfTestLines
 from hpcgen.prove.node import engine_script, node_command, read_node
 from hpcgen.prove.starts import start_job, start_script, with_layout
-from hpcgen.rank_test import DEBUG, RANK_PROGRAM
+from hpcgen.rank_test import DEBUG, OPEN_MPI_DEBUG, RANK_PROGRAM
 
 TIMEOUT_S = 900.0
 """Seconds for each start of an image, of which there are three."""
@@ -151,7 +151,8 @@ class _Proof:
         ended = None
         if not no_ranks(plan):
             self._on_begin(CONTRACT, "ranks")
-            debug = {name: value for name, value in DEBUG.items() if name not in plan.stack.run.environment}
+            asked = {**DEBUG, **OPEN_MPI_DEBUG}
+            debug = {name: value for name, value in asked.items() if name not in plan.stack.run.environment}
             job = with_layout(self._job, [RANK_PROGRAM], plan.job.ranks_per_node, debug)
             ended = start_job(job, self._timeout_s)
         self._known(rank_tests(plan, ended))

@@ -7,13 +7,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hpcgen.rank_test import MPI_FILE, PROVIDER_IS
+from hpcgen.rank_test import MPI_FILE, OPEN_MPI_PROVIDERS, PROVIDER_IS
 
 _RANK = re.compile(r"rank (\d+) of (\d+) on (.+)")
 _MAPS = re.compile(r"rank (\d+) maps (/.+)")
 _LIBRARY = re.compile(r"library (.+)")
 _MPI = re.compile(MPI_FILE)
 _PROVIDER = re.compile(f"{PROVIDER_IS}([A-Za-z0-9_;]+)")
+_OPEN_MPI = re.compile(r"select: component (cm|ob1|ucx) selected")
+_OPEN_MPI_OFI = re.compile(r"mtl:ofi:prov(?:ider)?: ([A-Za-z0-9_;]+)")
 
 
 class Ranks(msgspec.Struct, frozen=True):
@@ -24,7 +26,7 @@ class Ranks(msgspec.Struct, frozen=True):
     seen: number and size of the job that each rank told, in the order that they came.
     maps: by rank, the MPI and fabric libraries mapped into it.
     version: what the library says it is.
-    provider: the provider of libfabric that was chosen, "" if the MPI does not say.
+    provider: the provider of libfabric that was chosen, ``ucx`` for UCX; "" if the MPI does not say.
     """
 
     seen: list[tuple[int, int]]
@@ -41,7 +43,7 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
     """Read the output of rank_test, in which the lines of the ranks are mixed."""
     seen: list[tuple[int, int]] = []
     maps: dict[int, list[str]] = {}
-    version = provider = ""
+    version = provider = component = below = ""
     for line in lines:
         if found := _RANK.fullmatch(line):
             seen.append((int(found[1]), int(found[2])))
@@ -51,7 +53,13 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
             version = version or found[1]
         elif found := _PROVIDER.search(line):
             provider = provider or found[1]
-    return Ranks(seen, maps, version, provider)
+        elif found := _OPEN_MPI.search(line):
+            component = component or found[1]
+        elif found := _OPEN_MPI_OFI.search(line):
+            below = below or found[1]
+    return Ranks(
+        seen, maps, version, provider or (below if component == "cm" else OPEN_MPI_PROVIDERS.get(component, ""))
+    )
 
 
 def version_of(library: str) -> str:

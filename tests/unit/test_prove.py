@@ -437,6 +437,38 @@ def test_mpich_says_its_provider_in_its_own_words() -> None:
     assert read_ranks(text.splitlines()).provider == "tcp;ofi_rxm"
 
 
+@pytest.mark.parametrize(
+    ("lines", "provider"),
+    [
+        # As 4.1.4 and 5.0.7 print them.
+        (["[vm:28433] selected ob1 best priority 20", "[vm:28433] select: component ob1 selected"], "tcp"),
+        (
+            ["[vm:25608] mtl_ofi_component.c:343: mtl:ofi:provider: psm2", "[vm:1] select: component cm selected"],
+            "psm2",
+        ),
+        (
+            ["[vm:25694] mtl_ofi_component.c:337: mtl:ofi:prov: verbs;ofi_rxm", "select: component cm selected"],
+            "verbs;ofi_rxm",
+        ),
+        (["[vm:1] mtl_ofi_component.c:337: mtl:ofi:prov: tcp;ofi_rxm", "select: component ucx selected"], "ucx"),
+        (["[vm:25694] select: component v not in the include list"], ""),
+    ],
+)
+def test_open_mpi_says_its_component_and_the_provider_below_it(lines: list[str], provider: str) -> None:
+    assert read_ranks(lines).provider == provider
+
+
+def test_ucx_is_as_good_as_the_verbs_that_the_profile_names() -> None:
+    from hpcgen.model.site import Fabric
+
+    plan = plan_for("supermuc")
+    fabric = Fabric(kind="infiniband", provider="verbs")
+    plan = msgspec.structs.replace(plan, site=msgspec.structs.replace(plan.site, fabric=fabric))
+    text = RANKS.replace("libfabric provider: psm2", "select: component ucx selected")
+    assert ranks(text, plan=plan)["fabric provider"].result == "passed"
+    assert ranks(text.replace("ucx", "ob1"), plan=plan)["fabric provider"].reason.startswith("tcp is used")
+
+
 # results
 
 
