@@ -11,16 +11,14 @@ NO_MPI = "the stack runs without MPI"
 OWN_LAUNCHER = "the image's own launcher starts the ranks"
 ONLY_STARTED = "the host only starts the ranks; the image keeps its own MPI"
 
+DISTRIBUTION_LIBRARIES = {"libmpich": "libmpich.so.12", "libopenmpi": "libmpi.so.40"}
 DISTRIBUTION_MPI = {
-    **dict.fromkeys(("mpich", "libmpich12", "libmpich-dev"), "libmpich.so.12"),
-    **dict.fromkeys(
-        ("openmpi-bin", "libopenmpi3", "libopenmpi3t64", "libopenmpi-dev", "mpi-default-bin", "mpi-default-dev"),
-        "libmpi.so.40",
-    ),
+    "mpich": "libmpich.so.12",
+    **dict.fromkeys(("openmpi-bin", "mpi-default-bin", "mpi-default-dev", "python3-mpi4py"), "libmpi.so.40"),
 }
-"""The library of a distribution's MPI packages, by the package's name.
+"""The library of MPI packages of Debian's kind: by the beginning of the library's package, and by what depends on it.
 
-Read in Debian 12 (libmpich12 4.0.2 has no ``libmpi.so.12``; libopenmpi3 4.1.4); Ubuntu has Debian's packages.
+Read in Debian 12: libmpich12 4.0.2, which has no ``libmpi.so.12``, libopenmpi3 4.1.4, and what depends on that.
 """
 
 
@@ -49,9 +47,12 @@ def abi(case: Case) -> list[Check]:
 def _packages(case: Case, host: HostMpi) -> list[Check]:
     """MPI packages of the distribution, which the host's library may not be able to replace."""
     expected, found = MPI_LIBRARIES[host.abi], []
+    base = case.releases.get(case.plan.blocks[0].name)
+    if base is None or base.values.get("package_manager") != "apt":
+        return []
     for package in case.packages:
-        library = DISTRIBUTION_MPI.get(package, expected)
-        if library != expected:
+        library = _library_of(package)
+        if library not in ("", expected):
             reason = (
                 f"the package {package} brings {library}, which the host's {host.flavour} ({expected}) does not "
                 "replace: what is linked with it would run over the image's own, without the fabric"
@@ -59,6 +60,15 @@ def _packages(case: Case, host: HostMpi) -> list[Check]:
             remedy = f"leave {package} out, and link with the stack's block mpi"
             found.append(Check("MPI ABI", "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
     return found
+
+
+def _library_of(package: str) -> str:
+    """The MPI library that a package brings; "" if it brings none."""
+    for start, library in DISTRIBUTION_LIBRARIES.items():
+        rest = package.removeprefix(start)
+        if rest != package and (rest[:1].isdigit() or rest == "-dev"):
+            return library
+    return DISTRIBUTION_MPI.get(package, "")
 
 
 def version(case: Case) -> Check:
