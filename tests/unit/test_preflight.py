@@ -15,12 +15,15 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcgen.assemble import outline
 from hpcgen.catalog import Catalog
+from hpcgen.kit import KIT_FILES, make_kit
 from hpcgen.launch import job_script, preflight_script
-from hpcgen.launch.preflight import host_folders, oldest_driver
+from hpcgen.launch.preflight import MPI_LIBRARIES, host_folders, oldest_driver
 from hpcgen.model.fields import Source
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Bind, Containers, Engine, Fabric, Gpu, HostMpi, Site
+from hpcgen.planning import make_plan as real_plan
 from hpcgen.rank_test import RANK_PROGRAM
 from tests.unit.test_launch import IMAGE, SITES, every_script, make_plan, site
 
@@ -398,6 +401,15 @@ def test_hosts_folders_are_found_through_the_binds() -> None:
     assert host_folders(host) == ["/lrz/sys/./intel/lib", "/inner", "/opt/real/more"]
 
 
+@pytest.mark.parametrize("provider", sorted(Catalog().virtuals["mpi"]))
+def test_the_library_looked_for_is_the_one_that_the_blocks_link_with(provider: str) -> None:
+    catalog = Catalog()
+    stack = catalog.stack("mpi-hello")
+    plan = real_plan(catalog, catalog.site("workstation"), stack, settings=[f"mpi.provider={provider}"])
+    promised = outline(plan, catalog).promises[provider]
+    assert promised.mpi_library == MPI_LIBRARIES[promised.mpi_abi]
+
+
 def test_no_check_without_a_fact(here: Here) -> None:
     bare = replace(here.site, mpi=None, fabric=Fabric(kind="none"))
     plan = make_plan(bare, "docker", mpi=False, mpi_block="")
@@ -427,9 +439,6 @@ def test_shellcheck_has_nothing_to_say(tmp_path: Path, here: Here) -> None:
 
 
 def test_the_kit_has_it_and_the_plan_says_what_cuda_asks_of_the_driver() -> None:
-    from hpcgen.kit import KIT_FILES, make_kit
-    from hpcgen.planning import make_plan as real_plan
-
     catalog = Catalog()
     plan = real_plan(catalog, catalog.site("hlrs-testbed"), catalog.stack("tf-horovod"))
     kit = make_kit(plan, catalog)
