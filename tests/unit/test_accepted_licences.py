@@ -14,8 +14,11 @@ from msgspec.structs import replace
 
 from hpcgen.assemble import assemble
 from hpcgen.catalog import Catalog
+from hpcgen.cli.licences import with_licences
+from hpcgen.lock import parse_lock, sealed_text
 from tests.conftest import Command
 from tests.unit.contract_cases import OMNI_PATH, Workshop, changed
+from tests.unit.locks import CATALOG, lock
 
 
 @pytest.fixture
@@ -129,3 +132,23 @@ def test_a_pipeline_passes_the_answer_on(hpcgen: Command, tmp_path: Path) -> Non
     (tmp_path / "fleet.yaml").write_text(json.dumps({"members": [{"site": "workstation", "stack": "mpi-hello"}]}))
     text = hpcgen("ci", "github").stdout
     assert "HPCGEN_ACCEPT_LICENCES: ${{ vars.HPCGEN_ACCEPT_LICENCES }}" in text
+
+
+def test_a_lock_tells_what_was_accepted_and_a_build_from_it_asks_nobody(
+    hpcgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HPCGEN_ACCEPT_LICENCES", "")
+    settings = ("base.provider=debian", "mpi.provider=intel_mpi", "intel_mpi.version=2021.17.2")
+    open_lock = lock("mpi-hello", settings=settings)
+    plan = with_licences(open_lock.plan, ["intel-simplified"])
+    assembly = assemble(plan, CATALOG, open_lock.pins)
+    for name, each in (("open", open_lock.plan), ("accepted", plan)):
+        text = sealed_text(each, assembly, open_lock.pins, open_lock.collections)
+        assert [one.accepted for one in parse_lock(text, name).plan.licences] == [name == "accepted"]
+        (tmp_path / f"{name}.lock").write_text(text)
+    # Without an engine: 6 is a licence that nobody accepted, 69 a program that is missing.
+    env = {**NOBODY, "PATH": str(tmp_path)}
+    codes = [hpcgen("build", "--locked", f"{name}.lock", env=env).returncode for name in ("open", "accepted")]
+    assert codes == [6, 69]
+    # What moves a lock keeps what was accepted in the old one.
+    assert with_licences(open_lock.plan, (), before=plan.licences).licences == plan.licences
