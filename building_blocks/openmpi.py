@@ -93,11 +93,12 @@ class Openmpi(Block):
 
     @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:
-        """The host's major, not newer than the host's version."""
+        """The host's major, not newer than the host's version, also where the host only starts the image's own."""
         host = facts.mpi
         if host is None or host.flavour != "openmpi":
             return []
-        reason = f"the host's Open MPI {host.version}, which takes its place: same major, not newer"
+        does = "takes its place" if host.libraries or host.binds else "starts its ranks"
+        reason = f"the host's Open MPI {host.version}, which {does}: same major, not newer"
         return [SiteRange(f">={host.version.split('.')[0]},<={host.version}", "mpi.version", reason)]
 
     def packages(self, ctx: Context) -> Packages:

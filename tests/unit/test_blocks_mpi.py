@@ -15,6 +15,7 @@ from hpcgen.catalog import Catalog
 from hpcgen.errors import ConflictError
 from hpcgen.kit import Kit, make_kit
 from hpcgen.model.plan import Plan
+from hpcgen.model.site import HostMpi
 from hpcgen.planning import make_plan
 from hpcgen.promises import Promises
 from hpcgen.requirements import in_range, version_range
@@ -34,8 +35,15 @@ BELOW = {
 }
 
 
-def openmpi_host(version: str) -> Any:
-    return intel_host(version, flavour="openmpi", abi="openmpi")
+def openmpi_host(version: str, libraries: tuple[str, ...] = ("/opt/host/lib",)) -> HostMpi:
+    return HostMpi(
+        flavour="openmpi",
+        version=version,
+        abi="openmpi",
+        root="/opt/host",
+        launcher="mpirun",
+        libraries=list(libraries),
+    )
 
 
 def some(*names: str) -> dict[str, Any]:
@@ -77,7 +85,13 @@ def versions(planned: Plan) -> dict[str, str]:
     return {block.name: block.version for block in planned.blocks}
 
 
-OPEN_MPI = {"flavour": "openmpi", "version": "4.1.5", "abi": "openmpi"}
+OPEN_MPI = {
+    "flavour": "openmpi",
+    "version": "4.1.5",
+    "abi": "openmpi",
+    "libraries": ["/opt/host/lib"],
+    "binds": [{"source": "/apps/openmpi", "target": "/opt/host"}],
+}
 
 
 # tables
@@ -165,6 +179,12 @@ def test_mpich_is_what_the_hosts_takes_the_place_of(
 def test_a_host_that_only_starts_ranks_bounds_no_mpich(tmp_path: Path) -> None:
     host = {"flavour": "cray-mpich", "version": "8.1.29", "abi": "mpich", "pmi": ["pmi2"]}
     assert versions(plan(tmp_path, mpi=host))["mpich"] == "4.3.2"
+
+
+def test_a_host_that_only_starts_the_ranks_bounds_open_mpi_too_and_says_so() -> None:
+    (wanted,) = CATALOG.block("openmpi").site_ranges(facts(mpi=openmpi_host("4.1.5", ())))
+    assert wanted.versions == ">=4,<=4.1.5"
+    assert "which starts its ranks" in wanted.reason
 
 
 def test_a_host_without_open_mpi_bounds_nothing() -> None:
