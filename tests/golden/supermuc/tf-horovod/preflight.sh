@@ -225,7 +225,7 @@ preflight_ranks() {
             next
         }
         /^preflight-status [0-9]+$/ { status = $2; next }
-        /^library / || /^\[[0-9]+\] MPI startup\(\)/ || /^=*$/ { next }
+        /^library |^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
         { line[lines++ % 20] = $0 }
         END {
             how = status == 124 || status == 137 ? "it took longer than " limit " s" : "status " status
