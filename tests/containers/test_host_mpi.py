@@ -36,18 +36,26 @@ def slurm_kit(
 
 def test_slurm_job_in_charliecloud_maps_the_hosts_library(slurm_kit: Path, slurm_cluster: Callable[..., Slurm]) -> None:
     slurm_cluster("general").submit(slurm_kit / "job.slurm")
-    check((slurm_kit / "mpi-hello.out").read_text())
+    output = (slurm_kit / "mpi-hello.out").read_text()
+    check(output)
+    assert f"preflight: passed: 2 ranks with {HOST_ROOT}/lib/libmpi.so" in output
 
 
 def test_wrong_pmi_is_noticed(slurm_kit: Path, slurm_cluster: Callable[..., Slurm]) -> None:
-    """srun without PMI starts two jobs of one rank, each of which would end well: the rank test must fail."""
+    """srun without PMI starts two jobs of one rank, each of which would end well: neither may be let through."""
     job = slurm_kit / "job.slurm"
     text = job.read_text()
     assert "--mpi=pmi2" in text
     job.write_text(text.replace("--mpi=pmi2", "--mpi=none"))
-    done = slurm_cluster("general").run(["sbatch", "-W", job], cwd=slurm_kit, check=False)
-    assert done.returncode != 0
-    assert "0 of 1" in (slurm_kit / "mpi-hello.out").read_text()
+    cluster, output = slurm_cluster("general"), slurm_kit / "mpi-hello.out"
+    done = cluster.run(["sbatch", "-W", job, "/usr/bin/touch", "started"], cwd=slurm_kit, check=False)
+    assert done.returncode == 78
+    assert "preflight: FAILED: ranks: expected one job of 2 ranks; seen: 2 ranks in jobs of 1;" in output.read_text()
+    assert not (slurm_kit / "started").exists()
+    # Without the preflight the rank test itself has to fail.
+    done = cluster.run(["sbatch", "-W", "--export=HPCGEN_PREFLIGHT=0", job], cwd=slurm_kit, check=False)
+    assert done.returncode == 3
+    assert "0 of 1" in output.read_text()
 
 
 def test_new_charliecloud_builds_the_same_script_and_runs(

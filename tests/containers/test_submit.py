@@ -23,8 +23,6 @@ from mpi_hello import profile, render
 from test_host_mpi import check
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES
 
-MPI_IN_SID = "/opt/impi"
-
 WRAPPER = """\
 #!/bin/bash
 # apptainer of the sid root, with what a job has: its folder, the image, the host's MPI, the launcher's variables.
@@ -33,7 +31,7 @@ options=()
 while IFS= read -r name; do
     options+=(-e "$name=${{!name}}")
 done < <(compgen -e | grep -E '^(PMI|I_MPI|HYDRA|FI_|OMP|HPCGEN_RANKS|SLURM_)')
-exec {enter} "${{options[@]}}" -b "$PWD:$PWD" -b {images}:{images} -b {mpi}:{mpi_in_sid} -C "$PWD" -- apptainer "$@"
+exec {enter} "${{options[@]}}" -b "$PWD:$PWD" -b {images}:{images} -b {mpi}:{here} -C "$PWD" -- apptainer "$@"
 """
 
 
@@ -120,7 +118,8 @@ def test_a_failed_job_is_reported_with_its_logs_end(
 ) -> None:
     done = site.run("submit", str(mpi_hello_image), "--ranks-per-node", "1", "--", "sh", "-c", program)
     assert done.returncode == 10
-    assert done.stdout.startswith("working\n")
+    assert done.stdout.startswith("preflight: passed: 1 rank with ")
+    assert "\nworking\n" in done.stdout
     assert all(text in done.stderr for text in says), done.stderr
 
 
@@ -177,16 +176,29 @@ def sandbox(
 
 
 def test_apptainer_job_is_followed_to_its_end(site: Site, sandbox: Path, host_mpi: HostMpi, tmp_path: Path) -> None:
-    names = {"enter": TESTBED / "enter-sid", "images": sandbox.parent, "mpi": host_mpi.root, "mpi_in_sid": MPI_IN_SID}
+    # A folder that both machines have by one name, as the preflight and Apptainer want it.
+    here = tmp_path / "impi"
+    here.symlink_to(host_mpi.root)
+    names = {"enter": TESTBED / "enter-sid", "images": sandbox.parent, "mpi": host_mpi.root, "here": here}
     wrapper = tmp_path / "bin" / "apptainer"
     wrapper.parent.mkdir()
     wrapper.write_text(WRAPPER.format(**names))
     wrapper.chmod(0o755)
     site.work.chmod(0o755)
     site.profile["containers"]["preferred"] = "apptainer"
-    site.profile["mpi"]["binds"] = [{"source": MPI_IN_SID, "target": site.profile["mpi"]["root"]}]
+    site.profile["mpi"]["binds"] = [{"source": str(here), "target": site.profile["mpi"]["root"]}]
     site.write()
     done = site.run("submit", str(sandbox))
     assert done.returncode == 0, done.stderr
     check(done.stdout)
+    assert "preflight: passed: 2 ranks with " in done.stdout
     assert "apptainer exec" in (site.work / "mpi-hello.job.slurm").read_text()
+    # With a PMI that does not fit, the preflight stops it.
+    site.profile["mpi"].update(launcher="srun", pmi=[])
+    del site.profile["mpi"]["bootstrap"]
+    site.write()
+    done = site.run("submit", str(sandbox), "--", "/usr/bin/touch", "started")
+    assert done.returncode == 10
+    assert "the preflight stopped it" in done.stderr
+    assert "preflight: FAILED: ranks: expected one job of 2 ranks; seen: 2 ranks in jobs of 1;" in done.stdout
+    assert not (site.work / "started").exists()

@@ -258,7 +258,7 @@ preflight_ranks() {
             if (tcp || used != "" && provider != "" && layer[1] != provider)
                 finding(tcp ? "FAILED" : weight, "fabric provider", (provider != "" ? provider : "another than TCP") " for " fabric, used,
                     "look for the library of the provider in the image or beside the MPI of the host, and for its device on this node")
-            print "preflight-passed\t" ranks " ranks with" all (used != "" ? " over " used : "")
+            print "preflight-passed\t" ranks " rank" (ranks > 1 ? "s" : "") " with" all (used != "" ? " over " used : "")
         }' | preflight_report
 }
 
