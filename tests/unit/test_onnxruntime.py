@@ -187,8 +187,8 @@ def test_the_oldest_driver_and_amds_targets_are_those_of_the_tables() -> None:
             ["onnxruntime.provider=cuda"],
             "rules out cuda 12.9.1, which the rest needs; cuda 10.1.243 is the last that supports driver 418.39",
         ),
-        (P40, ["onnxruntime.provider=migraphx"], "the node's GPUs of nvidia"),
-        (MI250X, ["onnxruntime.provider=cuda"], "the node's GPUs of amd"),
+        (P40, ["onnxruntime.provider=migraphx"], "the node's GPU vendor nvidia"),
+        (MI250X, ["onnxruntime.provider=cuda"], "the node's GPU vendor amd"),
     ],
 )
 def test_a_release_without_the_gpu_is_refused_and_the_last_one_with_it_named(
