@@ -268,7 +268,7 @@ def test_the_launcher_of_open_mpi_runs_as_root_and_finds_its_own_files() -> None
 @pytest.mark.parametrize(
     ("version", "told"),
     [
-        ("4.1.4", {"openmpi": ["plm = isolated", "ras = ^slurm"]}),
+        ("4.1.4", {"openmpi": ["plm = isolated", "ras = ^slurm", "btl_vader_single_copy_mechanism = none"]}),
         ("5.0.7", {"prte": ["plm = ^slurm", "ras = ^slurm"]}),
     ],
 )
@@ -279,7 +279,8 @@ def test_the_launcher_of_the_image_keeps_to_its_node(version: str, told: dict[st
     for program, lines in told.items():
         for line in lines:
             assert f"'{line}' > /opt/openmpi/etc/{program}-mca-params.conf" in steps.replace(">>", ">")
-    assert steps.count("mca-params.conf") == 3
+    (program,) = told
+    assert steps.count("mca-params.conf") == steps.count(f"/opt/openmpi/etc/{program}-mca-params.conf")
 
 
 def test_ranks_of_the_image_start_in_the_self_test_only_where_no_host_mpi_takes_its_place() -> None:
