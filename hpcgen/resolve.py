@@ -127,7 +127,8 @@ class Question(msgspec.Struct):
         if gpu is None or not wanted or gpu.vendor == wanted:
             return None
         reason = f"it is for GPUs of {wanted}, the node's are of {gpu.vendor}"
-        return Refusal(candidate, f"the node's GPU vendor {gpu.vendor}", reason, f"partitions.{self.partition}.gpu.vendor")
+        path = f"partitions.{self.partition}.gpu.vendor"
+        return Refusal(candidate, f"the node's GPU vendor {gpu.vendor}", reason, path)
 
     def fitting(self, identifier: str) -> list[Candidate]:
         """Candidates that the site and the blocks' own options leave: the search need not look at the others."""
