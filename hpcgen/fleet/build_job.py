@@ -31,7 +31,8 @@ PASSED_ON = (
     "SINGULARITY_CACHEDIR",
     "SINGULARITY_TMPDIR",
 )
-"""Variables that say where images and records lie, and what is accepted: written into the script, since many sites pass nothing on.
+"""Variables that say where images and records lie, and what is accepted: written into the script, since many sites
+pass nothing on.
 
 No variable that may hold a secret is among them.
 """
