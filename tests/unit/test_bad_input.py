@@ -160,7 +160,13 @@ def test_check_tells_every_mistake_of_every_file(hpcgen: Command, collection: Pa
     )
     done = hpcgen("check", str(collection / "site_profiles" / "mine.yaml"), str(collection / "recipes" / "r.yaml"))
     assert (done.returncode, done.stdout) == (3, "")
-    for said in ("mine.yaml:3:22:", "mine.yaml:5:", "r.yaml:4:", "did you mean tensorflow or tensorrt?", "r.yaml:5:22:"):
+    for said in (
+        "mine.yaml:3:22:",
+        "mine.yaml:5:",
+        "r.yaml:4:",
+        "did you mean tensorflow or tensorrt?",
+        "r.yaml:5:22:",
+    ):
         assert said in done.stderr, done.stderr
 
 
