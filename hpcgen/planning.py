@@ -71,8 +71,6 @@ def make_plan(
     ------
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.errors.
     """
-    from hpcgen.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
-
     if site.abstract:
         raise InputError(
             Problem(f"{site.name} is an abstract profile", remedy="name a site that extends it: hpcgen list sites")
@@ -112,14 +110,26 @@ def make_plan(
         settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
         command=command() if command is not None else again,
     )
+    broken, promised = _held_to_contract(plan, catalog, unchecked, site_document)
+    problems = [*misfits, *([] if allow_unsupported else broken)]
+    if problems:
+        raise PolicyError(problems)
+    findings = [*promised.findings, *_findings(plan, catalog, request)]
+    findings.sort(key=lambda finding: finding.severity == "note")
+    return msgspec.structs.replace(promised, findings=findings)
+
+
+def _held_to_contract(
+    plan: Plan, catalog: Catalog, unchecked: Collection[str], document: Document | None
+) -> tuple[list[Problem], Plan]:
+    """What breaks the contract between image and host, and the plan with what the contract finds and its licences."""
+    from hpcgen.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
+
     case = case_of(plan, catalog)
     checks = checks_of(case, unchecked)
-    broken = [] if allow_unsupported else problems_of(checks, partial(_place, site_document))
-    if misfits or broken:
-        raise PolicyError([*misfits, *broken])
-    findings = [*findings_of(checks), *_findings(plan, catalog, request)]
-    findings.sort(key=lambda finding: finding.severity == "note")
-    return msgspec.structs.replace(plan, findings=findings, licences=planned_licences(case))
+    findings, licences = findings_of(checks), planned_licences(case)
+    broken = problems_of(checks, partial(_place, document))
+    return broken, msgspec.structs.replace(plan, findings=findings, licences=licences)
 
 
 def _findings(plan: Plan, catalog: Catalog, request: JobRequest) -> list[Finding]:
