@@ -58,6 +58,14 @@ def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLice
     return replace(plan, licences=[replace(each, accepted=True) for each in plan.licences])
 
 
+def as_accepted(plan: Plan, before: Sequence[PlannedLicence]) -> Plan:
+    """The plan with what was accepted in an older one; nobody is asked, and a new licence stays open."""
+    from msgspec.structs import replace
+
+    then = {each.name for each in before if each.accepted}
+    return replace(plan, licences=[replace(each, accepted=each.name in then) for each in plan.licences])
+
+
 def require_licences(licences: Sequence[PlannedLicence], given: Sequence[str]) -> None:
     """Nothing where all are accepted; PolicyError with every one that is not, where nobody can be asked."""
     here = accepted_here(licences, given)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, say
-from hpcgen.cli.licences import licence_option, with_licences
+from hpcgen.cli.licences import as_accepted, licence_option, with_licences
 
 if TYPE_CHECKING:
     from hpcgen.catalog import Catalog
@@ -69,8 +69,8 @@ def command(
         lock = make_lock(plan, catalog, images=given, say=say)
     else:
         plan, keep = _moved(ctx, catalog, old, updates, asked)
-        if not check:
-            plan = with_licences(plan, accept, before=old.plan.licences)
+        licences = old.plan.licences
+        plan = as_accepted(plan, licences) if check else with_licences(plan, accept, before=licences)
         lock = make_lock(plan, catalog, images=given, old=old, keep=keep, say=say)
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:
