@@ -44,7 +44,7 @@ class Mpich(Block):
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:
         """Not newer than the host's MPICH, of the generation of the host's Cray MPICH."""
         host = facts.mpi
-        if host is None or not (host.binds or host.libraries):
+        if host is None or not host.shown_inside:
             return []
         if host.flavour == "mpich":
             return [SiteRange(f"<={host.version}", "mpi.version", f"the host's MPICH {host.version} takes its place")]

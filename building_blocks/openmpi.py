@@ -99,7 +99,7 @@ class Openmpi(Block):
         host = facts.mpi
         if host is None or host.flavour != "openmpi":
             return []
-        does = "takes its place" if host.libraries or host.binds else "starts its ranks"
+        does = "takes its place" if host.shown_inside else "starts its ranks"
         reason = f"the host's Open MPI {host.version}, which {does}: same major, not newer"
         return [SiteRange(f">={host.version.split('.')[0]},<={host.version}", "mpi.version", reason)]
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import importlib
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import click
 
@@ -40,22 +41,35 @@ COMMANDS = {
 INTERNAL_ERROR = 70
 
 
-class _Commands(click.Group):
-    """A group that imports a subcommand when it is used, not to list it."""
+class LazyCommands(click.Group):
+    """A group that imports a subcommand when it is used, not to list it.
+
+    ``table``: the subcommands with their help. ``module``: the module of each, whose ``command`` it is; ``{}`` is its
+    name.
+    """
+
+    table: ClassVar[Mapping[str, str]]
+    module: ClassVar[str]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return list(self.table)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in self.table:
             return None
-        module = importlib.import_module(f"hpcgen.cli.{cmd_name}_command")
-        command: click.Command = module.command
+        command: click.Command = importlib.import_module(self.module.format(cmd_name)).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl(list(self.table.items()))
+
+
+class _Commands(LazyCommands):
+    """All commands."""
+
+    table = COMMANDS
+    module = "hpcgen.cli.{}_command"
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):

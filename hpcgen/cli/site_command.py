@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-
 import click
+
+from hpcgen.cli import LazyCommands
 
 COMMANDS = {
     "new": "Write a profile from what this machine shows.",
@@ -15,21 +15,11 @@ COMMANDS = {
 }
 
 
-class _SiteCommands(click.Group):
-    """Imports a subcommand when it is used, not to list it."""
+class _SiteCommands(LazyCommands):
+    """What is done with profiles."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(f"hpcgen.cli.site_{cmd_name}").command
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+    table = COMMANDS
+    module = "hpcgen.cli.site_{}"
 
 
 @click.group("site", cls=_SiteCommands)

@@ -79,7 +79,7 @@ def launch(case: Case) -> list[Check]:
 def binds(case: Case) -> list[Check]:
     """What the host's MPI needs is shown inside, and nothing of the image is covered by it."""
     name, host = "binds", case.host
-    if host is None or not (host.binds or host.libraries):
+    if host is None or not host.shown_inside:
         return [left_out(name, "nothing of the host is bound but the job's folder")]
     found = []
     for number, bind in enumerate(host.binds):

@@ -47,7 +47,7 @@ def variables(plan: Plan, image: Mapping[str, str], engine: Engine, mpi: HostMpi
         # The image's own would win over the host's.
         inside.update({name: value for name, value in exported.items() if image.get(name, value) != value})
     unset = dict.fromkeys([*HARMFUL, *plan.site.unset_environment])
-    if mpi is not None and (mpi.binds or mpi.libraries):
+    if mpi is not None and mpi.shown_inside:
         inside.update(_of_host_mpi(mpi, image, engine))
         if "FI_PROVIDER_PATH" in image and "FI_PROVIDER_PATH" not in mpi.environment:
             # The image's providers do not belong to the host's libfabric.

@@ -11,7 +11,7 @@ from hpcgen.model.site import HostMpi
 def swapped_in(plan: Plan) -> HostMpi | None:
     """The host's MPI, where it takes the place of the image's; not where it only starts the image's ranks."""
     host = host_mpi(plan, engine_for(plan.engine, None))
-    return host if host is not None and (host.binds or host.libraries) else None
+    return host if host is not None and host.shown_inside else None
 
 
 def mpi_folders(plan: Plan) -> tuple[str, list[str]]:

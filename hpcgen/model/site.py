@@ -167,6 +167,11 @@ class HostMpi(Record, frozen=True, kw_only=True):
     environment: dict[EnvName, Text] = {}
     glibc: Version | None = None
 
+    @property
+    def shown_inside(self) -> bool:
+        """Whether its libraries are seen in the container, where they take the place of the image's."""
+        return bool(self.binds or self.libraries)
+
 
 class Engine(Record, frozen=True):
     """A container engine at the site. Without ``version`` only what every supported release has is used.

@@ -37,13 +37,17 @@ class Docker(Engine):
         if call.shared_memory:
             # A container of its own has 64 MB of shared memory, too little for ranks or data loaders.
             groups.append(["--ipc=host"])
-        groups += self._device_words(call)
-        groups += bind_words("-v", call.binds)
-        groups.append(["-v", joined(call.folder, f":{SUBMIT_FOLDER}"), "-w", SUBMIT_FOLDER])
-        groups += [["-e", name] for name in call.inherited]
-        groups += [["-e", f"{name}={value}"] for name, value in call.inside.items()]
-        groups.append([call.image])
-        return groups
+        return [*groups, *self._device_words(call), *self._job_words(call)]
+
+    def _job_words(self, call: Call) -> list[list[str]]:
+        """What every podman and docker understands: binds, the folder of the job, variables, and last the image."""
+        return [
+            *bind_words("-v", call.binds),
+            ["-v", joined(call.folder, f":{SUBMIT_FOLDER}"), "-w", SUBMIT_FOLDER],
+            *(["-e", name] for name in call.inherited),
+            *(["-e", f"{name}={value}"] for name, value in call.inside.items()),
+            [call.image],
+        ]
 
     def _device_words(self, call: Call) -> list[list[str]]:
         groups: list[list[str]] = []

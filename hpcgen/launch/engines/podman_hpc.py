@@ -8,10 +8,8 @@ Source: github.com/NERSC/podman-hpc, etc/modules.d and podman_hpc/podman_hpc.py.
 
 from __future__ import annotations
 
-from hpcgen.image_paths import SUBMIT_FOLDER
-from hpcgen.launch.engines.base import Call, bind_words
+from hpcgen.launch.engines.base import Call
 from hpcgen.launch.engines.docker import Docker
-from hpcgen.launch.words import joined
 
 MODULES = {"mpich": "--mpi", "openmpi": "--openmpi-pmix"}
 
@@ -38,9 +36,4 @@ class PodmanHpc(Docker):
             groups.append(["--gpu"])
         if call.shared_memory and not call.mpi:  # the modules of MPI bring it
             groups.append(["--ipc=host"])
-        groups += bind_words("-v", call.binds)
-        groups.append(["-v", joined(call.folder, f":{SUBMIT_FOLDER}"), "-w", SUBMIT_FOLDER])
-        groups += [["-e", name] for name in call.inherited]
-        groups += [["-e", f"{name}={value}"] for name, value in call.inside.items()]
-        groups.append([call.image])
-        return groups
+        return [*groups, *self._job_words(call)]
