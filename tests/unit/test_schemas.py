@@ -62,10 +62,13 @@ def test_a_profile_without_a_parent_must_be_whole() -> None:
     assert complaints("extends: supermuc\n") != []
 
 
-def test_a_new_profile_says_where_the_schema_is(hpcgen: Command, tmp_path: Path) -> None:
+def test_a_new_profile_says_where_the_schema_is(hpcgen: Command) -> None:
     first: Any = hpcgen("site", "new", "mine").stdout.splitlines()[0]
-    assert Path(first.partition("=")[2]) == SHIPPED
-    assert first + "\n" == editor_comment(tmp_path / "mine.yaml")
+    key, _, named = first.partition("=")
+    assert f"{key}=" == "# yaml-language-server: $schema="
+    # The command may be installed elsewhere than this checkout: what counts is that the file is there and the same.
+    assert Path(named).is_absolute()
+    assert Path(named).read_bytes() == SHIPPED.read_bytes()
 
 
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.stem)
