@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 from packaging.version import Version
 
 from hpcgen.block import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.steps import Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.errors import ConflictError, Problem
+from hpcgen.image_paths import SCRATCH
+from hpcgen.model.release import ReleaseTree
+from hpcgen.steps import GitTree, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+
+SOURCE = f"{SCRATCH}/onnxruntime"
+PARTS = f"{SCRATCH}/onnxruntime-parts"
+"""Where the sources lie that ONNX Runtime is built together with, each in a folder of its name."""
 
 PACKAGES = {
     "cpu": "onnxruntime",
@@ -34,8 +42,19 @@ AMD_TARGETS = frozenset({"gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx
 """What the ROCm that the packages are linked with has code for. A test holds it against the tables."""
 
 
-def _on_nvidia(situation: Situation) -> bool:
-    return situation.options.provider in ("cuda", "tensorrt")
+Natural = Annotated[int, msgspec.Meta(ge=0, description="a whole number, 0 for as many as there are CPUs")]
+
+
+def _from_source(situation: Situation) -> bool:
+    return bool(situation.options.install == "source")
+
+
+def _loads_cuda(situation: Situation) -> bool:
+    return situation.options.provider in ("cuda", "tensorrt") and not _from_source(situation)
+
+
+def _builds_cuda(situation: Situation) -> bool:
+    return bool(situation.options.provider == "cuda") and _from_source(situation)
 
 
 def _by_tensorrt(situation: Situation) -> bool:
@@ -46,34 +65,47 @@ def _by_migraphx(situation: Situation) -> bool:
     return bool(situation.options.provider == "migraphx")
 
 
+def _builds_migraphx(situation: Situation) -> bool:
+    return _by_migraphx(situation) and _from_source(situation)
+
+
 LIBRARIES = {"obtain": "wheels"}
 
 
 class Onnxruntime(Block):
     """ONNX Runtime, inference on models in the ONNX format.  Source: https://github.com/microsoft/onnxruntime
 
-    It comes as the project's wheel, or AMD's for MIGraphX. A program says which provider and how many threads it
-    wants; the one in /opt/onnxruntime/share, which stacks run as a test, takes the provider of the image and
-    OMP_NUM_THREADS.
+    It comes as the project's wheel, or AMD's for MIGraphX, or is compiled. A program says which provider and how many
+    threads it wants; the one in /opt/onnxruntime/share, which stacks run as a test, takes the provider of the image
+    and OMP_NUM_THREADS.
     """
 
     name = "onnxruntime"
     needs = (
         need("python"),
-        need("cuda", when=_on_nvidia, enough=LIBRARIES),
-        need("cudnn", when=_on_nvidia, enough=LIBRARIES),
+        need("gnu", build_only=True, when=_from_source),
+        need("cmake", build_only=True, when=_from_source),
+        need("cuda", when=_loads_cuda, enough=LIBRARIES),
+        need("cudnn", when=_loads_cuda, enough=LIBRARIES),
+        need("cuda", when=_builds_cuda),
+        need("cudnn", when=_builds_cuda),
         need("tensorrt", when=_by_tensorrt),
         need("migraphx", when=_by_migraphx),
+        need("rocm", when=_builds_migraphx),
     )
 
     class Options(BlockOptions, frozen=True):
-        """``provider``: what computes.
+        """What computes, and how ONNX Runtime gets into the image.
 
-        By default ``cuda`` on NVIDIA's GPUs and ``migraphx`` on AMD's where a package has code for GPU and driver,
-        and ``cpu`` elsewhere; ``tensorrt`` only if it is asked for.
+        ``provider``: by default ``cuda`` on NVIDIA's GPUs and ``migraphx`` on AMD's where a package has code for GPU
+        and driver, and ``cpu`` elsewhere; ``tensorrt`` only if it is asked for. ``install``: ``pip`` takes the wheel,
+        ``source`` compiles it for the partition's CPU and GPU (an hour on many cores). ``jobs``: compile steps at a
+        time, for ``source`` alone.
         """
 
         provider: Literal["cpu", "cuda", "tensorrt", "migraphx"] = "cpu"
+        install: Literal["pip", "source"] = "pip"
+        jobs: Natural = 0
 
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:
@@ -92,16 +124,21 @@ class Onnxruntime(Block):
         return [SiteRange(">=1.29", "system.architecture", "the architecture aarch64, for which there is no older one")]
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """The wheel and what it needs."""
-        return [_wheels(ctx)]
+        """The wheel and what it needs; for a build from source that, its sources and those of its parts."""
+        trees = super().inputs(ctx) if ctx.options.install == "source" else []
+        return [*trees, _wheels(ctx)]
 
     def packages(self, ctx: Context) -> Packages:
-        """The C++ library that the wheel is linked with."""
-        return Packages(run={"apt": ["libstdc++6"], "dnf": ["libstdc++"]})
+        """The C++ library that it is linked with, and what brings and patches the sources."""
+        tools = ["git", "patch"] if ctx.options.install == "source" else []
+        return Packages(build={"apt": tools, "dnf": tools}, run={"apt": ["libstdc++6"], "dnf": ["libstdc++"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it, and write the program that stacks run as a test."""
-        yield run("ONNX Runtime", ctx.pip(_wheels(ctx)), caches=("pip",))
+        if ctx.options.install == "source":
+            yield from _compile(ctx)
+        else:
+            yield run("ONNX Runtime", ctx.pip(_wheels(ctx)), caches=("pip",))
         share = f"{ctx.prefix}/share"
         yield run(
             "inference step",
@@ -132,11 +169,18 @@ class Onnxruntime(Block):
         return tests
 
     def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
-        if ctx.options.provider != "cpu" or ctx.facts.partition.gpu is None:
-            return []
-        why = _why_not(ctx.facts) or "onnxruntime.provider=cpu was asked for"
-        return [f"onnxruntime {ctx.version} computes on the CPU, not on {ctx.facts.partition.gpu.model}: {why}"]
+        """That a GPU is not used, and what a build takes."""
+        notes = []
+        if ctx.options.provider == "cpu" and ctx.facts.partition.gpu is not None:
+            why = _why_not(ctx.facts) or "onnxruntime.provider=cpu was asked for"
+            notes.append(
+                f"onnxruntime {ctx.version} computes on the CPU, not on {ctx.facts.partition.gpu.model}: {why}"
+            )
+        if ctx.options.install == "source":
+            notes.append(
+                f"onnxruntime {ctx.version} is compiled from source: about two hours of two CPUs, more with CUDA"
+            )
+        return notes
 
 
 def _why_not(facts: Facts) -> str:
@@ -158,8 +202,98 @@ def _finds_all(provider: str) -> str:
 
 
 def _wheels(ctx: Context) -> Wheels:
-    package = PACKAGES[ctx.options.provider]
+    """The wheel with all it needs; for a build from source, all but itself."""
+    source = ctx.options.install == "source"
+    package = PACKAGES["cpu" if source else ctx.options.provider]
     # The lists' hashes are those of the x86_64 wheels.
     architecture = ctx.facts.architecture
     name = f"{package}-{ctx.version}" if architecture == "x86_64" else f"{package}-{ctx.version}-{architecture}"
-    return ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values.get("pins", [])])
+    found = ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values.get("pins", [])])
+    if not source:
+        return found
+    kept = tuple(line for line in found.requirements if not line.startswith(f"{package}=="))
+    return Wheels(f"{name}-needs", kept, found.hashed)
+
+
+# building from source
+
+
+def _compile(ctx: Context) -> Iterable[Run]:
+    """The project's own build script, with all sources at hand that its CMake files would fetch.
+
+    CMake would fetch archives by SHA-1 while it builds; here it gets the same files as git trees, by their commits,
+    and is told to fetch nothing. It applies a patch only to what it fetched itself.
+    """
+    python = f"{ctx.use('python').prefix}/bin/python"
+    trees = ctx.trees()
+    yield run("what ONNX Runtime needs", ctx.pip(_wheels(ctx)), caches=("pip",))
+    yield run("ONNX Runtime source", ctx.tree(_tree(trees["source"]), SOURCE))
+    for name, row in trees.items():
+        if name != "source":
+            yield run(f"{name} for ONNX Runtime", ctx.tree(_tree(row), f"{PARTS}/{name}"), _patch(name, row))
+    yield run(
+        "compile ONNX Runtime",
+        command("cd", SOURCE),
+        command("env", *_flags(ctx), python, "tools/ci_build/build.py", *build_words(ctx)),
+    )
+    yield run(
+        "install ONNX Runtime",
+        command(python, "-m", "pip", "install", "--no-deps", "--no-index") + f" {SOURCE}/build/Release/dist/*.whl",
+        command("rm", "-rf", SOURCE, PARTS),
+    )
+
+
+def _tree(row: ReleaseTree) -> GitTree:
+    return GitTree(row.url, row.commit)
+
+
+def _patch(name: str, row: ReleaseTree) -> list[str]:
+    if not row.patch:
+        return []
+    return [
+        command(
+            "patch", "-p1", "--binary", "--ignore-whitespace", "-d", f"{PARTS}/{name}", "-i", f"{SOURCE}/{row.patch}"
+        )
+    ]
+
+
+def _flags(ctx: Context) -> list[str]:
+    flags = " ".join(ctx.flags)
+    return [f"CFLAGS={flags}", f"CXXFLAGS={flags}"] if flags else []
+
+
+def build_words(ctx: Context) -> list[str]:
+    """Options of the project's build script.
+
+    Source: tools/ci_build/build.py and cmake/external of the release 1.21.0; CMake's manual of FetchContent.
+    """
+    names = [name for name in ctx.trees() if name != "source"]
+    defines = [f"FETCHCONTENT_SOURCE_DIR_{name.upper()}={PARTS}/{name}" for name in names]
+    defines += [
+        "FETCHCONTENT_FULLY_DISCONNECTED=ON",
+        # What the base happens to have is not taken instead.
+        "FETCHCONTENT_TRY_FIND_PACKAGE_MODE=NEVER",
+        "onnxruntime_BUILD_UNIT_TESTS=OFF",
+    ]
+    words = ["--config=Release", "--build_dir=build", "--update", "--build", "--build_wheel", "--skip_tests"]
+    words += ["--skip_submodule_sync", "--allow_running_as_root", "--compile_no_warning_as_error"]
+    words.append(f"--parallel={ctx.options.jobs}")
+    if ctx.options.provider == "cuda":
+        cuda, cudnn = ctx.use("cuda").prefix, ctx.use("cudnn").prefix
+        words += ["--use_cuda", f"--cuda_home={cuda}", f"--cudnn_home={cudnn}"]
+        defines.append(f"CMAKE_CUDA_ARCHITECTURES={_capability(ctx).replace('.', '')}-real")
+    elif ctx.options.provider == "migraphx":
+        words += ["--use_migraphx", f"--migraphx_home={ctx.use('rocm').prefix}"]
+    return [*words, "--cmake_extra_defines", *defines]
+
+
+def _capability(ctx: Context) -> str:
+    gpu = ctx.facts.partition.gpu
+    if gpu is None or gpu.capability is None:
+        raise ConflictError(
+            Problem(
+                "ONNX Runtime cannot be compiled for a GPU whose compute capability is not known",
+                remedy="add gpu.capability to the partition in the site profile, or set onnxruntime.install=pip",
+            )
+        )
+    return gpu.capability

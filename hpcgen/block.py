@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from hpcgen.image_paths import SCRATCH
-from hpcgen.model.release import Release
+from hpcgen.model.release import Release, ReleaseTree
 from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
 from hpcgen.promises import Promises
 from hpcgen.steps import (
     Archive,
     Environment,
+    GitTree,
     HostFile,
     Image,
     Input,
@@ -32,7 +33,7 @@ from hpcgen.steps import (
 from hpcgen.supply import Supply
 
 if TYPE_CHECKING:
-    from hpcgen.steps import BazelFiles, GitTree
+    from hpcgen.steps import BazelFiles
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -195,6 +196,14 @@ class Context(msgspec.Struct, frozen=True):
             command("tar", "-xf", self.local(archive), "-C", into, "--strip-components=1", "--no-same-owner"),
         ]
 
+    def trees(self) -> dict[str, ReleaseTree]:
+        """The git trees of this release's row that the block's options ask for, by name."""
+        return {
+            name: row
+            for name, row in sorted(self.release.trees.items())
+            if all(str(getattr(self.options, option)) in values for option, values in row.only.items())
+        }
+
     def tree(self, tree: GitTree, into: str) -> list[str]:
         """Commands that bring a git tree at its commit into a new folder."""
         return self.supply.tree(tree, into)
@@ -268,7 +277,8 @@ class Block:
 
     def inputs(self, ctx: Context) -> list[Input]:
         """Everything the build takes from outside, other than distribution packages."""
-        return [Archive(row.url, row.sha256) for _, row in sorted(ctx.release.archives.items())]
+        archives = [Archive(row.url, row.sha256) for _, row in sorted(ctx.release.archives.items())]
+        return [*archives, *(GitTree(row.url, row.commit) for row in ctx.trees().values())]
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """The image that a stage (``builder`` or ``final``) starts from; at most one block of a plan says."""

@@ -23,7 +23,7 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
     said = [f"{_who(r)} {'allows' if r.origin.kind == 'site' else 'needs'} {_what(question, r)}" for r in clash]
     if len(clash) == 1:
         message = f"nothing known fits: {said[0]}"
-        expected = _known(question, clash[0].identifier)
+        expected = _other_options(question, clash[0].identifier) or _known(question, clash[0].identifier)
     else:
         message = f"these cannot be had together: {'; '.join(said)}"
         expected = ""
@@ -121,6 +121,20 @@ def _clash(question: Question, requirements: Sequence[Requirement]) -> list[Requ
 def _fitting(question: Question, requirements: Sequence[Requirement]) -> list[Candidate]:
     candidates = question.candidates(requirements[0].identifier)
     return [c for c in candidates if all(r.accepts(c) for r in requirements)]
+
+
+def _other_options(question: Question, identifier: str) -> str:
+    """Where options leave no release: with which ones there are some."""
+    refused: dict[str, list[str]] = {}
+    for refusal in question.refusals(identifier):
+        if refusal.path:
+            return ""
+        refused.setdefault(refusal.reason, []).append(str(refusal.candidate))
+    if sum(map(len, refused.values())) < len(question.candidates(identifier)):
+        return ""
+    return "; ".join(
+        f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {reason}" for reason, names in refused.items()
+    )
 
 
 def _known(question: Question, identifier: str) -> str:

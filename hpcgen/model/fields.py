@@ -45,6 +45,7 @@ ModuleName = Annotated[
     msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", description="a module name such as intel-mpi/2019"),
 ]
 Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)", description="64 lower-case hexadecimal digits")]
+Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}$(?!\n)", description="40 lower-case hexadecimal digits")]
 Date = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$(?!\n)", description="a date such as 2026-11-20")]
 PartialDate = Annotated[
     str,

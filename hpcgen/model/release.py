@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hpcgen.model.fields import Name, Record, Sha256, Source, Text, Url, VersionRange
+from hpcgen.model.fields import Commit, Name, Record, Sha256, Source, Text, Url, VersionRange
 
 Value = str | list[str] | dict[str, str]
 
@@ -14,9 +14,22 @@ class ReleaseArchive(Record, frozen=True):
     sha256: Sha256
 
 
+class ReleaseTree(Record, frozen=True):
+    """The files of a git repository at a commit, which a release is built from.
+
+    ``patch``: a file of the release's own source that is applied to them. ``only``: as in :class:`Release`.
+    """
+
+    url: Url
+    commit: Commit
+    patch: Text = ""
+    only: dict[Name, list[Text]] = {}
+
+
 class Release(Record, frozen=True):
     """One version of a block.
 
+    ``trees`` are git trees by name, ``source`` the release's own where it has one.
     ``accepts`` ranges of other blocks where they are needed; ``on`` the distributions (block name →
     versions) that have it, any if empty; ``host`` ranges of facts of the node (``driver``: NVIDIA driver,
     ``capability``: CUDA compute capability), checked where the fact is known; ``targets`` the instruction sets of
@@ -27,6 +40,7 @@ class Release(Record, frozen=True):
     """
 
     archives: dict[Name, ReleaseArchive] = {}
+    trees: dict[Name, ReleaseTree] = {}
     accepts: dict[Name, VersionRange] = {}
     on: dict[Name, VersionRange] = {}
     host: dict[Literal["driver", "capability"], VersionRange] = {}

@@ -19,7 +19,7 @@ from hpcgen.image_paths import SCRATCH
 from hpcgen.model.plan import Plan
 from hpcgen.planning import make_plan
 from hpcgen.requirements import in_range
-from hpcgen.steps import Archive, Run, Wheels
+from hpcgen.steps import Archive, GitTree, Run, Wheels
 from tests.unit.test_blocks_system import chosen, context, facts
 
 SITE = """\
@@ -147,7 +147,8 @@ def test_the_oldest_driver_and_amds_targets_are_those_of_the_tables() -> None:
         if any("cuda" in release.accepts and in_range(version, release.accepts["cuda"]) for release in rows)
     ]
     assert min(drivers, key=Version) == module.OLDEST_DRIVER
-    migraphx = [release.accepts["migraphx"] for release in rows if "migraphx" in release.accepts]
+    packages = [release for release in rows if "source" not in release.only["install"]]
+    migraphx = [release.accepts["migraphx"] for release in packages if "migraphx" in release.accepts]
     known = catalog.releases("rocm")
     fitting = [row for version, row in known.items() if any(in_range(version, wanted) for wanted in migraphx)]
     assert fitting
@@ -220,6 +221,87 @@ def test_every_release_says_where_it_is_from_and_needs_only_what_there_is(name: 
         assert release.source is not None, version
         for other, wanted in release.accepts.items():
             assert any(in_range(known, wanted) for known in catalog.releases(other)), (version, other)
+
+
+# from source
+
+SOURCE = "onnxruntime.install=source"
+
+
+def build_script(assembly: Assembly) -> list[str]:
+    """The words of the command that compiles."""
+    (line,) = [line for step in steps(assembly) for line in step.commands if "build.py" in line]
+    return shlex.split(line)
+
+
+def parts(assembly: Assembly) -> dict[str, GitTree]:
+    return {item.url: item for _, item in assembly.inputs if isinstance(item, GitTree)}
+
+
+def test_from_source_every_part_is_a_git_tree_and_cmake_fetches_nothing(collection: Path) -> None:
+    plan = planned(collection, "", SOURCE)
+    assert (versions(plan)["onnxruntime"], option(plan, "onnxruntime", "provider")) == ("1.21.0", "cpu")
+    assembly = assembled(plan)
+    words = build_script(assembly)
+    flags = next(word for word in words if word.startswith("CXXFLAGS="))
+    assert "-march=x86-64-v3" in flags
+    assert "FETCHCONTENT_FULLY_DISCONNECTED=ON" in words
+    folders = dict(word.removeprefix("FETCHCONTENT_SOURCE_DIR_").split("=") for word in words if "SOURCE_DIR_" in word)
+    # Every part but the source itself has its folder, and a step before the compiler fills it.
+    assert len(folders) == len(parts(assembly)) - 1 > 10
+    commands = [line for step in steps(assembly) for line in step.commands]
+    compiled = next(place for place, line in enumerate(commands) if "build.py" in line)
+    for name, folder in folders.items():
+        filled = [place for place, line in enumerate(commands) if f" {folder}/.git" in line]
+        assert filled and max(filled) < compiled, name
+    assert not any("cutlass" in url or "cudnn" in url for url in parts(assembly))
+    assert not assembly.loose
+
+
+def test_the_patches_of_the_source_are_applied_to_its_parts(collection: Path) -> None:
+    commands = [line for step in steps(assembled(planned(collection, "", SOURCE))) for line in step.commands]
+    patched = {Path(shlex.split(line)[-1]).name for line in commands if line.startswith("patch ")}
+    assert patched == {"flatbuffers.patch", "onnx.patch", "protobuf_cmake.patch"}
+    fetched = next(place for place, line in enumerate(commands) if "microsoft/onnxruntime" in line)
+    assert all(place > fetched for place, line in enumerate(commands) if line.startswith("patch "))
+
+
+def test_from_source_the_image_keeps_the_wheel_alone(collection: Path) -> None:
+    assembly = assembled(planned(collection, "", SOURCE))
+    assert {"git", "patch"} <= set(assembly.packages["builder"])
+    assert not {"git", "patch", "g++"} & set(assembly.packages["final"])
+    removed = [
+        line for step in steps(assembly) for line in step.commands if line.startswith("rm -rf") and SCRATCH in line
+    ]
+    assert any("onnxruntime-parts" in line for line in removed)
+
+
+def test_from_source_cuda_is_whole_and_the_code_is_for_the_gpu(collection: Path) -> None:
+    plan = planned(collection, V100, SOURCE)
+    assert in_range(versions(plan)["cuda"], ">=12,<13")
+    assert (option(plan, "cuda", "obtain"), option(plan, "cudnn", "obtain")) != ("wheels", "wheels")
+    assembly = assembled(plan)
+    words = build_script(assembly)
+    assert {"--use_cuda", "--cuda_home=/opt/cuda", "CMAKE_CUDA_ARCHITECTURES=70-real"} <= set(words)
+    assert any("cutlass" in url for url in parts(assembly))
+    with pytest.raises(ConflictError, match="compute capability is not known"):
+        assembled(planned(collection, "vendor: nvidia, model: V100", SOURCE))
+
+
+def test_from_source_migraphx_is_that_of_the_release(collection: Path) -> None:
+    plan = planned(collection, MI250X, SOURCE)
+    assert versions(plan)["migraphx"] == "6.4.1"
+    assert {"--use_migraphx", "--migraphx_home=/opt/rocm"} <= set(build_script(assembled(plan)))
+
+
+def test_from_source_there_is_no_tensorrt(collection: Path) -> None:
+    with pytest.raises(ConflictError) as failure:
+        planned(collection, V100, SOURCE, "onnxruntime.provider=tensorrt")
+    # Which option to change for which release, not a list of releases that none of these options allows.
+    (problem,) = failure.value.problems
+    assert problem.expected is not None
+    assert "onnxruntime 1.21.0: it is had only with onnxruntime.provider=cpu or cuda or migraphx" in problem.expected
+    assert "had only with onnxruntime.install=pip" in problem.expected
 
 
 # CUDA's libraries alone
