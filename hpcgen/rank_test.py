@@ -32,5 +32,12 @@ Seen with 4.1.4 and 5.0.7. The component cm goes over libfabric, and says ``mtl:
 ``mtl:ofi:provider: psm2`` (5.0).
 """
 
+OPEN_MPI_COMPONENT = r"select: component (cm|ob1|ucx) selected"
+OPEN_MPI_OFI = r"mtl:ofi:prov(ider)?: "
+"""Regular expressions, of Python and of awk: the component that was chosen, and what stands before cm's provider."""
+
 OPEN_MPI_PROVIDERS = {"ob1": "tcp", "ucx": "ucx"}
 """What the other components come to between nodes."""
+
+OPEN_MPI_CHATTER = r"^\[[^]]*:[0-9]+\] (mca: base: |select(ed)?:? |mtl_ofi|check:select)"
+"""What else it says then, of which nothing matters to people. Seen with 4.1.4."""

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, unknown
 from hpcgen.contract.mpi import NO_MPI, OWN_LAUNCHER
-from hpcgen.launch.preflight import FAST, SLOW
-
-SAME_DEVICES = {"verbs": ("verbs", "mlx", "ucx"), "mlx": ("mlx", "ucx")}
-"""Other ways to the same hardware: libfabric's mlx is over UCX, and UCX drives what verbs drives."""
+from hpcgen.launch.preflight import FAST, SAME_DEVICES, SLOW
 
 USUAL = {
     "omni-path": ("psm2", "opx"),

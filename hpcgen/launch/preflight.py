@@ -17,7 +17,18 @@ from hpcgen.launch.words import Shell, line, quoted
 from hpcgen.microarchitecture import features_of
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi, Site
-from hpcgen.rank_test import DEBUG, MPI_FILE, PROVIDER_IS, RANK_PROGRAM, RANK_TEST
+from hpcgen.rank_test import (
+    DEBUG,
+    MPI_FILE,
+    OPEN_MPI_CHATTER,
+    OPEN_MPI_COMPONENT,
+    OPEN_MPI_DEBUG,
+    OPEN_MPI_OFI,
+    OPEN_MPI_PROVIDERS,
+    PROVIDER_IS,
+    RANK_PROGRAM,
+    RANK_TEST,
+)
 from hpcgen.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.text import sh
 
@@ -44,6 +55,9 @@ openmpi: VERSION of open-mpi/ompi, ``libmpi_so_version`` 40:… in 4.0 to 5.0.
 FAST = ("omni-path", "infiniband", "slingshot", "efa")
 SLOW = ("tcp", "sockets", "udp", "net")
 """Fabrics with a provider of their own, and the providers over TCP that work everywhere and are slow."""
+
+SAME_DEVICES = {"verbs": ("verbs", "mlx", "ucx"), "mlx": ("mlx", "ucx")}
+"""Other ways to the same hardware: libfabric's mlx is over UCX, and UCX drives what verbs drives."""
 
 COMMON = "x86_64_v2"
 """What every x86 node of the last ten years has; a CPU is told by what it has beyond."""
@@ -244,7 +258,9 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         return {}
     whose, folders = mpi_folders(plan) if swapped_in(plan) is not None else ("an MPI", [])
     fabric = plan.site.fabric
-    debug = [f"{name}={value}" for name, value in DEBUG.items() if name not in plan.stack.run.environment]
+    open_mpi = _is_open_mpi(plan)
+    asked = OPEN_MPI_DEBUG if open_mpi else DEBUG
+    debug = [f"{name}={value}" for name, value in asked.items() if name not in plan.stack.run.environment]
     slow = [name for name in SLOW if name != fabric.provider] if fabric.kind in FAST else []
     return {
         "limit_s": str(RANK_LIMIT_S + plan.job.ranks // RANKS_PER_SECOND),
@@ -253,13 +269,32 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         "wanted": str(plan.job.ranks),
         "mpi_file": sh(MPI_FILE),
         "provider_is": sh(PROVIDER_IS),
+        "open_mpi": _open_mpi() if open_mpi else "",
         "folders": sh(" ".join(folder.rstrip("/") for folder in folders)),
         "whose": sh(whose),
         "fabric": sh(fabric.kind),
         "provider": sh(fabric.provider or ""),
+        "same": sh(" ".join(SAME_DEVICES.get(fabric.provider, (fabric.provider,)) if fabric.provider else ())),
         "provider_weight": _weight(plan.site, "fabric.provider"),
         "slow": sh(" ".join(slow)),
     }
+
+
+def _is_open_mpi(plan: Plan) -> bool:
+    host = plan.site.mpi
+    return plan.block("openmpi") is not None or (host is not None and host.abi == "openmpi")
+
+
+def _open_mpi() -> str:
+    """awk's rules for what Open MPI says of its components."""
+    rows = [f'component == "{name}" ? "{provider}" : ' for name, provider in sorted(OPEN_MPI_PROVIDERS.items())]
+    return fill(
+        "open_mpi",
+        component=OPEN_MPI_COMPONENT,
+        below=OPEN_MPI_OFI,
+        chatter=OPEN_MPI_CHATTER,
+        known="".join(rows) + '""',
+    )
 
 
 def _weight(site: Site, path: str) -> str:

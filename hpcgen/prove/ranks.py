@@ -7,15 +7,15 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hpcgen.rank_test import MPI_FILE, OPEN_MPI_PROVIDERS, PROVIDER_IS
+from hpcgen.rank_test import MPI_FILE, OPEN_MPI_COMPONENT, OPEN_MPI_OFI, OPEN_MPI_PROVIDERS, PROVIDER_IS
 
 _RANK = re.compile(r"rank (\d+) of (\d+) on (.+)")
 _MAPS = re.compile(r"rank (\d+) maps (/.+)")
 _LIBRARY = re.compile(r"library (.+)")
 _MPI = re.compile(MPI_FILE)
 _PROVIDER = re.compile(f"{PROVIDER_IS}([A-Za-z0-9_;]+)")
-_OPEN_MPI = re.compile(r"select: component (cm|ob1|ucx) selected")
-_OPEN_MPI_OFI = re.compile(r"mtl:ofi:prov(?:ider)?: ([A-Za-z0-9_;]+)")
+_OPEN_MPI = re.compile(OPEN_MPI_COMPONENT)
+_OPEN_MPI_OFI = re.compile(f"{OPEN_MPI_OFI}(?P<name>[A-Za-z0-9_;]+)")
 
 
 class Ranks(msgspec.Struct, frozen=True):
@@ -56,7 +56,7 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
         elif found := _OPEN_MPI.search(line):
             component = component or found[1]
         elif found := _OPEN_MPI_OFI.search(line):
-            below = below or found[1]
+            below = below or found["name"]
     return Ranks(
         seen, maps, version, provider or (below if component == "cm" else OPEN_MPI_PROVIDERS.get(component, ""))
     )

@@ -245,6 +245,80 @@ def test_an_mpi_that_does_not_say_its_provider_passes(here: Here) -> None:
     assert here.run() == (0, f"preflight: passed: 2 ranks with {LIBRARY}\n", True)
 
 
+OPEN_MPI = "/opt/host-mpi/lib/libmpi.so.40.30.4"
+CHATTER = """\
+[vm:05075] mca: base: components_open: opening pml components
+[vm:05075] mca: base: components_open: found loaded component ob1
+[vm:05075] select: init returned priority 20
+[vm:05075] selected ob1 best priority 20
+[vm:05075] mca: base: close: unloading component ucx
+"""
+
+
+def says_open_mpi(here: Here, *more: str) -> None:
+    """A host with Open MPI on InfiniBand, whose ranks say what 4.1.4 says when it is asked to."""
+    (here.host / "lib" / "libmpi.so.40").write_text("")
+    assert here.site.mpi is not None
+    mpi = replace(here.site.mpi, flavour="openmpi", version="4.1.4", abi="openmpi")
+    here.site = replace(here.site, mpi=mpi, fabric=Fabric(kind="infiniband", provider="verbs"))
+    ranks = ["rank $RANK of 2 on node0", f"rank $RANK maps {OPEN_MPI}"]
+    here.ranks("\n".join([*CHATTER.splitlines(), *more, *ranks]))
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        (["[vm:05075] select: component ucx selected"], "over ucx"),
+        (
+            [
+                "[vm:25694] mtl_ofi_component.c:337: mtl:ofi:prov: verbs;ofi_rxm",
+                "[vm:25694] select: component cm selected",
+            ],
+            "over verbs;ofi_rxm",
+        ),
+        ([], f"with {OPEN_MPI}"),
+    ],
+)
+def test_what_open_mpi_says_of_its_components_is_read(here: Here, more: list[str], told: str) -> None:
+    says_open_mpi(here, *more)
+    status, said, started = here.run()
+    assert (status, started) == (0, True), said
+    assert said.startswith("preflight: passed: 2 ranks with ")
+    assert said.endswith(f"{told}\n")
+
+
+@pytest.mark.parametrize(
+    ("more", "seen"),
+    [
+        (["[vm:05075] select: component ob1 selected"], "tcp;"),
+        (
+            [
+                "[vm:1] mtl_ofi_component.c:343: mtl:ofi:provider: tcp;ofi_rxm",
+                "[vm:1] select: component cm selected",
+            ],
+            "tcp;ofi_rxm;",
+        ),
+    ],
+)
+def test_open_mpi_over_tcp_is_refused(here: Here, more: list[str], seen: str) -> None:
+    says_open_mpi(here, *more)
+    failed(here, f"fabric provider: expected verbs for infiniband; seen: {seen}")
+
+
+def test_errors_of_open_mpi_are_shown_without_its_chatter(here: Here) -> None:
+    says_open_mpi(here)
+    here.ranks(f"{CHATTER}[vm:05075] *** An error occurred in MPI_Init", 1)
+    said = failed(here, "seen: none, status 1", "  | [vm:05075] *** An error occurred in MPI_Init")
+    assert "ob1" not in said
+    assert "mca: base" not in said
+
+
+def test_another_way_to_the_same_devices_is_no_finding(here: Here) -> None:
+    here.site = replace(here.site, fabric=Fabric(kind="infiniband", provider="verbs"))
+    here.ranks(f"rank $RANK of 2 on n\nrank $RANK maps {LIBRARY}\n[0] MPI startup(): libfabric provider: mlx")
+    assert here.run() == (0, f"preflight: passed: 2 ranks with {LIBRARY} over mlx\n", True)
+
+
 def test_the_images_own_launcher_needs_no_rank_test(here: Here) -> None:
     here.site = replace(here.site, mpi=None)
     here.ranks("nothing", 3)

@@ -128,7 +128,7 @@ preflight_ranks() {
     } 2>&1 | MPI_FILE=@{mpi_file} awk \
         -v wanted=@{wanted} -v limit=@{limit_s} -v said=@{provider_is} \
         -v whose=@{whose} -v folders=@{folders} \
-        -v fabric=@{fabric} -v provider=@{provider} -v slow=@{slow} \
+        -v fabric=@{fabric} -v provider=@{provider} -v same=@{same} -v slow=@{slow} \
         -v weight=@{provider_weight} '
         function finding(mark, what, expected, seen, todo) {
             printf "preflight\t\t%s\t%s\t%s\t%s\t%s\n", mark, what, expected, seen, todo
@@ -163,7 +163,7 @@ preflight_ranks() {
             }
             next
         }
-        /^preflight-status [0-9]+$/ { status = $2; next }
+@{open_mpi}        /^preflight-status [0-9]+$/ { status = $2; next }
         /^library |^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
         { line[lines++ % 20] = $0 }
         END {
@@ -194,12 +194,17 @@ preflight_ranks() {
                 finding("FAILED", "MPI library", "the same in every rank", substr(all, 2), todo)
             split(used, layer, ";")
             tcp = used != "" && index(" " slow " ", " " layer[1] " ")
-            if (tcp || used != "" && provider != "" && layer[1] != provider)
+            if (tcp || used != "" && same != "" && !index(" " same " ", " " layer[1] " "))
                 finding(tcp ? "FAILED" : weight, "fabric provider", (provider != "" ? provider : "another than TCP") " for " fabric, used,
                     "look for the library of the provider in the image or beside the MPI of the host, and for its device on this node")
             print "preflight-passed\t" ranks " rank" (ranks > 1 ? "s" : "") " with" all (used != "" ? " over " used : "")
         }' | preflight_report
 }
+#: open_mpi
+        /@{component}/ { component = $(NF - 1); next }
+        /@{below}/ { below = $0; sub(/.*@{below}/, "", below); sub(/[^A-Za-z0-9_;].*/, "", below); next }
+        /@{chatter}/ { next }
+        END { used = component == "cm" ? below : @{known} }
 #: preflight
 preflight() {
 #: srun

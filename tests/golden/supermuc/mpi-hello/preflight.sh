@@ -188,7 +188,7 @@ preflight_ranks() {
     } 2>&1 | MPI_FILE='/(libmpi(_[a-z0-9_]+)?\.so|libmpich\.so)' awk \
         -v wanted=4 -v limit=120 -v said='libfabric provider: ' \
         -v whose='the host'"'"'s (intel)' -v folders='/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib/release /dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib /dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/libfabric/lib /lrz/sys /dss/dsshome1/lrz/sys /dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64' \
-        -v fabric=omni-path -v provider=psm2 -v slow='tcp sockets udp net' \
+        -v fabric=omni-path -v provider=psm2 -v same=psm2 -v slow='tcp sockets udp net' \
         -v weight=FAILED '
         function finding(mark, what, expected, seen, todo) {
             printf "preflight\t\t%s\t%s\t%s\t%s\t%s\n", mark, what, expected, seen, todo
@@ -254,7 +254,7 @@ preflight_ranks() {
                 finding("FAILED", "MPI library", "the same in every rank", substr(all, 2), todo)
             split(used, layer, ";")
             tcp = used != "" && index(" " slow " ", " " layer[1] " ")
-            if (tcp || used != "" && provider != "" && layer[1] != provider)
+            if (tcp || used != "" && same != "" && !index(" " same " ", " " layer[1] " "))
                 finding(tcp ? "FAILED" : weight, "fabric provider", (provider != "" ? provider : "another than TCP") " for " fabric, used,
                     "look for the library of the provider in the image or beside the MPI of the host, and for its device on this node")
             print "preflight-passed\t" ranks " rank" (ranks > 1 ? "s" : "") " with" all (used != "" ? " over " used : "")
