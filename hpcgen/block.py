@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
+from hpcgen.errors import InputError, Problem
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Release, ReleaseTree
 from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
@@ -197,11 +198,28 @@ class Context(msgspec.Struct, frozen=True):
         ]
 
     def trees(self) -> dict[str, ReleaseTree]:
-        """The git trees of this release's row that the block's options ask for, by name."""
+        """The git trees of this release's row that the block's options ask for, by name.
+
+        Raises
+        ------
+        InputError: the row names an option that the block has not.
+        """
+        options = msgspec.structs.asdict(self.options)
+        problems = [
+            Problem(
+                f"the tree {name} of {self.me.name} {self.version} is for {option}, which is no option of the block",
+                expected=f"one of {', '.join(sorted(options))}",
+                remedy=f"correct only of the tree in the release table of {self.me.name}",
+            )
+            for name, row in sorted(self.release.trees.items())
+            for option in sorted(row.only.keys() - options.keys())
+        ]
+        if problems:
+            raise InputError(problems)
         return {
             name: row
             for name, row in sorted(self.release.trees.items())
-            if all(str(getattr(self.options, option)) in values for option, values in row.only.items())
+            if all(str(options[option]) in values for option, values in row.only.items())
         }
 
     def tree(self, tree: GitTree, into: str) -> list[str]:

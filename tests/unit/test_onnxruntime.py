@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from hpcgen.assemble import Assembly, assemble, notices
 from hpcgen.catalog import Catalog
-from hpcgen.errors import ConflictError, UnknownNameError
+from hpcgen.errors import ConflictError, InputError, UnknownNameError
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.plan import Plan
 from hpcgen.planning import make_plan
@@ -292,6 +292,18 @@ def test_from_source_migraphx_is_that_of_the_release(collection: Path) -> None:
     plan = planned(collection, MI250X, SOURCE)
     assert versions(plan)["migraphx"] == "6.4.1"
     assert {"--use_migraphx", "--migraphx_home=/opt/rocm"} <= set(build_script(assembled(plan)))
+
+
+def test_a_tree_for_an_option_that_does_not_exist_is_named(collection: Path) -> None:
+    built_in = Path(__file__).resolve().parents[2] / "building_blocks" / "onnxruntime.yaml"
+    table = built_in.read_text("utf-8").replace("only: {provider: [cuda]}}", "only: {providers: [cuda]}}")
+    (collection / "building_blocks" / "onnxruntime.yaml").write_text(table)
+    catalog = Catalog([collection])
+    with pytest.raises(InputError) as failure:
+        assemble(planned(collection, "", SOURCE), catalog)
+    assert "the tree cudnn_frontend of onnxruntime 1.21.0 is for providers" in str(failure.value)
+    assert "the tree cutlass" in str(failure.value)
+    assert "one of install, jobs, provider" in str(failure.value)
 
 
 def test_from_source_there_is_no_tensorrt(collection: Path) -> None:
