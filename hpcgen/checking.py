@@ -87,6 +87,8 @@ def check_release_table(document: Document) -> None:
     problems = _licence_problems(document, table.licence, ["licence"])
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
+        for name, tree in release.trees.items():
+            problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
         try:
             version(text)
         except InputError as error:

@@ -195,7 +195,7 @@ class _Maker:
             if isinstance(item, Archive):
                 yield self._archive(label, item), not block.build_only
             elif isinstance(item, GitTree):
-                yield self._tree(label, item.url, item.commit), not block.build_only
+                yield self._tree(label, item), not block.build_only
 
     def _archive(self, label: str, archive: Archive) -> Component:
         block, version = label.rsplit(" ", 1)
@@ -215,8 +215,11 @@ class _Maker:
             note="made from this archive while the image is built; the hash is the archive's",
         )
 
-    def _tree(self, label: str, url: str, commit: str) -> Component:
-        block = label.rsplit(" ", 1)[0]
+    def _tree(self, label: str, tree: GitTree) -> Component:
+        block, version = label.rsplit(" ", 1)
+        url, commit = tree.url, tree.commit
+        rows = self.catalog.releases(block)[version].trees.values()
+        licences = [row.licence for row in rows if (row.url, row.commit) == (url, commit)]
         name = url.rsplit("/", 1)[-1].removesuffix(".git")
         return Component(
             f"software:{name}@{commit}",
@@ -224,7 +227,7 @@ class _Maker:
             name,
             commit,
             purl=purl.purl("generic", name, commit, vcs_url=f"git+{url}@{commit}"),
-            licence=self._table_licence(label),
+            licence=licence_expression("".join(licences[:1])) or self._table_licence(label),
             url=f"git+{url}@{commit}",
             block=block,
             where=self._prefix(block),

@@ -18,12 +18,14 @@ class ReleaseTree(Record, frozen=True):
     """The files of a git repository at a commit, which a release is built from.
 
     ``patch``: a file of the release's own source that is applied to them. ``only``: as in :class:`Release`.
+    ``licence``: the software's own, where it is another than that of the block.
     """
 
     url: Url
     commit: Commit
     patch: Text = ""
     only: dict[Name, list[Text]] = {}
+    licence: Text = ""
 
 
 class Release(Record, frozen=True):

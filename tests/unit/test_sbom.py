@@ -209,6 +209,17 @@ def test_a_licence_in_a_table_must_be_an_expression(hpcgen: Any, collection: Pat
     assert "mpich.yaml:4:20" in run.stderr and "LicenseRef-NAME" in run.stderr
 
 
+def test_each_git_tree_has_its_own_licence() -> None:
+    catalog = Catalog()
+    made = lock("onnxruntime", settings=["onnxruntime.install=source"], catalog=catalog)
+    found = components(cyclonedx(made, [], catalog))
+    licences = {name: found[name]["licenses"][0]["expression"] for name in ("eigen", "abseil-cpp", "mp11")}
+    assert licences == {"eigen": "MPL-2.0", "abseil-cpp": "Apache-2.0", "mp11": "BSL-1.0"}
+    trees = [each for each in found.values() if "git%2B" in each.get("purl", "")]
+    assert len(trees) > 10
+    assert all(tree["licenses"] for tree in trees)
+
+
 def test_git_trees_are_held_and_files_for_bazel_are_not(collection: Path, tmp_path: Path) -> None:
     """Bazel alone knows which of its files end up in a program, so none is claimed."""
     (collection / "building_blocks" / "own.py").write_text(
