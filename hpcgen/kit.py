@@ -52,7 +52,7 @@ def render_recipe(plan: Plan, catalog: Catalog) -> str:
 
 def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     """Every file of the kit; with a lock everything that it pins stands in the recipe, and it is itself in the kit."""
-    from hpcgen.launch import job_script, preflight_script
+    from hpcgen.launch.script import job_script, preflight_script
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     text = recipe(plan, assembly)

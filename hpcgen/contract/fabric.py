@@ -6,15 +6,7 @@ from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, unknown
 from hpcgen.contract.mpi import NO_MPI, OWN_LAUNCHER
-from hpcgen.launch.preflight import FAST, SAME_DEVICES, SLOW
-
-USUAL = {
-    "omni-path": ("psm2", "opx"),
-    "infiniband": ("verbs", "mlx", "ucx"),
-    "slingshot": ("cxi",),
-    "efa": ("efa",),
-}
-"""What drives each kind of fabric, where the profile does not say it."""
+from hpcgen.fabrics import FAST, SAME_DEVICES, SLOW, USUAL
 
 LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 """Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""

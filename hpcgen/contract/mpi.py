@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, left_out, release_of, unknown
 from hpcgen.cray_mpich import mpich_of
-from hpcgen.launch.preflight import MPI_LIBRARIES
+from hpcgen.launch.libraries import MPI_LIBRARIES
 from hpcgen.model.site import HostMpi
 
 NO_MPI = "the stack runs without MPI"

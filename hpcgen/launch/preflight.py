@@ -11,7 +11,8 @@ import re
 from functools import cache
 from pathlib import Path
 
-from hpcgen.launch.libraries import mpi_folders, swapped_in
+from hpcgen.fabrics import FAST, SAME_DEVICES, SLOW
+from hpcgen.launch.libraries import MPI_LIBRARIES, mpi_folders, swapped_in
 from hpcgen.launch.start import Start
 from hpcgen.launch.words import Shell, line, quoted
 from hpcgen.microarchitecture import features_of
@@ -44,20 +45,6 @@ NODE_LIMIT_S = 60
 RANK_LIMIT_S = 120
 RANKS_PER_SECOND = 32
 """Seconds for the rank test, and how many ranks get one more."""
-
-MPI_LIBRARIES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40"}
-"""The file by which programs find the library of an MPI: its SONAME.
-
-mpich: wiki.mpich.org, MPICH ABI Compatibility Initiative: ``libmpi.so.12``, of Intel MPI, MVAPICH2 and Cray's too.
-openmpi: VERSION of open-mpi/ompi, ``libmpi_so_version`` 40:… in 4.0 to 5.0.
-"""
-
-FAST = ("omni-path", "infiniband", "slingshot", "efa")
-SLOW = ("tcp", "sockets", "udp", "net")
-"""Fabrics with a provider of their own, and the providers over TCP that work everywhere and are slow."""
-
-SAME_DEVICES = {"verbs": ("verbs", "mlx", "ucx"), "mlx": ("mlx", "ucx")}
-"""Other ways to the same hardware: libfabric's mlx is over UCX, and UCX drives what verbs drives."""
 
 COMMON = "x86_64_v2"
 """What every x86 node of the last ten years has; a CPU is told by what it has beyond."""

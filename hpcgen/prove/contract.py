@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from hpcgen.fabrics import SAME_DEVICES
 from hpcgen.launch.engines import engine_for
 from hpcgen.launch.here import told
 from hpcgen.launch.libraries import mpi_folders, swapped_in
-from hpcgen.launch.preflight import SAME_DEVICES
 from hpcgen.microarchitecture import features_of
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import TestResult

@@ -20,7 +20,7 @@ from hpcgen.catalog import Catalog
 from hpcgen.errors import InputError, PolicyError
 from hpcgen.formats import ENGINE_FORMATS
 from hpcgen.jobs import resolve_job
-from hpcgen.launch import job_script, run_line
+from hpcgen.launch.script import job_script, run_line
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan, PlannedBlock

@@ -18,8 +18,9 @@ import pytest
 from hpcgen.assemble import outline
 from hpcgen.catalog import Catalog
 from hpcgen.kit import KIT_FILES, make_kit
-from hpcgen.launch import job_script, preflight_script
-from hpcgen.launch.preflight import MPI_LIBRARIES, host_folders, oldest_driver
+from hpcgen.launch.libraries import MPI_LIBRARIES
+from hpcgen.launch.preflight import host_folders, oldest_driver
+from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import Source
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Bind, Containers, Engine, Fabric, Gpu, HostMpi, Site

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpcgen.catalog import Catalog, built_in
-from hpcgen.launch import job_script
+from hpcgen.launch.script import job_script
 from hpcgen.model.job import JobRequest
 from hpcgen.model.site import Site
 from hpcgen.planning import make_plan
