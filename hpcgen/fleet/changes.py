@@ -58,6 +58,7 @@ def plan_member(loaded: LoadedFleet, member: FleetMember) -> tuple[Plan, str]:
             partition=member.partition,
             settings=member.settings,
             format=_format(member, site),
+            allow_unsupported=member.allow_unsupported,
             site_document=catalog.site_document(member.site),
             stack_document=catalog.stack_document(member.stack),
         )

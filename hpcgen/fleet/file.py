@@ -30,6 +30,7 @@ class FleetMember(msgspec.Struct, frozen=True):
     engine: BuilderName | None
     test: bool
     test_site: str | None
+    allow_unsupported: bool
     place: Position
 
 
@@ -124,6 +125,7 @@ def _filled(fleet: Fleet, folder: Path, document: Document, number: int) -> Flee
         engine=member.engine or defaults.engine,
         test=defaults.test if member.test is None else member.test,
         test_site=None if test_site is None else _reference(folder, test_site),
+        allow_unsupported=member.allow_unsupported,
         place=document.position(["members", number]),
     )
 

@@ -27,7 +27,8 @@ class Member(Record, frozen=True):
     """One image: a stack for a site. ``name`` is STACK-SITE unless given; ``engine`` is the one that builds.
 
     ``settings`` are ``BLOCK.OPTION=VALUE``, as with ``--set``. Without ``test`` an image is done when it is built.
-    ``test_site`` describes the machine that tests, where that is not the site itself.
+    ``test_site`` describes the machine that tests, where that is not the site itself. With ``allow_unsupported`` what
+    breaks the contract between image and host is a warning, as with the option of that name.
     """
 
     stack: Reference
@@ -39,6 +40,7 @@ class Member(Record, frozen=True):
     engine: BuilderName | None = None
     test: bool | None = None
     test_site: Reference | None = None
+    allow_unsupported: bool = False
 
 
 class Defaults(Record, frozen=True):

@@ -122,6 +122,17 @@ def test_a_member_without_a_plan_is_told_with_its_place_and_the_others_are_liste
     assert "fleet.yaml:9:5: tf-horovod-supermuc: supermuc has no partition 'nowhere'" in done.stderr
 
 
+def test_a_member_may_be_what_its_site_does_not_support(hpcgen: Command, tmp_path: Path) -> None:
+    forbidden = "format: docker\nengine: podman"
+    write_fleet(tmp_path, mpi_hello_supermuc=forbidden)
+    refused = hpcgen("fleet")
+    assert refused.returncode == 3
+    assert refused.stdout.count("no plan") == 1
+    assert "mpi-hello-supermuc: " in refused.stderr
+    write_fleet(tmp_path, mpi_hello_supermuc=f"{forbidden}\nallow_unsupported: true")
+    assert hpcgen("fleet").stdout.count("never built") == 6
+
+
 def test_all_mistakes_of_a_fleet_at_once_each_at_its_place(hpcgen: Command, tmp_path: Path) -> None:
     (tmp_path / "fleet.yaml").write_text(
         "build_on: supermug\n"
