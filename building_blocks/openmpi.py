@@ -104,11 +104,14 @@ class Openmpi(Block):
         return [SiteRange(f">={host.version.split('.')[0]},<={host.version}", "mpi.version", reason)]
 
     def packages(self, ctx: Context) -> Packages:
-        """Perl, which its configure asks for, and zlib, without which PMIx complains about large messages."""
-        return Packages(
-            build={"apt": ["perl-base", "zlib1g-dev"], "dnf": ["perl", "zlib-devel"]},
-            run={"apt": ["zlib1g"], "dnf": ["zlib"]},
-        )
+        """Perl, which its configure asks for, and zlib, without which PMIx complains about large messages.
+
+        5.0.3 and 5.0.5 bring PMIx 5.0.2 and 5.0.3, whose configure insists on a Python (see ``pmix``).
+        """
+        build = {"apt": ["perl-base", "zlib1g-dev"], "dnf": ["perl", "zlib-devel"]}
+        if ctx.options.pmix == "bundled" and ctx.me.at_least("5.0") and not ctx.me.at_least("5.0.6"):
+            build = {"apt": [*build["apt"], "python3-minimal"], "dnf": [*build["dnf"], "python3"]}
+        return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
 
     def environment(self, ctx: Context) -> Environment:
         """Its programs and libraries.

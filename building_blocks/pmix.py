@@ -19,8 +19,15 @@ class Pmix(Block):
     needs = (need("gnu", build_only=True), need("libevent"), need("hwloc"))
 
     def packages(self, ctx: Context) -> Packages:
-        """zlib, without which PMIx complains about large messages."""
-        return Packages(build={"apt": ["zlib1g-dev"], "dnf": ["zlib-devel"]}, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
+        """zlib, without which PMIx complains about large messages, and Python where its configure insists on one.
+
+        Before 5.0.4 that looks for a file of its archive under an old name, and stops where it could not make it anew.
+        Source: https://github.com/openpmix/openpmix/commit/7d56ff98b
+        """
+        build = {"apt": ["zlib1g-dev"], "dnf": ["zlib-devel"]}
+        if not ctx.me.at_least("5.0.4"):
+            build = {"apt": [*build["apt"], "python3-minimal"], "dnf": [*build["dnf"], "python3"]}
+        return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
 
     def environment(self, ctx: Context) -> Environment:
         """Its tools and libraries."""
@@ -51,5 +58,5 @@ class Pmix(Block):
         return Runtime(copies=(ctx.prefix,))
 
     def test(self, ctx: Context) -> list[Test]:
-        """It is this version."""
-        return [Test("version", "pmix_info --version", expect=ctx.version)]
+        """It is this version; its ``pmix_info --version`` prints nothing."""
+        return [Test("version", "pmix_info", expect=f"PMIX: {ctx.version}")]

@@ -115,6 +115,12 @@ def test_no_archive_is_in_two_releases(name: str) -> None:
     assert len(hashes) == len(set(hashes))
 
 
+def test_hwloc_is_fetched_as_the_kind_of_archive_that_its_hashes_are_of() -> None:
+    """Spack's hashes are of .tar.gz, whatever address its package.py shows first; 2.7.1's is in Open MPI 5.0.7 too."""
+    for version, release in CATALOG.releases("hwloc").items():
+        assert release.archives["source"].url.endswith(f"/hwloc-{version}.tar.gz")
+
+
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_command_of_a_step_is_one_simple_command(name: str) -> None:
     block, ctx = context(name, newest(name), facts(fabric="infiniband"), others=BELOW)
@@ -309,6 +315,39 @@ def test_pmix_is_built_over_the_blocks_that_open_mpi_has_too() -> None:
     block, ctx = context("pmix", "5.0.10", others=some("gnu", "libevent", "hwloc"))
     assert "--with-libevent=/opt/libevent --with-hwloc=/opt/hwloc" in text(block.build(ctx))
     assert block.packages(ctx).run["apt"] == ["zlib1g"]
+
+
+@pytest.mark.parametrize(("version", "wanted"), [("4.2.2", True), ("4.2.9", True), ("5.0.5", False), ("5.0.10", False)])
+def test_a_pmix_whose_configure_insists_on_python_has_one_while_building(version: str, wanted: bool) -> None:
+    """Without: "configure: error: no suitable Python interpreter found", 4.2.2 on Debian 12."""
+    block, ctx = context("pmix", version, others=some("gnu", "libevent", "hwloc"))
+    packages = block.packages(ctx)
+    assert ("python3-minimal" in packages.build["apt"]) == ("python3" in packages.build["dnf"]) == wanted
+    assert "python3-minimal" not in packages.run["apt"]
+
+
+@pytest.mark.parametrize(
+    ("version", "pmix", "wanted"),
+    [
+        ("4.1.4", "bundled", False),
+        ("5.0.3", "bundled", True),
+        ("5.0.5", "bundled", True),
+        ("5.0.6", "bundled", False),
+        ("5.0.5", "separate", False),
+    ],
+)
+def test_an_open_mpi_that_brings_such_a_pmix_has_python_too(version: str, pmix: str, wanted: bool) -> None:
+    block, ctx = context("openmpi", version, others=some("gnu", "pmix", "libevent", "hwloc"), pmix=pmix)
+    build = block.packages(ctx).build
+    assert ("python3-minimal" in build["apt"]) == ("python3" in build["dnf"]) == wanted
+
+
+def test_pmix_is_asked_for_its_version_in_a_way_that_it_answers() -> None:
+    block, ctx = context("pmix", "5.0.5", others=some("gnu", "libevent", "hwloc"))
+    (test,) = block.test(ctx)
+    # What 5.0.5 printed; with --version it prints nothing, and so does 4.2.2.
+    assert test.command == "pmix_info"
+    assert test.expect in "                    PMIX: 5.0.5\n      PMIX repo revision: v5.0.5\n"
 
 
 # promises
