@@ -258,8 +258,13 @@ def _patch(name: str, row: ReleaseTree) -> list[str]:
 
 
 def _flags(ctx: Context) -> list[str]:
+    """Variables by which CMake sets its flags.
+
+    Without the linker's, a kernel in assembly makes the library ask for an executable stack, with which glibc 2.41 and
+    later does not load it (pull request 25200 of ONNX Runtime, for the releases 1.21 and 1.22).
+    """
     flags = " ".join(ctx.flags)
-    return [f"CFLAGS={flags}", f"CXXFLAGS={flags}"] if flags else []
+    return [*([f"CFLAGS={flags}", f"CXXFLAGS={flags}"] if flags else []), "LDFLAGS=-Wl,-z,noexecstack"]
 
 
 def build_words(ctx: Context) -> list[str]:

@@ -245,6 +245,8 @@ def test_from_source_every_part_is_a_git_tree_and_cmake_fetches_nothing(collecti
     words = build_script(assembly)
     flags = next(word for word in words if word.startswith("CXXFLAGS="))
     assert "-march=x86-64-v3" in flags
+    # A library that asks for an executable stack is not loaded by glibc 2.41.
+    assert "LDFLAGS=-Wl,-z,noexecstack" in words
     assert "FETCHCONTENT_FULLY_DISCONNECTED=ON" in words
     folders = dict(word.removeprefix("FETCHCONTENT_SOURCE_DIR_").split("=") for word in words if "SOURCE_DIR_" in word)
     # Every part but the source itself has its folder, and a step before the compiler fills it.
