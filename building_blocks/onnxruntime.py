@@ -205,13 +205,14 @@ def _wheels(ctx: Context) -> Wheels:
     """The wheel with all it needs; for a build from source, all but itself."""
     source = ctx.options.install == "source"
     package = PACKAGES["cpu" if source else ctx.options.provider]
+    itself = f"{package}=={ctx.version}"
     # The lists' hashes are those of the x86_64 wheels.
     architecture = ctx.facts.architecture
     name = f"{package}-{ctx.version}" if architecture == "x86_64" else f"{package}-{ctx.version}-{architecture}"
-    found = ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values.get("pins", [])])
     if not source:
-        return found
-    kept = tuple(line for line in found.requirements if not line.startswith(f"{package}=="))
+        return ctx.wheels(name, [itself, *ctx.release.values.get("pins", [])])
+    found = ctx.wheels(name, ctx.release.values["needs"])
+    kept = tuple(line for line in found.requirements if line.split(" ")[0] != itself)
     return Wheels(f"{name}-needs", kept, found.hashed)
 
 

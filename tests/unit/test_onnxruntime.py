@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import subprocess
 import sys
@@ -258,6 +259,17 @@ def test_from_source_every_part_is_a_git_tree_and_cmake_fetches_nothing(collecti
         assert filled and max(filled) < compiled, name
     assert not any("cutlass" in url or "cudnn" in url for url in parts(assembly))
     assert not assembly.loose
+
+
+@pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
+def test_from_source_what_it_needs_is_installed_and_no_wheel_of_itself(collection: Path, architecture: str) -> None:
+    assembly = assembled(planned(collection, "", SOURCE, architecture=architecture))
+    (needed,) = [
+        item for label, item in assembly.inputs if label.startswith("onnxruntime") and isinstance(item, Wheels)
+    ]
+    names = {re.split("[=<>]", line)[0] for line in needed.requirements}
+    assert {"coloredlogs", "flatbuffers", "numpy", "packaging", "protobuf", "sympy"} <= names
+    assert "onnxruntime" not in names
 
 
 def test_the_patches_of_the_source_are_applied_to_its_parts(collection: Path) -> None:
