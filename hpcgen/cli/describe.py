@@ -8,6 +8,7 @@ import msgspec
 
 from hpcgen.catalog import Catalog
 from hpcgen.requirements import version
+from hpcgen.type_words import in_words
 
 
 def one_line(catalog: Catalog, kind: str, name: str) -> str:
@@ -34,19 +35,28 @@ def described(catalog: Catalog, kind: str, name: str) -> dict[str, Any]:
     return data
 
 
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    """An option's default as it is written in YAML."""
+    if field.required:
+        return "required"
+    factory = field.default_factory
+    value = field.default if factory is msgspec.NODEFAULT else factory()
+    return "left open" if value is None else f"default {msgspec.json.encode(value).decode()}".replace('"', "")
+
+
 def _block(catalog: Catalog, name: str) -> dict[str, Any]:
     cls = catalog.block(name)
     releases = catalog.releases(name)
-    options = {}
-    for field in msgspec.structs.fields(cls.Options):
-        default = "required" if field.required else (field.default if field.default is not msgspec.NODEFAULT else "[]")
-        kind = str(field.type).replace("typing.", "").replace("<class '", "").replace("'>", "")
-        options[field.encode_name] = f"{kind}, default {default}"
+    options = {
+        field.encode_name: f"{in_words(field.type)}; {_default(field)}" for field in msgspec.structs.fields(cls.Options)
+    }
+    needs = [f"{n.name} {n.versions}".strip() + (" (to build)" if n.build_only else "") for n in cls.needs]
     return {
         "name": name,
         "description": "\n".join(line.strip() for line in (cls.__doc__ or "").strip().splitlines()),
         "provides": list(cls.provides),
-        "needs": [f"{n.name} {n.versions}".strip() + (" (to build)" if n.build_only else "") for n in cls.needs],
+        # A block may need the same in several ways, each in its own case.
+        "needs": list(dict.fromkeys(needs)),
         "options": options,
         "releases": {v: msgspec.to_builtins(releases[v]) for v in sorted(releases, key=version, reverse=True)},
     }
