@@ -9,10 +9,9 @@ import msgspec
 from packaging.version import Version
 
 from hpcgen.block import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.errors import ConflictError, Problem
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import ReleaseTree
-from hpcgen.steps import GitTree, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.steps import Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
 
 SOURCE = f"{SCRATCH}/onnxruntime"
 PARTS = f"{SCRATCH}/onnxruntime-parts"
@@ -203,15 +202,12 @@ def _wheels(ctx: Context) -> Wheels:
     """The wheel with all it needs; for a build from source, all but itself."""
     source = ctx.options.install == "source"
     package = PACKAGES["cpu" if source else ctx.options.provider]
-    itself = f"{package}=={ctx.version}"
     # The lists' hashes are those of the x86_64 wheels.
     architecture = ctx.facts.architecture
     name = f"{package}-{ctx.version}" if architecture == "x86_64" else f"{package}-{ctx.version}-{architecture}"
     if not source:
-        return ctx.wheels(name, [itself, *ctx.release.values.get("pins", [])])
-    found = ctx.wheels(name, ctx.release.values["needs"])
-    kept = tuple(line for line in found.requirements if line.split(" ")[0] != itself)
-    return Wheels(f"{name}-needs", kept, found.hashed)
+        return ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values.get("pins", [])])
+    return ctx.wheels(name, ctx.release.values["needs"]).without(package)
 
 
 # building from source
@@ -224,12 +220,11 @@ def _compile(ctx: Context) -> Iterable[Run]:
     and is told to fetch nothing. It applies a patch only to what it fetched itself.
     """
     python = f"{ctx.use('python').prefix}/bin/python"
-    trees = ctx.trees()
     yield run("what ONNX Runtime needs", ctx.pip(_wheels(ctx)), caches=("pip",))
-    yield run("ONNX Runtime source", ctx.tree(_tree(trees["source"]), SOURCE))
-    for name, row in trees.items():
+    yield run("ONNX Runtime source", ctx.tree(ctx.git_tree("source"), SOURCE))
+    for name, row in ctx.trees().items():
         if name != "source":
-            yield run(f"{name} for ONNX Runtime", ctx.tree(_tree(row), f"{PARTS}/{name}"), _patch(name, row))
+            yield run(f"{name} for ONNX Runtime", ctx.tree(ctx.git_tree(name), f"{PARTS}/{name}"), _patch(name, row))
     yield run(
         "compile ONNX Runtime",
         command("cd", SOURCE),
@@ -240,10 +235,6 @@ def _compile(ctx: Context) -> Iterable[Run]:
         command(python, "-m", "pip", "install", "--no-deps", "--no-index") + f" {SOURCE}/build/Release/dist/*.whl",
         command("rm", "-rf", SOURCE, PARTS),
     )
-
-
-def _tree(row: ReleaseTree) -> GitTree:
-    return GitTree(row.url, row.commit)
 
 
 def _patch(name: str, row: ReleaseTree) -> list[str]:
@@ -285,19 +276,7 @@ def build_words(ctx: Context) -> list[str]:
     if ctx.options.provider == "cuda":
         cuda, cudnn = ctx.use("cuda").prefix, ctx.use("cudnn").prefix
         words += ["--use_cuda", f"--cuda_home={cuda}", f"--cudnn_home={cudnn}"]
-        defines.append(f"CMAKE_CUDA_ARCHITECTURES={_capability(ctx).replace('.', '')}-real")
+        defines.append(f"CMAKE_CUDA_ARCHITECTURES={ctx.capability('ONNX Runtime').replace('.', '')}-real")
     elif ctx.options.provider == "migraphx":
         words += ["--use_migraphx", f"--migraphx_home={ctx.use('rocm').prefix}"]
     return [*words, "--cmake_extra_defines", *defines]
-
-
-def _capability(ctx: Context) -> str:
-    gpu = ctx.facts.partition.gpu
-    if gpu is None or gpu.capability is None:
-        raise ConflictError(
-            Problem(
-                "ONNX Runtime cannot be compiled for a GPU whose compute capability is not known",
-                remedy="add gpu.capability to the partition in the site profile, or set onnxruntime.install=pip",
-            )
-        )
-    return gpu.capability

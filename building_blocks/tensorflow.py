@@ -222,10 +222,7 @@ def _wheels(ctx: Context) -> Wheels:
     name = f"{package}-{ctx.version}" if x86 else f"{package}-{ctx.version}-{ctx.facts.architecture}"
     pins = ctx.release.values.get("pins", [])
     found = ctx.wheels(name, [f"{package}=={ctx.version}", *pins])
-    if not source:
-        return found
-    kept = tuple(line for line in found.requirements if not line.startswith(f"{package}=="))
-    return Wheels(f"{name}-needs", kept, found.hashed)
+    return found.without(package) if source else found
 
 
 # building from source
@@ -294,29 +291,21 @@ def configuration(ctx: Context) -> dict[str, str]:
 
 
 def _cuda(ctx: Context) -> dict[str, str]:
-    gpu = ctx.facts.partition.gpu
-    if gpu is None or gpu.capability is None:
-        raise ConflictError(
-            Problem(
-                "TensorFlow cannot be compiled for a GPU whose compute capability is not known",
-                remedy="add gpu.capability to the partition in the site profile, or set tensorflow.install=pip",
-            )
-        )
+    capability = ctx.capability("TensorFlow")
     cuda, cudnn, nccl = (ctx.use(name) for name in ("cuda", "cudnn", "nccl"))
     suffix = ctx.use("gnu").release.values.get("suffix", "")
     common = {"GCC_HOST_COMPILER_PATH": f"/usr/bin/gcc{suffix}", "GCC_HOST_COMPILER_PREFIX": "/usr/bin"}
     if ctx.me.at_least("2.18"):
-        capability = gpu.capability.replace(".", "")
         return common | {
             "HERMETIC_CUDA_VERSION": cuda.version,
             "HERMETIC_CUDNN_VERSION": cudnn.version,
-            "HERMETIC_CUDA_COMPUTE_CAPABILITIES": f"sm_{capability}",
+            "HERMETIC_CUDA_COMPUTE_CAPABILITIES": f"sm_{capability.replace('.', '')}",
         }
     return common | {
         "TF_CUDA_VERSION": ".".join(cuda.version.split(".")[:2]),
         "TF_CUDNN_VERSION": cudnn.version.split(".")[0],
         "TF_NCCL_VERSION": nccl.version.split(".")[0],
-        "TF_CUDA_COMPUTE_CAPABILITIES": gpu.capability,
+        "TF_CUDA_COMPUTE_CAPABILITIES": capability,
         "TF_CUDA_PATHS": f"{cuda.prefix},{cudnn.prefix},{nccl.prefix},/usr",
         "TF_NEED_TENSORRT": "0",
     }

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import ConflictError, InputError, Problem
 from hpcgen.image_paths import SCRATCH
 from hpcgen.model.release import Release, ReleaseTree
 from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
@@ -176,6 +176,19 @@ class Context(msgspec.Struct, frozen=True):
         """What was chosen for a need of this block."""
         return self.others[name]
 
+    def capability(self, software: str) -> str:
+        """The compute capability of the partition's GPU, which ``software`` is compiled for; ConflictError without."""
+        gpu = self.facts.partition.gpu
+        if gpu is None or gpu.capability is None:
+            raise ConflictError(
+                Problem(
+                    f"{software} cannot be compiled for a GPU whose compute capability is not known",
+                    remedy="add gpu.capability to the partition in the site profile, "
+                    f"or set {self.me.name}.install=pip",
+                )
+            )
+        return gpu.capability
+
     def archive(self, name: str = "source") -> Archive:
         """An archive of this release's row."""
         row = self.release.archives[name]
@@ -221,6 +234,11 @@ class Context(msgspec.Struct, frozen=True):
             for name, row in sorted(self.release.trees.items())
             if all(str(options[option]) in values for option, values in row.only.items())
         }
+
+    def git_tree(self, name: str) -> GitTree:
+        """A git tree of this release's row."""
+        row = self.release.trees[name]
+        return GitTree(row.url, row.commit)
 
     def tree(self, tree: GitTree, into: str) -> list[str]:
         """Commands that bring a git tree at its commit into a new folder."""
@@ -296,7 +314,7 @@ class Block:
     def inputs(self, ctx: Context) -> list[Input]:
         """Everything the build takes from outside, other than distribution packages."""
         archives = [Archive(row.url, row.sha256) for _, row in sorted(ctx.release.archives.items())]
-        return [*archives, *(GitTree(row.url, row.commit) for row in ctx.trees().values())]
+        return [*archives, *map(ctx.git_tree, ctx.trees())]
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """The image that a stage (``builder`` or ``final``) starts from; at most one block of a plan says."""

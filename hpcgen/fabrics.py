@@ -16,3 +16,8 @@ USUAL = {
     "efa": ("efa",),
 }
 """What drives each kind of fabric, where the profile does not say it."""
+
+
+def drivers(provider: str) -> tuple[str, ...]:
+    """A provider, and what else is as good as it."""
+    return SAME_DEVICES.get(provider, (provider,))

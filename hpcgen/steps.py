@@ -91,6 +91,11 @@ class Wheels(msgspec.Struct, frozen=True):
     requirements: tuple[str, ...]
     hashed: bool
 
+    def without(self, package: str) -> Wheels:
+        """What a package needs, where it is compiled itself; the list is called ``NAME-needs``."""
+        kept = tuple(line for line in self.requirements if not line.startswith(f"{package}=="))
+        return Wheels(f"{self.name}-needs", kept, self.hashed)
+
 
 class BazelFile(msgspec.Struct, frozen=True):
     """A file that Bazel fetches by its sha256, and the repository that it makes of it.

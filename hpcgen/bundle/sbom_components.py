@@ -219,7 +219,7 @@ class _Maker:
         block, version = label.rsplit(" ", 1)
         url, commit = tree.url, tree.commit
         rows = self.catalog.releases(block)[version].trees.values()
-        licences = [row.licence for row in rows if (row.url, row.commit) == (url, commit)]
+        own = next((row.licence for row in rows if (row.url, row.commit) == (url, commit)), "")
         name = url.rsplit("/", 1)[-1].removesuffix(".git")
         return Component(
             f"software:{name}@{commit}",
@@ -227,7 +227,7 @@ class _Maker:
             name,
             commit,
             purl=purl.purl("generic", name, commit, vcs_url=f"git+{url}@{commit}"),
-            licence=licence_expression("".join(licences[:1])) or self._table_licence(label),
+            licence=licence_expression(own) or self._table_licence(label),
             url=f"git+{url}@{commit}",
             block=block,
             where=self._prefix(block),

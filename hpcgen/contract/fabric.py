@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, unknown
 from hpcgen.contract.mpi import NO_MPI, OWN_LAUNCHER
-from hpcgen.fabrics import FAST, SAME_DEVICES, SLOW, USUAL
+from hpcgen.fabrics import FAST, SLOW, USUAL, drivers
 
 LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 """Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""
@@ -27,7 +27,7 @@ def provider(case: Case) -> Check:
             return holds(name, f"the image has {' and '.join(usual)}; the profile names none")
         return unknown(name, f"the profile names no provider for {fabric.kind}", "fabric.provider")
     wanted = fabric.provider
-    here = next((each for each in SAME_DEVICES.get(wanted, (wanted,)) if each in case.providers), "")
+    here = next((each for each in drivers(wanted) if each in case.providers), "")
     if here:
         return holds(name, f"{here} works in the image" + ("" if here == wanted else f", which drives {fabric.kind}"))
     if fabric.kind in case.engine.brings_fabrics:

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from hpcgen.fabrics import FAST, SAME_DEVICES, SLOW
+from hpcgen.fabrics import FAST, SLOW, drivers
 from hpcgen.launch.libraries import MPI_LIBRARIES, mpi_folders, swapped_in
 from hpcgen.launch.start import Start
 from hpcgen.launch.words import Shell, line, quoted
@@ -261,7 +261,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         "whose": sh(whose),
         "fabric": sh(fabric.kind),
         "provider": sh(fabric.provider or ""),
-        "same": sh(" ".join(SAME_DEVICES.get(fabric.provider, (fabric.provider,)) if fabric.provider else ())),
+        "same": sh(" ".join(drivers(fabric.provider) if fabric.provider else ())),
         "provider_weight": _weight(plan.site, "fabric.provider"),
         "slow": sh(" ".join(slow)),
     }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from hpcgen.fabrics import SAME_DEVICES
+from hpcgen.fabrics import drivers
 from hpcgen.launch.engines import engine_for
 from hpcgen.launch.here import told
 from hpcgen.launch.libraries import mpi_folders, swapped_in
@@ -240,7 +240,7 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
     if not ranks.provider:
         raise LeftOut(f"the MPI does not say which provider it uses: {ranks.version or 'no version either'}")
     # A layer over it is named too: verbs;ofi_rxm.
-    if ranks.provider.split(";")[0] not in SAME_DEVICES.get(fabric.provider, (fabric.provider,)):
+    if ranks.provider.split(";")[0] not in drivers(fabric.provider):
         raise Broken(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")
     return ranks.provider
 
