@@ -8,7 +8,7 @@ from pathlib import Path
 from cold_start import compiled, program
 from timing import CallTimes, Command, Spread, alternating, in_process, spread
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 
 SIZES = (10, 1_000, 10_000)
 _PROFILE = "name: {name}\nextends: workstation\ntitle: Machine {number} of a made-up collection\n"

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from timing import CallTimes, in_process
 
-from hpcgen.catalog import Catalog, collections_from_environment
-from hpcgen.kit import make_kit, render_recipe
+from hpcgen.catalog.catalog import Catalog, collections_from_environment
+from hpcgen.kit.kit import make_kit, render_recipe
 from hpcgen.model.plan import Plan
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
 
 GOAL = 0.005
 """Seconds that a warm render may take."""

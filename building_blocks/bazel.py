@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Archive, Environment, Input, Run, command, run
 from hpcgen.errors import ConflictError, Problem
-from hpcgen.steps import Archive, Environment, Input, Run, command, run
 
 
 class Bazel(Block):

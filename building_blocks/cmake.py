@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context, need
-from hpcgen.steps import Environment, Input, Run, Wheels, run
+from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.steps import Environment, Input, Run, Wheels, run
 
 
 class Cmake(Block):

@@ -5,10 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from hpcgen.block import Block, BlockOptions, Context, Situation, need
-from hpcgen.image_paths import SCRATCH
-from hpcgen.promises import Licence, Promises
-from hpcgen.steps import Archive, Environment, Image, Input, Packages, Run, Runtime, Test, Wheels, command, image, run
+from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
+from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.steps import (
+    Archive,
+    Environment,
+    Image,
+    Input,
+    Packages,
+    Run,
+    Runtime,
+    Test,
+    Wheels,
+    command,
+    image,
+    run,
+)
+from hpcgen.model.image_paths import SCRATCH
 
 LICENCE = Licence(
     "nvidia-cuda-eula",

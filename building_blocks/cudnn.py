@@ -7,9 +7,9 @@ from typing import Literal
 
 from packaging.version import Version
 
-from hpcgen.block import Block, BlockOptions, Context, Situation, need
-from hpcgen.promises import Licence, Promises
-from hpcgen.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
+from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
+from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
 
 LICENCE = Licence(
     "nvidia-cudnn",

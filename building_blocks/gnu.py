@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, BlockOptions, Context
-from hpcgen.steps import Environment, Packages, Run, Test, command, run
+from hpcgen.blocks.base import Block, BlockOptions, Context
+from hpcgen.blocks.steps import Environment, Packages, Run, Test, command, run
 
 
 class Gnu(Block):

@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.steps import Input, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.steps import Input, Run, Runtime, Test, Wheels, command, run, write_lines
 
 
 def _nvidia(facts: Facts) -> bool:

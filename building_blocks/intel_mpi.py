@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context, Facts, SiteRange, Situation, need
-from hpcgen.image_paths import SCRATCH
+from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import Value
-from hpcgen.promises import Licence, Promises
-from hpcgen.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
 
 UNPACKED = f"{SCRATCH}/intel-mpi"
 INSTALLED = f"{SCRATCH}/intel-mpi-installed"

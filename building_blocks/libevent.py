@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context, need
-from hpcgen.image_paths import SCRATCH
-from hpcgen.steps import Environment, Run, Runtime, Test, command, run
+from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
+from hpcgen.model.image_paths import SCRATCH
 
 
 class Libevent(Block):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context, Situation, need
-from hpcgen.image_paths import SCRATCH
-from hpcgen.promises import Promises
-from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
+from hpcgen.blocks.base import Block, Context, Situation, need
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
+from hpcgen.model.image_paths import SCRATCH
 
 ALWAYS = ("rxm", "shm", "sockets", "tcp", "udp")
 """Providers that need no hardware and no library of their own."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpcgen.block import Block, Context, need
-from hpcgen.steps import Input, Packages, Test
+from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.steps import Input, Packages, Test
 
 
 class Migraphx(Block):

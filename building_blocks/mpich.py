@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, BlockOptions, Context, Facts, SiteRange, need
-from hpcgen.cray_mpich import mpich_of
-from hpcgen.image_paths import SCRATCH
-from hpcgen.promises import Promises
-from hpcgen.steps import Environment, Run, Runtime, Test, command, run
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, need
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
+from hpcgen.model.image_paths import SCRATCH
+from hpcgen.platform.cray_mpich import mpich_of
 
 
 class Mpich(Block):

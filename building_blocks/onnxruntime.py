@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 from packaging.version import Version
 
-from hpcgen.block import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.image_paths import SCRATCH
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import ReleaseTree
-from hpcgen.steps import Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
 
 SOURCE = f"{SCRATCH}/onnxruntime"
 PARTS = f"{SCRATCH}/onnxruntime-parts"

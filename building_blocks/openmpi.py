@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from hpcgen.block import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.image_paths import SCRATCH
-from hpcgen.promises import Promises
-from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
+from hpcgen.model.image_paths import SCRATCH
 
 CHECK = """\
 #include <mpi.h>

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from hpcgen.block import Block, BlockOptions, Context
-from hpcgen.steps import Packages
+from hpcgen.blocks.base import Block, BlockOptions, Context
+from hpcgen.blocks.steps import Packages
 
 # Debian's and RPM's rules together; a leading letter or digit keeps a name from being read as an option.
 PackageName = Annotated[

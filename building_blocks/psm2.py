@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.image_paths import SCRATCH
-from hpcgen.steps import Environment, Input, Packages, Run, Runtime, Test, command, run
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, command, run
+from hpcgen.model.image_paths import SCRATCH
 
 
 def _from_source(situation: Situation) -> bool:

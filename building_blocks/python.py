@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context
-from hpcgen.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
 
 
 class Python(Block):

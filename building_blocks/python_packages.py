@@ -7,8 +7,8 @@ from typing import Annotated
 
 import msgspec
 
-from hpcgen.block import Block, BlockOptions, Context, need
-from hpcgen.steps import Input, Run, Test, command, run
+from hpcgen.blocks.base import Block, BlockOptions, Context, need
+from hpcgen.blocks.steps import Input, Run, Test, command, run
 
 Pin = Annotated[
     str,

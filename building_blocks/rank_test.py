@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context, need
-from hpcgen.image_paths import SCRATCH
-from hpcgen.steps import Environment, Input, Run, Runtime, Test, command, run, write_lines
+from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, command, run, write_lines
+from hpcgen.model.image_paths import SCRATCH
 
 
 class RankTest(Block):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpcgen.block import Block, Context
-from hpcgen.steps import Packages
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Packages
 
 
 class RockyLinux(Block):

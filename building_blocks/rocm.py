@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Environment, Image, Input, Run, Test, command, image, run
 from hpcgen.errors import ConflictError, Problem
-from hpcgen.steps import Environment, Image, Input, Run, Test, command, image, run
 
 
 class Rocm(Block):

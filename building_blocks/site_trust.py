@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from posixpath import basename, splitext
 
-from hpcgen.block import Block, Context
-from hpcgen.steps import Environment, HostFile, Packages, Run, command, run, write_lines
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Environment, HostFile, Packages, Run, command, run, write_lines
 
 SOURCES = "/etc/apt/hpcgen-sources.list"
 APT_CONFIGURATION = "/etc/apt/apt.conf.d/00hpcgen"

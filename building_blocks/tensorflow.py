@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from hpcgen.block import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, image, run
 from hpcgen.errors import ConflictError, Problem
-from hpcgen.image_paths import SCRATCH
-from hpcgen.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, image, run
+from hpcgen.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
@@ -89,7 +89,7 @@ class Tensorflow(Block):
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:
         """From source where the wheel, made for AVX, leaves AVX-512 unused and no GPU does the work."""
-        from hpcgen.microarchitecture import has_feature
+        from hpcgen.platform.microarchitecture import has_feature
 
         wide = facts.architecture == "x86_64" and has_feature(facts.partition.cpu.target, "avx512f")
         return {"install": "source" if wide and facts.partition.gpu is None else "pip"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, Context, need
+from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.steps import Archive, Environment, Input, Run, Runtime, Test, command, run
 from hpcgen.errors import ConflictError, Problem
-from hpcgen.image_paths import SCRATCH
-from hpcgen.promises import Licence, Promises
-from hpcgen.steps import Archive, Environment, Input, Run, Runtime, Test, command, run
+from hpcgen.model.image_paths import SCRATCH
 
 LICENCE = Licence(
     "nvidia-tensorrt",

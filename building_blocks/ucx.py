@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.block import Block, BlockOptions, Context, Situation, need
-from hpcgen.image_paths import SCRATCH
-from hpcgen.promises import Promises
-from hpcgen.steps import Environment, Packages, Run, Runtime, Test, command, run
+from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
+from hpcgen.model.image_paths import SCRATCH
 
 
 def _with_cuda(situation: Situation) -> bool:

@@ -12,22 +12,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from hpcgen._version import __version__
+
 if TYPE_CHECKING:
     from hpcgen.api import load_site, load_stack, plan, render
-    from hpcgen.block import Block, BlockOptions, need
+    from hpcgen.blocks.base import Block, BlockOptions, need
     from hpcgen.errors import HpcgenError
 
-__version__ = "0.1.0"
-__all__ = ["Block", "BlockOptions", "HpcgenError", "load_site", "load_stack", "need", "plan", "render"]
+__all__ = ["Block", "BlockOptions", "HpcgenError", "__version__", "load_site", "load_stack", "need", "plan", "render"]
 
 _PLACES = {
     "load_site": "hpcgen.api",
     "load_stack": "hpcgen.api",
     "plan": "hpcgen.api",
     "render": "hpcgen.api",
-    "Block": "hpcgen.block",
-    "BlockOptions": "hpcgen.block",
-    "need": "hpcgen.block",
+    "Block": "hpcgen.blocks.base",
+    "BlockOptions": "hpcgen.blocks.base",
+    "need": "hpcgen.blocks.base",
     "HpcgenError": "hpcgen.errors",
 }
 

@@ -1,4 +1,4 @@
-"""The public functions. Reading happens in ``load_*``, everything after it is pure; writing is hpcgen.writing's."""
+"""The public functions. Reading happens in ``load_*``, everything after it is pure; ``support.writing`` writes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcgen.catalog import Catalog, collections_from_environment
-from hpcgen.kit import Kit, make_kit
+from hpcgen.catalog.catalog import Catalog, collections_from_environment
+from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
 
 _default: Catalog | None = None
 _lock = threading.Lock()
@@ -47,7 +47,7 @@ def plan(
     catalog: Catalog | None = None,
     **choices: Any,
 ) -> Plan:
-    """Resolve a stack for a site; the further keywords are those of :func:`hpcgen.planning.make_plan`."""
+    """Resolve a stack for a site; the further keywords are those of :func:`hpcgen.plan.planning.make_plan`."""
     return make_plan(catalog or default_catalog(), site, stack, settings=settings, job=job, **choices)
 
 

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from hpcgen.errors import HpcgenError  # noqa: E402
-from hpcgen.inputs.wheels import Request, Resolved, Target, resolve  # noqa: E402
+from hpcgen.locking.wheels import Request, Resolved, Target, resolve  # noqa: E402
 
 WHEELS = ROOT / "building_blocks" / "wheels"
 # The oldest C library that the distributions with this Python have: Ubuntu 18.04 has 2.27, but manylinux has

@@ -15,9 +15,9 @@ from functools import cache
 from pathlib import Path
 
 from hpcgen.bundle.deb import read_control, read_copyright
-from hpcgen.bundle_paths import APT_INDEX
 from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.model.bundle import BundleItem
+from hpcgen.model.bundle_paths import APT_INDEX
 
 RELEASE = "Release"
 _LICENCES = Path(__file__).with_name("debian_licences.yaml")
@@ -39,7 +39,7 @@ def write_apt_index(bundle: Path, packages: Sequence[BundleItem], epoch: int) ->
     InputError: packages that cannot be read, all of them.
     OutputError: the bundle cannot be written.
     """
-    from hpcgen.writing import write_file
+    from hpcgen.support.writing import write_file
 
     stanzas: list[tuple[tuple[str, ...], str]] = []
     problems: list[Problem] = []

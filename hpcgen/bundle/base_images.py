@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.bundle import oci
-from hpcgen.bundle.display import Watch
 from hpcgen.bundle.documents import load_manifest
 from hpcgen.bundle.store import hash_file, sweep, take, walk
 from hpcgen.bundle.workplace import Workplace
-from hpcgen.bundle_paths import FILES, IMAGES, MANIFEST, file_path, image_name, root_tar_name
 from hpcgen.errors import FetchError, HpcgenError, Problem
 from hpcgen.model.bundle import BundleItem
+from hpcgen.model.bundle_paths import FILES, IMAGES, MANIFEST, file_path, image_name, root_tar_name
 from hpcgen.model.lock import ImagePin, Lock
+from hpcgen.support.progress import Watch
 
 _MADE_OF = "made of "
 
@@ -110,7 +110,7 @@ class BaseImages:
         return take(source, target, self.place.parts, sha256)
 
     def _fetch(self, name: str, pin: ImagePin) -> list[Problem]:
-        from hpcgen.inputs.images import fetch_image
+        from hpcgen.locking.base_images import fetch_image
 
         given = self.given.get(name)
         source = msgspec.structs.replace(pin, origin=given) if given else pin
@@ -133,7 +133,7 @@ class BaseImages:
         made = self.place.state.roots.get(digest, "")
         if made and (self.place.bundle / file_path(made, root_tar_name(name))).is_file():
             return
-        from hpcgen.inputs.images import root_tar
+        from hpcgen.locking.base_images import root_tar
 
         self.watch.say(f"base image {name} as one tar file")
         aside = self.place.parts / root_tar_name(name)

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from hpcgen.bundle.base_images import BaseImages
-from hpcgen.bundle.display import Watch
 from hpcgen.bundle.documents import (
     CYCLONEDX,
     README,
@@ -27,26 +26,18 @@ from hpcgen.bundle.documents import (
     sums_of,
     sums_text,
 )
-from hpcgen.bundle.download import Download, Downloader, Patience
 from hpcgen.bundle.licences import known_licences, licences
 from hpcgen.bundle.publish import check_room, check_target, publish
 from hpcgen.bundle.store import fitting, hash_file, sweep, take, walk, write_through
-from hpcgen.bundle.web import shown
 from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
-from hpcgen.bundle_paths import (
-    APT_INDEX,
-    HPCGEN_INDEX,
-    IMAGES,
-    LOCK,
-    MANIFEST,
-    SUMS,
-    WHEEL_INDEX,
-    file_path,
-)
-from hpcgen.cli.units import files, size
 from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.model.bundle import BundleItem, Manifest, Wanted
+from hpcgen.model.bundle_paths import APT_INDEX, HPCGEN_INDEX, IMAGES, LOCK, MANIFEST, SUMS, WHEEL_INDEX, file_path
 from hpcgen.model.lock import Lock
+from hpcgen.net.download import Download, Downloader, Patience
+from hpcgen.net.web import shown
+from hpcgen.support.progress import Watch
+from hpcgen.support.units import files, size
 
 Wants = Sequence[Wanted] | Callable[[Path], Sequence[Wanted]]
 
@@ -230,8 +221,8 @@ class _Making:
 
     def _describe(self) -> Manifest:
         """Indexes, bills of materials, the lock, the page for people, manifest and sums."""
-        from hpcgen.bundle.sbom import cyclonedx, spdx
-        from hpcgen.bundle.wheel_index import wheel_index
+        from hpcgen.net.wheel_index import wheel_index
+        from hpcgen.sbom.sbom import cyclonedx, spdx
 
         packages = [item for item in self.items if item.kind == "package"]
         if packages:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.bundle.display import Progress, Watch
 from hpcgen.bundle.documents import (
     INCREMENT,
     Increment,
@@ -22,15 +21,16 @@ from hpcgen.bundle.documents import (
     sums_of,
     sums_text,
 )
-from hpcgen.bundle.part import CHUNK, Part
 from hpcgen.bundle.publish import check_room, check_target, publish
 from hpcgen.bundle.reading import Source, open_bundle
 from hpcgen.bundle.store import sweep, take, write_through
 from hpcgen.bundle.verify import verify
 from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
-from hpcgen.bundle_paths import LOCK, MANIFEST, SUMS
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.model.bundle import BundleItem, Manifest
+from hpcgen.model.bundle_paths import LOCK, MANIFEST, SUMS
+from hpcgen.net.part import CHUNK, Part
+from hpcgen.support.progress import Progress, Watch
 
 _SHOWN = 20
 
@@ -206,6 +206,6 @@ def _bring_one(item: BundleItem | None, path: str, source: Source, place: Workpl
 
 def _epoch(source: Source) -> int:
     """The time that a tar file's members get: that of the lock."""
-    from hpcgen.lock import parse_lock
+    from hpcgen.lockfile.lock import parse_lock
 
     return parse_lock(source.read(LOCK).decode("utf-8", "replace"), f"{source.path}/{LOCK}").pins.epoch

@@ -8,9 +8,9 @@ from typing import Literal, TypeVar
 
 import msgspec
 
-from hpcgen.bundle_paths import MANIFEST
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle import BundleItem, BundlePath, Manifest
+from hpcgen.model.bundle_paths import MANIFEST
 from hpcgen.model.fields import Record, Sha256
 from hpcgen.model.lock import Lock
 

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpcgen.bundle.display import Progress, Watch
-from hpcgen.bundle.workers import work_all
 from hpcgen.model.bundle import Manifest, Wanted
+from hpcgen.net.workers import work_all
+from hpcgen.support.progress import Progress, Watch
 
 
 def known_licences(old: Manifest) -> dict[str, str]:
@@ -55,7 +55,7 @@ def _licence(want: Wanted, path: Path) -> str:
 
         return deb_licence(path)
     if want.kind in ("wheel", "hpcgen"):
-        from hpcgen.bundle.wheel_index import wheel_licence
+        from hpcgen.net.wheel_index import wheel_licence
 
         return wheel_licence(path)
     return ""

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.bundle.store import hash_file, open_plain, sweep, write_through
-from hpcgen.bundle_paths import image_name
+from hpcgen.model.bundle_paths import image_name
 
 NAME = "org.opencontainers.image.ref.name"
 INDEX, LAYOUT, BLOBS = "index.json", "oci-layout", "blobs/sha256"

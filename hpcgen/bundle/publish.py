@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hpcgen.bundle.display import Progress, Watch
 from hpcgen.bundle.parts import MOST_PIECES, PieceWriter, write_tar
 from hpcgen.bundle.store import free_bytes, sweep, walk
 from hpcgen.bundle.workplace import Workplace, explained_disk
-from hpcgen.bundle_paths import MANIFEST, SUMS
-from hpcgen.cli.units import size
 from hpcgen.errors import InputError, OutputError, Problem
+from hpcgen.model.bundle_paths import MANIFEST, SUMS
+from hpcgen.support.progress import Progress, Watch
+from hpcgen.support.units import size
 
 
 def check_target(target: Path, split: int | None) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from hpcgen.bundle.display import Progress, Watch
-from hpcgen.bundle.part import CHUNK, DiskError, Part, sync_folder
-from hpcgen.bundle.workers import work_all
+from hpcgen.net.part import CHUNK, DiskError, Part, sync_folder
+from hpcgen.net.workers import work_all
+from hpcgen.support.progress import Progress, Watch
 
 K = TypeVar("K")
 Opener = Callable[[], BinaryIO]

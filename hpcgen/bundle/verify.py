@@ -9,14 +9,14 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.bundle import oci
-from hpcgen.bundle.display import Watch
 from hpcgen.bundle.documents import INCREMENT, MANIFEST_BYTES, Increment, read_record, sums_of, sums_text
 from hpcgen.bundle.reading import Source, open_bundle, printable
 from hpcgen.bundle.store import hash_all
-from hpcgen.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
 from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.model.bundle import Manifest
+from hpcgen.model.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
 from hpcgen.model.lock import Lock
+from hpcgen.support.progress import Watch
 
 _SHOWN = 20
 _REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR takes what is right with --reuse"
@@ -167,7 +167,7 @@ class _Check:
 
     def lock(self, asked: Path | None) -> None:
         """The lock with its seal, the manifest with the lock, and the lock that was asked for."""
-        from hpcgen.lock import parse_lock
+        from hpcgen.lockfile.lock import parse_lock
 
         listed = {item.path: item.sha256 for item in self.manifest.items}.get(LOCK)
         if listed != self.manifest.lock:

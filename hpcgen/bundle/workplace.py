@@ -16,10 +16,10 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.bundle.part import DiskError, sync_folder
 from hpcgen.bundle.store import write_through
-from hpcgen.cli.units import size
 from hpcgen.errors import OutputError, Problem
+from hpcgen.net.part import DiskError, sync_folder
+from hpcgen.support.units import size
 
 _MARK = "UNFINISHED.txt"
 _MARK_TEXT = "Here hpcgen makes a bundle. The same command goes on from here; without it, delete this folder.\n"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 
 import click
 
-from hpcgen import __version__
+from hpcgen._version import __version__
 from hpcgen.errors import HpcgenError
 
 COMMANDS = {

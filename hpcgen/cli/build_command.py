@@ -13,9 +13,9 @@ from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, plan_o
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 
 if TYPE_CHECKING:
-    from hpcgen.build import BuildOptions
-    from hpcgen.build.kits import KitFolder
+    from hpcgen.builders import BuildOptions
     from hpcgen.errors import TestFailedError
+    from hpcgen.kit.folder import KitFolder
     from hpcgen.model.record import BuildRecord
 
 ENGINES = ("buildah", "podman", "docker", "apptainer", "singularity", "ch-image")
@@ -62,7 +62,7 @@ def command(
     """Build the image of a KIT that render -o wrote, of --site and --stack, or many with --all."""
     import tempfile
 
-    from hpcgen.build import BuildOptions
+    from hpcgen.builders import BuildOptions
 
     options = BuildOptions(
         engine=engine,
@@ -103,7 +103,7 @@ def _kit(
     ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any], accept: tuple[str, ...] | None
 ) -> KitFolder:
     """The kit that was named, or one of the plan that was asked for; with ``accept`` its licences must be accepted."""
-    from hpcgen.build.kits import read_kit
+    from hpcgen.kit.folder import read_kit
 
     words = asked.pop("words")
     named = asked["site"] is not None or asked["stack"] is not None
@@ -114,8 +114,8 @@ def _kit(
     for option in ("site", "stack"):
         if asked[option] is None:
             raise click.UsageError(f"--{option} is missing; a KIT alone needs neither --site nor --stack")
-    from hpcgen.kit import KIT_FILES, make_kit
-    from hpcgen.writing import write_kit
+    from hpcgen.kit.kit import KIT_FILES, make_kit
+    from hpcgen.support.writing import write_kit
 
     catalog = catalog_of(ctx)
     asked["format"] = _format(catalog.site(asked["site"]), engine, asked["format"])
@@ -132,9 +132,9 @@ def _locked_kit(
     ctx: click.Context, engine: Any, folder: Path, locked: Path | None, bundle: Path | None, asked: dict[str, Any]
 ) -> KitFolder:
     """The kit of a lock, or of the lock in a bundle."""
-    from hpcgen.build.kits import read_kit
-    from hpcgen.kit import KIT_FILES, make_kit
-    from hpcgen.writing import write_kit
+    from hpcgen.kit.folder import read_kit
+    from hpcgen.kit.kit import KIT_FILES, make_kit
+    from hpcgen.support.writing import write_kit
 
     catalog = catalog_of(ctx)
     plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked, engine)
@@ -144,8 +144,8 @@ def _locked_kit(
 
 def _format(site: Any, engine: Any, format: Any) -> Any:
     """The format to render: what --engine reads, where that is another one than the site's."""
-    from hpcgen.build.engines import format_of
-    from hpcgen.formats import ENGINE_FORMATS
+    from hpcgen.builders.engines import format_of
+    from hpcgen.recipe.formats import ENGINE_FORMATS
 
     if engine is None or format is not None:
         return format
@@ -154,7 +154,7 @@ def _format(site: Any, engine: Any, format: Any) -> Any:
 
 
 def _dry_run(kit: KitFolder, options: BuildOptions) -> None:
-    from hpcgen.build.running import commands, prepare
+    from hpcgen.builders.running import commands, prepare
 
     prepared = prepare(kit, options, "0", Path("BUILD"))
     click.echo("# BUILD is a temporary folder with what the recipe copies from.")
@@ -163,8 +163,8 @@ def _dry_run(kit: KitFolder, options: BuildOptions) -> None:
 
 
 def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
-    from hpcgen.build.display import Live, Plain
-    from hpcgen.build.running import build_kit
+    from hpcgen.builders.display import Live, Plain
+    from hpcgen.builders.running import build_kit
 
     watcher = Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
     record = build_kit(kit, options, watcher)
@@ -185,7 +185,7 @@ def _prove(record: BuildRecord, keep: bool) -> tuple[BuildRecord, TestFailedErro
 
     from hpcgen.errors import Problem, TestFailedError
     from hpcgen.images.reference import ImageReference
-    from hpcgen.prove import failed, prove_image
+    from hpcgen.verify import failed, prove_image
 
     image = record.image
     assert image is not None

@@ -12,7 +12,7 @@ import click
 from hpcgen.cli.common import catalog_of, plan_from, plan_of_lock, say
 
 if TYPE_CHECKING:
-    from hpcgen.build import BuildOptions
+    from hpcgen.builders import BuildOptions
     from hpcgen.fleet.build_job import BuildJob
     from hpcgen.fleet.building import Outcome
     from hpcgen.fleet.changes import MemberState
@@ -159,7 +159,7 @@ def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[Memb
 def _built(
     loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, options: BuildOptions, reports: Path | None
 ) -> Any:
-    from hpcgen.build.display import Live, Plain
+    from hpcgen.builders.display import Live, Plain
     from hpcgen.fleet.building import HowToBuild, build_members
 
     def watcher() -> Any:
@@ -168,8 +168,8 @@ def _built(
     def report(name: str, image: str, run: TestRun) -> None:
         say(f"{name}: tests: {run.count('passed')} passed, {run.count('failed')} failed, {run.seconds:.0f} s")
         if reports is not None:
-            from hpcgen.prove.junit import junit_xml
-            from hpcgen.writing import write_file
+            from hpcgen.support.writing import write_file
+            from hpcgen.verify.junit import junit_xml
 
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
@@ -181,12 +181,12 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOption
     """The engines' commands; the exit code of the first member that has none."""
     import tempfile
 
-    from hpcgen.build.kits import read_kit
-    from hpcgen.build.running import commands, prepare
+    from hpcgen.builders.running import commands, prepare
     from hpcgen.errors import HpcgenError, InputError
     from hpcgen.fleet.building import options_of
-    from hpcgen.kit import make_kit
-    from hpcgen.writing import write_kit
+    from hpcgen.kit.folder import read_kit
+    from hpcgen.kit.kit import make_kit
+    from hpcgen.support.writing import write_kit
 
     code = 0
     click.echo("# BUILD is a temporary folder with what the recipes copy from.")
@@ -296,7 +296,7 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
     if asked["site"] is None and asked["stack"] is None:
         if len(words) != 1:
             raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
-        from hpcgen.build.kits import read_kit
+        from hpcgen.kit.folder import read_kit
 
         return read_kit(Path(words[0])).plan
     if asked["site"] is None or asked["stack"] is None:
@@ -321,7 +321,7 @@ def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
         click.echo(build_script(job)[1], nl=False)
         return
     from hpcgen.fleet.queued import submit_build
-    from hpcgen.launch.follow import Follower, failure
+    from hpcgen.run.follow import Follower, failure
 
     submitted = submit_build(job, plan)
     look, cancel = (" ".join(words(submitted.id)) for words in (submitted.queue.look, submitted.queue.cancel))

@@ -12,8 +12,8 @@ import click
 from hpcgen.cli.common import catalog_of, say
 
 if TYPE_CHECKING:
-    from hpcgen.bundle.display import Watch
     from hpcgen.model.bundle import BundleItem, Manifest
+    from hpcgen.support.progress import Watch
 
 _PATH = click.Path(path_type=Path)
 _JOBS = click.IntRange(1, 64)
@@ -55,9 +55,9 @@ def create(
     """
     from hpcgen.bundle.create import Creation, create_bundle
     from hpcgen.bundle.parts import parse_size
-    from hpcgen.inputs.wanted import wanted
-    from hpcgen.lock import read_lock
-    from hpcgen.processes import interruptible
+    from hpcgen.lockfile.lock import read_lock
+    from hpcgen.locking.wanted import wanted
+    from hpcgen.support.processes import interruptible
 
     lock = read_lock(lock_file)
     catalog = catalog_of(ctx)
@@ -91,7 +91,7 @@ def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
 
 
 def _watch() -> Watch:
-    from hpcgen.bundle.display import Live, Plain
+    from hpcgen.support.progress import Live, Plain
 
     return Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
 
@@ -101,8 +101,8 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
     import tempfile
 
     from hpcgen.bundle.create import by_path
-    from hpcgen.cli.units import size
-    from hpcgen.inputs.wanted import wanted
+    from hpcgen.locking.wanted import wanted
+    from hpcgen.support.units import size
 
     with tempfile.TemporaryDirectory(prefix="hpcgen-") as folder:
         wants = [each for same in by_path(wanted(lock, catalog, Path(folder))).values() for each in same]
@@ -113,8 +113,8 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
         listed = {"files": wants, "images": lock.pins.images}
         click.echo(msgspec.json.format(msgspec.json.encode(listed), indent=2).decode())
         return
-    from hpcgen.bundle.web import shown
     from hpcgen.cli.tables import table
+    from hpcgen.net.web import shown
 
     rows = [[each.kind, each.name, size(each.size), shown(each.urls[0]) if each.urls else "-"] for each in wants]
     rows += [["image", name, "-", pin.origin] for name, pin in sorted(lock.pins.images.items())]
@@ -126,7 +126,7 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
 
 
 def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
-    from hpcgen.cli.units import size
+    from hpcgen.support.units import size
 
     files = {item.path: item.size for item in manifest.items}
     say(f"made {output}: {len(files)} files, {size(sum(files.values()))}")
@@ -154,7 +154,7 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
     All that is wrong is said at once; exit code 3.
     """
     from hpcgen.bundle.verify import verify as check
-    from hpcgen.cli.units import size
+    from hpcgen.support.units import size
 
     verdict = check(bundle, lock_file, jobs, _watch())
     if as_json:
@@ -185,7 +185,7 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
     """
     from hpcgen.bundle.difference import Output, difference, read_manifest, write_increment
     from hpcgen.bundle.parts import parse_size
-    from hpcgen.processes import interruptible
+    from hpcgen.support.processes import interruptible
 
     if output is None:
         if split is not None:
@@ -211,7 +211,7 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
 def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
     """Each file, and a line of sums for each kind."""
     from hpcgen.cli.tables import table
-    from hpcgen.cli.units import files, size
+    from hpcgen.support.units import files, size
 
     click.echo(f"{title}: {files(len(items))}, {size(sum(item.size for item in items))}")
     kinds = list(dict.fromkeys(item.kind for item in items))
@@ -235,7 +235,7 @@ def join_command(old: Path, increment: Path, output: Path, split: str | None) ->
     """
     from hpcgen.bundle.difference import Output, join
     from hpcgen.bundle.parts import parse_size
-    from hpcgen.processes import interruptible
+    from hpcgen.support.processes import interruptible
 
     piece = parse_size(split) if split is not None else None
     with interruptible():

@@ -16,7 +16,7 @@ from hpcgen.errors import HpcgenError, InputError, Problem
 @click.pass_context
 def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     """Check site profiles, recipes and release tables: every mistake at once, with file:line:column."""
-    from hpcgen.checking import check_file
+    from hpcgen.cli.checking import check_file
 
     catalog = catalog_of(ctx)
     problems: list[Problem] = []

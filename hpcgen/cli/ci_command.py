@@ -103,7 +103,7 @@ def _write(text: str, output: Path | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
-    from hpcgen.writing import write_file
+    from hpcgen.support.writing import write_file
 
     write_file(output, text)
     say(f"wrote {output}")

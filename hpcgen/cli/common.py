@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.model.lock import Lock
     from hpcgen.model.plan import Plan
 
@@ -19,14 +19,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def catalog_of(ctx: click.Context) -> Catalog:
     """The catalog of ``--collection``, the environment and the built-in collection."""
-    from hpcgen.catalog import Catalog, collections_from_environment
+    from hpcgen.catalog.catalog import Catalog, collections_from_environment
 
     return Catalog([*ctx.obj, *collections_from_environment()])
 
 
 def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from hpcgen.catalog import Catalog, collections_from_environment
+        from hpcgen.catalog.catalog import Catalog, collections_from_environment
 
         given = ctx.find_root().params.get("collections") or ()
         known = Catalog([*given, *collections_from_environment()]).names(kind)
@@ -130,7 +130,7 @@ def plan_from(
     """
     from hpcgen.cli.personal import account_for, images_of, with_images
     from hpcgen.model.job import JobRequest
-    from hpcgen.planning import make_plan, reproduce
+    from hpcgen.plan.planning import make_plan, reproduce
 
     settings: Sequence[str] = asked["settings"]
     mirrors: Sequence[str] = asked["mirrors"]
@@ -151,7 +151,7 @@ def plan_from(
     )
     found = with_images(found, images)
     if mirrors:
-        from hpcgen.mirrors import with_mirrors
+        from hpcgen.platform.mirrors import with_mirrors
 
         found = with_mirrors(found, mirrors)
 
@@ -202,12 +202,12 @@ def plan_of_lock(
     """
     import msgspec
 
-    from hpcgen.bundle_paths import LOCK
     from hpcgen.errors import InputError, Problem
-    from hpcgen.inputs.wanted import check_lock
-    from hpcgen.lock import for_build, read_lock
-    from hpcgen.planning import in_format
-    from hpcgen.text import sh
+    from hpcgen.lockfile.lock import for_build, read_lock
+    from hpcgen.locking.wanted import check_lock
+    from hpcgen.model.bundle_paths import LOCK
+    from hpcgen.plan.planning import in_format
+    from hpcgen.support.quoting import sh
 
     _check_alone(locked, bundle, asked)
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
@@ -217,7 +217,7 @@ def plan_of_lock(
     plan = for_build(lock, bundled=bundle is not None)
     format = asked["format"]
     if format is None and engine is not None:
-        from hpcgen.build.engines import format_of
+        from hpcgen.builders.engines import format_of
 
         format = format_of(engine)
     if format not in (None, plan.format):
@@ -233,7 +233,7 @@ def plan_of_lock(
         words += ["--format", format]
         words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
     if asked["mirrors"]:
-        from hpcgen.mirrors import with_mirrors
+        from hpcgen.platform.mirrors import with_mirrors
 
         plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
         words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]

@@ -30,7 +30,7 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) 
         check_output(target, force)
         click.echo("\n".join(shown(planned(source, target, Path("WORK"), Marks()))))
         return
-    from hpcgen.processes import interruptible
+    from hpcgen.support.processes import interruptible
 
     with interruptible():
         convert(source, target, force, on_step=say)
@@ -38,9 +38,9 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) 
 
 
 def _tell(target: object, as_json: bool) -> None:
-    from hpcgen.cli.units import size
     from hpcgen.images.reference import ImageReference
     from hpcgen.images.size import image_bytes
+    from hpcgen.support.units import size
 
     assert isinstance(target, ImageReference)
     count = image_bytes(target)

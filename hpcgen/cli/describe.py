@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.catalog import Catalog
-from hpcgen.requirements import version
-from hpcgen.type_words import in_words
+from hpcgen.blocks.requirements import version
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.type_words import in_words
 
 
 def one_line(catalog: Catalog, kind: str, name: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, TextIO
 
 from hpcgen.cli.tables import table
-from hpcgen.cli.units import duration, size
 from hpcgen.model.record import BuildRecord, TestRun
 from hpcgen.records.compare import tests_passed
+from hpcgen.support.units import duration, size
 
 
 def described(record: BuildRecord, out: TextIO) -> str:

@@ -54,7 +54,7 @@ def command(image: str, as_json: bool, part: str | None) -> None:
 
 def _shown(told: dict[str, Any]) -> str:
     from hpcgen.cli.tables import table
-    from hpcgen.cli.units import size
+    from hpcgen.support.units import size
 
     job = told["job"]
     facts = [

@@ -11,8 +11,8 @@ from hpcgen.cli.common import catalog_of, say, say_findings
 
 if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
-    from hpcgen.launch.image_job import ImageJob
     from hpcgen.model.job import JobRequest
+    from hpcgen.run.image_job import ImageJob
 
 F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = "hpcgen.words"
@@ -103,7 +103,7 @@ def _say_findings(job: ImageJob, batch: bool) -> None:
 
 def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> ImageJob:
     from hpcgen.cli.personal import account_for
-    from hpcgen.launch.image_job import plan_for_image
+    from hpcgen.run.image_job import plan_for_image
 
     reference = _reference(asked["image"])
     if asked["stack"] is not None:
@@ -139,8 +139,8 @@ def _planned_anew(
     from msgspec.structs import replace
 
     from hpcgen.cli.personal import account_for, images_of, with_images
-    from hpcgen.launch.image_job import plan_for_stack
-    from hpcgen.planning import make_plan
+    from hpcgen.plan.planning import make_plan
+    from hpcgen.run.image_job import plan_for_stack
 
     if asked["site"] is None:
         raise click.UsageError("--stack needs --site", ctx)
@@ -162,7 +162,7 @@ def _planned_anew(
 
 
 def _explain(job: ImageJob, request: JobRequest) -> None:
-    from hpcgen.layouts import explain
+    from hpcgen.job.measured_layouts import explain
 
     plan = job.plan
     wanted = plan.job

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hpcgen.cli.common import say
-from hpcgen.user_config import configured
+from hpcgen.config.user_config import configured
 
 if TYPE_CHECKING:
     from hpcgen.model.plan import Plan, PlannedLicence
@@ -92,8 +92,8 @@ def _somebody_there() -> bool:
 
 def _ask(missing: list[PlannedLicence]) -> None:
     """Ask for each; what is accepted is kept in the user's config file, so that it is asked for once."""
+    from hpcgen.config.user_config import accept_licences
     from hpcgen.errors import HpcgenError
-    from hpcgen.user_config import accept_licences
 
     refused = []
     for each in missing:

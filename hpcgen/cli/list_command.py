@@ -11,7 +11,7 @@ from hpcgen.cli.common import catalog_of, say
 from hpcgen.errors import HpcgenError
 
 if TYPE_CHECKING:
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
 
 KINDS = {"sites": "site", "stacks": "stack", "blocks": "block"}
 FACTS = ("facts", "verified", "unverified", "without_source")
@@ -56,7 +56,7 @@ def _counts(catalog: Catalog, name: str) -> dict[str, int]:
     """How many facts of a profile are known how; empty for one that cannot be read."""
     import msgspec
 
-    from hpcgen.provenance import counts, facts_of
+    from hpcgen.config.provenance import counts, facts_of
 
     try:
         found: dict[str, int] = msgspec.to_builtins(counts(facts_of(catalog.site_document(name))))

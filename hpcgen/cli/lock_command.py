@@ -12,7 +12,7 @@ from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, say
 from hpcgen.cli.licences import as_accepted, licence_option, with_licences
 
 if TYPE_CHECKING:
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.model.lock import Lock
     from hpcgen.model.plan import Plan
 
@@ -54,9 +54,9 @@ def command(
 
     With --check or --update, and without --site and --stack, they are those of the lock that is there.
     """
-    from hpcgen.inputs.locking import make_lock
-    from hpcgen.lock import read_lock
-    from hpcgen.writing import write_file
+    from hpcgen.lockfile.lock import read_lock
+    from hpcgen.locking.locking import make_lock
+    from hpcgen.support.writing import write_file
 
     if as_json and not (check or updates):
         raise click.UsageError("--json tells what changes, so it wants --check or --update")
@@ -133,7 +133,7 @@ def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
 
 def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
     """Print what changed; whether anything did."""
-    from hpcgen.inputs.lock_changes import changes, changes_text
+    from hpcgen.lockfile.diff.changes import changes, changes_text
 
     found = changes(old, new)
     if as_json:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hpcgen.config.user_config import configured
 from hpcgen.model.site import Site
-from hpcgen.user_config import configured
 
 
 def account_for(site: Site, asked: str | None) -> str | None:
@@ -26,7 +26,7 @@ def with_images(site: Site, folder: str | None) -> Site:
         return site
     from msgspec.structs import replace
 
-    from hpcgen.text import safe_path
+    from hpcgen.support.quoting import safe_path
 
     place = safe_path(folder, "the folder of images")
     return replace(site, containers=replace(site.containers, image_directory=place))

@@ -28,7 +28,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
         click.echo(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode())
         return
     from hpcgen.cli.tables import table
-    from hpcgen.layouts import counted
+    from hpcgen.job.measured_layouts import counted
 
     rows = [[b.name, b.version, "build" if b.build_only else "image", "; ".join(b.reasons)] for b in plan.blocks]
     where = f"{plan.site.name}, partition {plan.partition}"
@@ -44,8 +44,8 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
 
 
 def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:
-    from hpcgen.assemble import assemble
-    from hpcgen.input_list import input_list
+    from hpcgen.recipe.assemble import assemble
+    from hpcgen.recipe.input_list import input_list
 
     rows = input_list(assemble(plan, catalog))
     if as_json:

@@ -32,8 +32,8 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
     from hpcgen.images.recorded import stored_kit
     from hpcgen.images.reference import parse_image
     from hpcgen.images.summary import notes
-    from hpcgen.kit import KIT_FILES
-    from hpcgen.writing import write_kit
+    from hpcgen.kit.kit import KIT_FILES
+    from hpcgen.support.writing import write_kit
 
     found = parse_image(image)
     kit = stored_kit(found)
@@ -52,7 +52,7 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
 
 
 def _remarks(comparison: Any) -> list[str]:
-    from hpcgen import __version__
+    from hpcgen._version import __version__
 
     if comparison.same:
         return [f"hpcgen {__version__} would write the same files from the plan"]

@@ -42,8 +42,8 @@ def command(ctx: click.Context, as_json: bool, limit: int | None) -> None:
 
 
 def _row(record: BuildRecord) -> list[str]:
-    from hpcgen.cli.units import duration, size
     from hpcgen.records.compare import tests_passed
+    from hpcgen.support.units import duration, size
 
     taken = size(record.image.bytes) if record.image is not None and record.image.bytes is not None else "-"
     when = record.started[:19].replace("T", " ")

@@ -51,11 +51,11 @@ def command(
     if output is None and not as_json:
         _recipe_only(plan, catalog, lock)
         return
-    from hpcgen.kit import KIT_FILES, make_kit
+    from hpcgen.kit.kit import KIT_FILES, make_kit
 
     kit = make_kit(plan, catalog, lock)
     if output is not None:
-        from hpcgen.writing import write_kit
+        from hpcgen.support.writing import write_kit
 
         write_kit(output, kit.files, retired=KIT_FILES)
         say(f"wrote {', '.join(sorted(kit.files))} to {output}")
@@ -68,8 +68,8 @@ def command(
 
 
 def _recipe_only(plan: Any, catalog: Any, lock: Any) -> None:
-    from hpcgen.assemble import assemble, notices
-    from hpcgen.formats import recipe
+    from hpcgen.recipe.assemble import assemble, notices
+    from hpcgen.recipe.formats import recipe
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     click.echo(recipe(plan, assembly), nl=False)

@@ -15,7 +15,7 @@ from hpcgen.cli.job_options import JobCommand, job_from, job_options
 @job_options
 def command(ctx: click.Context, **asked: Any) -> None:
     """Start IMAGE right here, as the site starts it, and wait for its end."""
-    from hpcgen.launch.here import notes, run_here
+    from hpcgen.run.here import notes, run_here
 
     job = job_from(ctx, batch=False, **asked)
     for note in notes(job, os.environ):

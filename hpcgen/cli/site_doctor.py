@@ -10,7 +10,7 @@ import click
 from hpcgen.cli.common import catalog_of, say
 
 if TYPE_CHECKING:
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.doctor.report import Drift, Report
 
 _FOLDER = click.Path(path_type=Path, file_okay=False, exists=True)

@@ -33,10 +33,10 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     """
     import re
 
+    from hpcgen.config.schemas import editor_comment
     from hpcgen.errors import InputError, OutputError, Problem
-    from hpcgen.schemas import editor_comment
-    from hpcgen.text import NAME_PATTERN
-    from hpcgen.writing import write_file
+    from hpcgen.support.quoting import NAME_PATTERN
+    from hpcgen.support.writing import write_file
 
     if root is not None and not detect:
         raise click.UsageError("--root says what --detect looks at; add --detect")

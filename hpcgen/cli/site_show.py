@@ -10,7 +10,7 @@ import click
 from hpcgen.cli.common import catalog_of, say
 
 if TYPE_CHECKING:
-    from hpcgen.provenance import Fact
+    from hpcgen.config.provenance import Fact
 
 _WIDE = 48
 _MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
@@ -31,7 +31,7 @@ def command(ctx: click.Context, name: str, origin: bool, unverified: bool, as_js
 
         ctx.invoke(show, kind="site", name=name, origin=False, as_json=as_json)
         return
-    from hpcgen.provenance import counts, facts_of
+    from hpcgen.config.provenance import counts, facts_of
 
     facts = facts_of(catalog_of(ctx).site_document(name))
     shown = [fact for fact in facts if not unverified or fact.mark != "verified"]

@@ -11,8 +11,8 @@ from hpcgen.cli.common import say
 from hpcgen.cli.job_options import JobCommand, job_from, job_options
 
 if TYPE_CHECKING:
-    from hpcgen.launch.follow import Result
-    from hpcgen.launch.submission import Submitted
+    from hpcgen.run.follow import Result
+    from hpcgen.run.submission import Submitted
 
 
 @click.command("submit", cls=JobCommand)
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the job's output goes to stderr.")
 def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **asked: Any) -> None:
     """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
-    from hpcgen.launch.submission import submit
+    from hpcgen.run.submission import submit
 
     submitted = submit(job_from(ctx, **asked), folder)
     say(f"job {submitted.id} submitted with {submitted.script}")
@@ -41,7 +41,7 @@ def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **
 
         click.echo(msgspec.json.format(msgspec.json.encode(result)).decode())
     if not result.good:
-        from hpcgen.launch.follow import failure
+        from hpcgen.run.follow import failure
 
         raise failure(result)
     took = f" after {result.elapsed_s} s" if result.elapsed_s is not None else ""
@@ -59,7 +59,7 @@ def _print_id(submitted: Submitted, as_json: bool) -> None:
 
 
 def _followed(submitted: Submitted, as_json: bool) -> Result:
-    from hpcgen.launch.follow import Follower
+    from hpcgen.run.follow import Follower
 
     try:
         return Follower(submitted, say, to_stderr=as_json).to_the_end()

@@ -59,8 +59,8 @@ def command(
     Exit code 9 if a test failed.
     """
     from hpcgen.images.reference import parse_image
-    from hpcgen.processes import interruptible
-    from hpcgen.prove import prove_image
+    from hpcgen.support.processes import interruptible
+    from hpcgen.verify import prove_image
 
     reference = parse_image(image)
     profile = catalog_of(ctx).site(site) if site is not None else None
@@ -89,8 +89,8 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
 
         click.echo(report(run, sys.stdout))
     if junit is not None:
-        from hpcgen.prove.junit import junit_xml
-        from hpcgen.writing import write_file
+        from hpcgen.support.writing import write_file
+        from hpcgen.verify.junit import junit_xml
 
         write_file(junit, junit_xml(run, image.name))
     from hpcgen.records.store import add_test_run, of_image
@@ -104,7 +104,7 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
 def _fail(run: TestRun) -> None:
     from hpcgen.cli.test_report import printable
     from hpcgen.errors import Problem, TestFailedError
-    from hpcgen.prove import failed
+    from hpcgen.verify import failed
 
     if found := failed(run):
         raise TestFailedError([Problem(f"{each.group}: {each.name}: {printable(each.reason)}") for each in found])

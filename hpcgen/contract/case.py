@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from hpcgen.launch.engines import Engine
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.engines import Engine
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.release import Release
 from hpcgen.model.site import HostMpi, Partition, Site
-from hpcgen.promises import Promises
 
 if TYPE_CHECKING:
-    from hpcgen.assemble import Assembly
+    from hpcgen.recipe.assemble import Assembly
 
 Outcome = Literal["holds", "broken", "doubtful", "unknown", "left out"]
 

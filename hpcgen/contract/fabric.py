@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, unknown
 from hpcgen.contract.mpi import NO_MPI, OWN_LAUNCHER
-from hpcgen.fabrics import FAST, SLOW, USUAL, drivers
+from hpcgen.platform.fabrics import FAST, SLOW, USUAL, drivers
 
 LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 """Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hpcgen.blocks.requirements import in_range
 from hpcgen.contract.case import Case, Check, holds, left_out, unknown
 from hpcgen.model.site import Gpu
-from hpcgen.requirements import in_range
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"

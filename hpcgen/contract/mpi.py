@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, left_out, release_of, unknown
-from hpcgen.cray_mpich import mpich_of
 from hpcgen.launch.libraries import MPI_LIBRARIES
 from hpcgen.model.site import HostMpi
+from hpcgen.platform.cray_mpich import mpich_of
 
 NO_MPI = "the stack runs without MPI"
 OWN_LAUNCHER = "the image's own launcher starts the ranks"

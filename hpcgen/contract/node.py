@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, left_out, release_of, some, unknown
-from hpcgen.jobs import memory_problem
-from hpcgen.layouts import memory_text
-from hpcgen.microarchitecture import features_of
+from hpcgen.job.layout import memory_problem
+from hpcgen.job.measured_layouts import memory_text
 from hpcgen.model.site import Partition
+from hpcgen.platform.microarchitecture import features_of
 
 SELECTING = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
 PBS_SELECTING = ("-l select=", "-l nodes=", "-l feature=")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, holds, left_out, some
-from hpcgen.formats.files import ENGINE_FORMATS
+from hpcgen.recipe.formats.files import ENGINE_FORMATS
 
 
 def policy(case: Case) -> list[Check]:
@@ -60,8 +60,8 @@ def network(case: Case) -> Check:
 
 def _beyond_reach(case: Case) -> Iterator[str]:
     """Kinds of input that no mirror has."""
-    from hpcgen.mirrors import image_mirror
-    from hpcgen.steps import Archive, BazelFiles, GitTree, Wheels
+    from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Wheels
+    from hpcgen.platform.mirrors import image_mirror
 
     if case.assembly is None:
         return

@@ -6,16 +6,16 @@ from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
-from hpcgen.assemble import assemble, outline
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.contract import engine as engines
 from hpcgen.contract import fabric, gpu, mpi, node, site
 from hpcgen.contract.case import Case, Check
+from hpcgen.engines import engine_for
 from hpcgen.errors import Position, Problem
-from hpcgen.launch.engines import engine_for
 from hpcgen.launch.start import host_mpi
 from hpcgen.model.plan import Finding, Plan, PlannedLicence
 from hpcgen.model.site import Engine as SiteEngine
+from hpcgen.recipe.assemble import assemble, outline
 
 CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
     "policy": site.policy,

@@ -9,7 +9,7 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc, unused-ignore]
-    """Only ``true``, ``false`` and ``null`` have a meaning of their own, as in :mod:`hpcgen.yamlfile`."""
+    """Only ``true``, ``false`` and ``null`` have a meaning of their own, as in :mod:`hpcgen.config.yamlfile`."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
 

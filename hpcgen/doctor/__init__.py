@@ -8,14 +8,14 @@ how and how grave a difference is, ``dependents`` what rests on a fact.
 
 from __future__ import annotations
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.provenance import facts_of
 from hpcgen.detect.machine import Machine
 from hpcgen.doctor.examine import examine
 from hpcgen.doctor.look import seen_for
 from hpcgen.doctor.node import which_partition
 from hpcgen.doctor.present import look
 from hpcgen.doctor.report import Drift, Report, Unseen
-from hpcgen.provenance import facts_of
 
 __all__ = ["Drift", "Report", "Unseen", "examine", "report_on"]
 

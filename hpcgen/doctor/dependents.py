@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.doctor.report import Drift, Report
 from hpcgen.errors import HpcgenError
 from hpcgen.model.plan import Plan
@@ -27,7 +27,7 @@ class Dependent(msgspec.Struct, frozen=True):
 
 def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent]:
     """Every stack that can be planned for a site, on one of its partitions; the others rest on nothing there."""
-    from hpcgen.planning import make_plan
+    from hpcgen.plan.planning import make_plan
 
     profile = catalog.site(site)
     for name in catalog.names("stack"):
@@ -107,7 +107,7 @@ def _files(folder: Path) -> Iterator[Path]:
 def _plan(path: Path) -> Plan | None:
     """The plan of a lock or a kit; None for a file that is neither, such as another program's lock."""
     from hpcgen.errors import InputError, Problem
-    from hpcgen.lock import is_sealed, parse_lock
+    from hpcgen.lockfile.lock import is_sealed, parse_lock
 
     try:
         with path.open("rb") as stream:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from hpcgen.config.provenance import Fact
 from hpcgen.detect.commands import COMMANDS
 from hpcgen.detect.seen import NODE, Seen, SeenFact
 from hpcgen.doctor.present import Presence
 from hpcgen.doctor.report import ORDER, Drift, Report, Severity, Unseen
 from hpcgen.doctor.rules import rule_for, seen_path
 from hpcgen.doctor.values import by_text
-from hpcgen.provenance import Fact
 
 _ENGINES = "containers.engines."
 _WIDE = 80
@@ -73,7 +73,7 @@ def examine(
     Parameters
     ----------
     own_file: the profile's own file, as the facts name it.
-    facts: of :func:`hpcgen.provenance.facts_of`.
+    facts: of :func:`hpcgen.config.provenance.facts_of`.
     presences: of :func:`hpcgen.doctor.present.look`.
     partition: which the node belongs to; "" for a login node, of which no fact of a node is compared.
     chosen: why this partition.

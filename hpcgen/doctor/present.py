@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+from hpcgen.config.provenance import Fact
 from hpcgen.detect.commands import Answer
 from hpcgen.doctor.report import Severity
-from hpcgen.provenance import Fact
 
 
 class Place(Protocol):

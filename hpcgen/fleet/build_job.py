@@ -8,14 +8,14 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.config.yamlfile import Document
 from hpcgen.errors import PolicyError, Position, Problem
-from hpcgen.jobs import resolve_job
-from hpcgen.launch.schedulers import Header, scheduler_for
+from hpcgen.job.layout import resolve_job
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Run, Stack
-from hpcgen.text import directive, sh, sh_assign
-from hpcgen.yamlfile import Document
+from hpcgen.schedulers import Header, scheduler_for
+from hpcgen.support.quoting import directive, sh, sh_assign
 
 PASSED_ON = (
     "HPCGEN_COLLECTIONS",

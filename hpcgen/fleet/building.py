@@ -18,7 +18,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.record import BuildRecord, TestRun
 
 if TYPE_CHECKING:
-    from hpcgen.build import BuildOptions, Watcher
+    from hpcgen.builders import BuildOptions, Watcher
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -67,8 +67,8 @@ def build_members(loaded: LoadedFleet, states: Sequence[MemberState], lock: Path
 
 
 def _build_one(loaded: LoadedFleet, state: MemberState, how: HowToBuild) -> tuple[BuildRecord, TestRun | None]:
-    from hpcgen.build import build_image
-    from hpcgen.kit import make_kit
+    from hpcgen.builders import build_image
+    from hpcgen.kit.kit import make_kit
 
     member, plan = state.member, state.plan
     if plan is None:
@@ -91,7 +91,7 @@ def output_of(plan: Plan, name: str) -> str:
 
     A file lies where the job script would look for the stack's image.
     """
-    from hpcgen.build.places import job_image
+    from hpcgen.builders.places import job_image
 
     if plan.format == "docker":
         return f"{name}:latest"
@@ -102,8 +102,8 @@ def output_of(plan: Plan, name: str) -> str:
 def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: HowToBuild) -> TestRun:
     """Test what was built; TestFailedError with what failed."""
     from hpcgen.images.reference import ImageReference
-    from hpcgen.prove import failed, prove_image
     from hpcgen.records.store import add_test_run
+    from hpcgen.verify import failed, prove_image
 
     image = record.image
     assert image is not None

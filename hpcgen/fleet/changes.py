@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpcgen.build.engines import format_of
+from hpcgen.builders.engines import format_of
 from hpcgen.errors import HpcgenError, Position, Problem
 from hpcgen.fleet.file import FleetMember, LoadedFleet
-from hpcgen.formats import ENGINE_FORMATS
 from hpcgen.model.fields import FormatName
 from hpcgen.model.fleet import LockedImage
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
+from hpcgen.recipe.formats import ENGINE_FORMATS
 
 State = Literal["unchanged", "changed", "new", "no plan"]
 
@@ -45,8 +45,8 @@ def member_states(
 
 def plan_member(loaded: LoadedFleet, member: FleetMember) -> tuple[Plan, str]:
     """A member's plan and its hash. HpcgenError as make_plan, with the member's place where it has no other."""
-    from hpcgen.assemble import assemble
-    from hpcgen.planning import make_plan
+    from hpcgen.plan.planning import make_plan
+    from hpcgen.recipe.assemble import assemble
 
     catalog = loaded.catalog
     try:

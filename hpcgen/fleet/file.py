@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.build.engines import format_of
-from hpcgen.catalog import Catalog, collections_from_environment, is_file_name
+from hpcgen.builders.engines import format_of
+from hpcgen.catalog.catalog import Catalog, collections_from_environment, is_file_name
+from hpcgen.config.decoding import convert
+from hpcgen.config.yamlfile import Document, load
 from hpcgen.errors import HpcgenError, InputError, Position, Problem, UnknownNameError, did_you_mean
 from hpcgen.model.fields import FormatName, Name
 from hpcgen.model.fleet import Fleet, Member
 from hpcgen.model.record import BuilderName
-from hpcgen.settings import parse_settings
-from hpcgen.typed import convert
-from hpcgen.yamlfile import Document, load
+from hpcgen.resolver.settings import parse_settings
 
 
 class FleetMember(msgspec.Struct, frozen=True):

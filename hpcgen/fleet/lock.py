@@ -9,11 +9,11 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.config.decoding import convert
+from hpcgen.config.yamlfile import load, loads
 from hpcgen.errors import OutputError, Problem
 from hpcgen.model.fleet import FleetLock, LockedImage
-from hpcgen.typed import convert
-from hpcgen.writing import write_file
-from hpcgen.yamlfile import load, loads
+from hpcgen.support.writing import write_file
 
 _HEAD = """\
 # Written by hpcgen: the last build of each member of the fleet that was good. A member is built again when the hash of

@@ -20,8 +20,8 @@ from hpcgen.fleet.changes import published_name
 from hpcgen.fleet.file import LoadedFleet
 from hpcgen.fleet.lock import read_lock, update_lock
 from hpcgen.model.fleet import LockedImage
-from hpcgen.processes import need, stream
-from hpcgen.text import sh
+from hpcgen.support.processes import need, stream
+from hpcgen.support.quoting import sh
 
 USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
 

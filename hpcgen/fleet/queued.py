@@ -10,13 +10,13 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.fleet.build_job import BuildJob, build_script, check_site
 from hpcgen.fleet.changes import MemberState
 from hpcgen.fleet.file import LoadedFleet, build_site
-from hpcgen.launch.image_job import ImageJob
-from hpcgen.launch.schedulers.queue import queue_for
-from hpcgen.launch.submission import Submitted, hand_over
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
-from hpcgen.processes import need
-from hpcgen.writing import write_file
+from hpcgen.run.image_job import ImageJob
+from hpcgen.run.submission import Submitted, hand_over
+from hpcgen.schedulers.queue import queue_for
+from hpcgen.support.processes import need
+from hpcgen.support.writing import write_file
 
 
 def array_site(loaded: LoadedFleet, states: Sequence[MemberState], asked: str | None) -> tuple[Site, str]:

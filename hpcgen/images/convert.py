@@ -26,7 +26,7 @@ from hpcgen.images.reference import STORES, ImageReference, stored_reference
 from hpcgen.images.roots import Marks
 from hpcgen.model.fields import EnvName
 from hpcgen.model.record import ImageKind
-from hpcgen.text import sh
+from hpcgen.support.quoting import sh
 
 _ENDINGS: dict[str, ImageKind] = {
     ".sif": "sif",
@@ -181,7 +181,7 @@ def planned(image: ImageReference, output: ImageReference, work: Path, marks: Ma
 
 
 def _removal(path: Path) -> Step:
-    from hpcgen.build.places import remove
+    from hpcgen.images.placing import remove
 
     def action() -> None:
         remove(path)
@@ -237,10 +237,9 @@ def convert(
         plan = planned(image, output, work, marks_of(image))
         _run(plan, on_step, force)
         if output.kind not in STORES:
-            from hpcgen.build.engines.base import Target
-            from hpcgen.build.places import put_in_place
+            from hpcgen.images.placing import put_in_place
 
-            put_in_place(Target(output.kind, output.name, plan.made))
+            put_in_place(Path(plan.made), Path(output.name))
 
 
 def _run(plan: Plan, on_step: Callable[[str], None], force: bool) -> None:
@@ -280,7 +279,7 @@ def _act(step: Step) -> None:
 
 
 def _start(step: Step) -> None:
-    from hpcgen.processes import stream
+    from hpcgen.support.processes import stream
 
     tail: list[str] = []
 
@@ -311,7 +310,7 @@ def _quietly(argv: list[str]) -> None:
 @contextmanager
 def _work_folder(output: ImageReference) -> Iterator[Path]:
     """A hidden folder beside the output, so that the last step is a rename; for a store, a temporary one."""
-    from hpcgen.build.places import remove
+    from hpcgen.images.placing import remove
 
     beside = None if output.kind in STORES else str(Path(output.name).parent)
     try:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.images.recorded import StoredKit, typed_kit
-from hpcgen.kit import make_kit
-from hpcgen.lock import is_sealed, parse_lock
-from hpcgen.writing import KitFile
+from hpcgen.kit.kit import make_kit
+from hpcgen.lockfile.lock import is_sealed, parse_lock
+from hpcgen.support.writing import KitFile
 
 
 class Comparison(msgspec.Struct, frozen=True):

@@ -7,14 +7,14 @@ from typing import Annotated, Any
 import msgspec
 
 from hpcgen.errors import HpcgenError, InputError, MissingToolError, Problem
-from hpcgen.image_paths import KIT
 from hpcgen.images.contents import read_files
 from hpcgen.images.reference import ImageReference
-from hpcgen.kit import KIT_FILES
+from hpcgen.kit.kit import KIT_FILES
 from hpcgen.model.fields import EnvName
+from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
-from hpcgen.text import plain
-from hpcgen.writing import KitFile
+from hpcgen.support.quoting import plain
+from hpcgen.support.writing import KitFile
 
 LABEL = "io.hpcgen."
 _PROGRAMS = frozenset({"build.sh", "selftest.sh", "preflight.sh", "job.slurm", "job.pbs", "run.sh"})
@@ -66,7 +66,7 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
         plan = msgspec.convert(kit.plan, Plan)
         lock = msgspec.convert(kit.lock, _Lock)
     except (msgspec.ValidationError, RecursionError) as failure:
-        from hpcgen import __version__
+        from hpcgen._version import __version__
 
         wrote = kit.plan.get("hpcgen")
         raise InputError(
@@ -166,7 +166,7 @@ def _json(text: str, image: ImageReference) -> dict[str, Any]:
 
 
 def _yaml(text: str, image: ImageReference) -> dict[str, Any]:
-    from hpcgen.yamlfile import loads
+    from hpcgen.config.yamlfile import loads
 
     data: dict[str, Any] = loads(text, f"hpcgen.lock in {image}").data
     return data

@@ -14,7 +14,7 @@ import msgspec
 
 from hpcgen.errors import InputError, Problem, UnknownNameError
 from hpcgen.model.record import ImageKind
-from hpcgen.text import plain
+from hpcgen.support.quoting import plain
 
 STORES: tuple[ImageKind, ...] = ("podman", "docker", "ch-image")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+%-]{0,254}")

@@ -23,7 +23,7 @@ import msgspec
 from hpcgen.errors import InputError, Problem
 from hpcgen.images.archive import members, normal
 from hpcgen.images.tarball import OciArchive, opened
-from hpcgen.text import sh_assign
+from hpcgen.support.quoting import sh_assign
 
 ENVIRONMENT = "ch/environment"
 _ENV_SCRIPT = ".singularity.d/env/91-environment.sh"

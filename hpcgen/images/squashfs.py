@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from hpcgen.errors import InputError, Problem
 from hpcgen.images.commands import Answer, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
-from hpcgen.processes import need
+from hpcgen.support.processes import need
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
 _ABSENT = ("no matches for", "is a directory", "not a regular file", "is not a")

@@ -19,10 +19,10 @@ from typing import Any
 import msgspec
 
 from hpcgen.errors import InputError, MissingToolError, Problem, UnknownNameError
-from hpcgen.image_paths import KIT
 from hpcgen.images.archive import content, members
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import read_folder
+from hpcgen.model.image_paths import KIT
 from hpcgen.model.record import ImageKind
 
 STORE_PROGRAMS: dict[ImageKind, tuple[str, ...]] = {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from hpcgen.launch.engines import Engine
+from hpcgen.engines import Engine
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi
 

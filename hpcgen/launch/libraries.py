@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.launch.engines import engine_for
+from hpcgen.engines import engine_for
 from hpcgen.launch.start import host_mpi
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi

@@ -11,14 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from hpcgen.fabrics import FAST, SLOW, drivers
-from hpcgen.launch.libraries import MPI_LIBRARIES, mpi_folders, swapped_in
-from hpcgen.launch.start import Start
-from hpcgen.launch.words import Shell, line, quoted
-from hpcgen.microarchitecture import features_of
-from hpcgen.model.plan import Plan
-from hpcgen.model.site import HostMpi, Site
-from hpcgen.rank_test import (
+from hpcgen.blocks.rank_test import (
     DEBUG,
     MPI_FILE,
     OPEN_MPI_CHATTER,
@@ -30,8 +23,15 @@ from hpcgen.rank_test import (
     RANK_PROGRAM,
     RANK_TEST,
 )
-from hpcgen.selftest import DRIVER_FILE, GPU_DEVICES
-from hpcgen.text import sh
+from hpcgen.launch.libraries import MPI_LIBRARIES, mpi_folders, swapped_in
+from hpcgen.launch.start import Start
+from hpcgen.model.plan import Plan
+from hpcgen.model.site import HostMpi, Site
+from hpcgen.platform.fabrics import FAST, SLOW, drivers
+from hpcgen.platform.microarchitecture import features_of
+from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
+from hpcgen.support.quoting import sh
+from hpcgen.support.shell_words import Shell, line, quoted
 
 PREFLIGHT = "preflight.sh"
 """Name of the kit's script that does nothing but the preflight."""

@@ -8,16 +8,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from hpcgen.formats.header import header as file_header
-from hpcgen.launch.engines import Engine
+from hpcgen.engines import Engine
+from hpcgen.job.measured_layouts import memory_text
 from hpcgen.launch.environment import BOOTSTRAP
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
-from hpcgen.launch.schedulers import Direct, Header, Scheduler, scheduler_for
 from hpcgen.launch.start import Start, start
-from hpcgen.launch.words import FOLDER, Shell, joined, line, loading, quoted
-from hpcgen.layouts import memory_text
 from hpcgen.model.plan import Plan
-from hpcgen.text import plain, sh, sh_assign
+from hpcgen.recipe.formats.header import header as file_header
+from hpcgen.schedulers import Direct, Header, Scheduler, scheduler_for
+from hpcgen.support.quoting import plain, sh, sh_assign
+from hpcgen.support.shell_words import FOLDER, Shell, joined, line, loading, quoted
 
 
 def job_script(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from hpcgen.engines import Call, Engine, engine_for
 from hpcgen.errors import PolicyError, Problem
-from hpcgen.launch.engines import Call, Engine, engine_for
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan

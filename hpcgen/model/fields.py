@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hpcgen.text import ENV_NAME_PATTERN, NAME_PATTERN, PATH_PATTERN, URL_PATTERN, VERSION_PATTERN
+from hpcgen.support.quoting import ENV_NAME_PATTERN, NAME_PATTERN, PATH_PATTERN, URL_PATTERN, VERSION_PATTERN
 
 Name = Annotated[
     str,

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.config.user_config import configured
 from hpcgen.errors import InputError, OutputError, Problem, UnknownNameError, did_you_mean
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.record import BuildRecord, BuiltImage, TestRun
-from hpcgen.user_config import configured
-from hpcgen.writing import write_file
+from hpcgen.support.writing import write_file
 
 MAX_BYTES = 64 * 1024 * 1024
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 BLOCK = '''\
-from hpcgen.block import Block
+from hpcgen.blocks.base import Block
 
 
 class Debian(Block):

@@ -25,8 +25,8 @@ from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
 ENGINES = ["buildah", "podman", "ch-image"]
 BLOCK = '''\
-from hpcgen.block import Block
-from hpcgen.steps import Runtime, run
+from hpcgen.blocks.base import Block
+from hpcgen.blocks.steps import Runtime, run
 
 
 class Small(Block):

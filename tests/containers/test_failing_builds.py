@@ -31,8 +31,8 @@ from test_rendered_kits import BASE_IN_SID, site_profile
 
 IMAGE = "localhost/failing-build:here"
 BLOCK = '''\
-from hpcgen.block import Block
-from hpcgen.steps import Runtime, Test, run
+from hpcgen.blocks.base import Block
+from hpcgen.blocks.steps import Runtime, Test, run
 
 
 class Tried(Block):

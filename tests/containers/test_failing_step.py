@@ -10,8 +10,8 @@ from container_tools import BaseImage, Buildah, ChImage, Sid
 from test_rendered_kits import BASE_IN_SID, site_profile
 
 BLOCK = '''\
-from hpcgen.block import Block
-from hpcgen.steps import Runtime, run
+from hpcgen.blocks.base import Block
+from hpcgen.blocks.steps import Runtime, run
 
 
 class Broken(Block):
@@ -51,10 +51,10 @@ def broken(
 
 
 def kit(collection: Path, format: str) -> Path:
-    from hpcgen.catalog import Catalog
-    from hpcgen.kit import make_kit
-    from hpcgen.planning import make_plan
-    from hpcgen.writing import write_kit
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.kit.kit import make_kit
+    from hpcgen.plan.planning import make_plan
+    from hpcgen.support.writing import write_kit
 
     catalog = Catalog([collection])
     plan = make_plan(catalog, catalog.site("here"), catalog.stack("broken"), format=format)  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from loopback_registry import Registry
 from msgspec.structs import replace
 from test_rendered_kits import site_profile
 
-from hpcgen.build.engines import FORMAT_BUILDERS
+from hpcgen.builders.engines import FORMAT_BUILDERS
 from hpcgen.fleet.changes import member_states
 from hpcgen.fleet.file import load_fleet
 from hpcgen.fleet.lock import read_lock, update_lock

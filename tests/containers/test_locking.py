@@ -14,22 +14,22 @@ import pytest
 from container_tools import HERE, BaseImage, Buildah, ChImage, SidHpcgen, need, run
 from loopback_registry import Registry
 
-from hpcgen.assemble import Stage
+from hpcgen.blocks.steps import Image
+from hpcgen.blocks.steps import run as step
 from hpcgen.bundle.apt_index import deb_licence
 from hpcgen.bundle.deb import read_control
 from hpcgen.errors import FetchError
-from hpcgen.inputs import base_shell
-from hpcgen.inputs.images import fetch_image, pin_image, root_tar
-from hpcgen.inputs.layout import LayoutImage
-from hpcgen.inputs.os_packages import resolve_packages
-from hpcgen.steps import Image
-from hpcgen.steps import run as step
+from hpcgen.images.oci_layout import LayoutImage
+from hpcgen.locking import base_shell
+from hpcgen.locking.base_images import fetch_image, pin_image, root_tar
+from hpcgen.locking.os_packages import resolve_packages
+from hpcgen.recipe.assemble import Stage
 
 NAME = "debian:12"
 ENTER = """
 import sys
 from pathlib import Path
-from hpcgen.inputs import base_shell
+from hpcgen.locking import base_shell
 every = base_shell._ways
 base_shell._ways = lambda root: [way for way in every(root) if way.program == sys.argv[1]]
 with base_shell.base_shell(Path("/layout"), "debian:12", {"A": "b c"}) as shell:
@@ -125,9 +125,9 @@ def test_packages_are_those_that_apt_then_installs_from_them_alone(
 ) -> None:
     """Nothing but the resolved files and their index: afterwards the base has what the lock says, to the version."""
     from hpcgen.bundle.apt_index import write_apt_index
-    from hpcgen.bundle_paths import file_path
-    from hpcgen.inputs.base_shell import OWN
+    from hpcgen.locking.base_shell import OWN
     from hpcgen.model.bundle import BundleItem
+    from hpcgen.model.bundle_paths import file_path
 
     found, keys, epoch = resolve_packages(layout, NAME, mirrored(machine_facts), ["make", "gcc"], "apt", print)
     assert {"make", "gcc", "gcc-12"} <= set(found.added) and ":" in found.added["gcc"].version

@@ -18,10 +18,10 @@ from pathlib import Path
 import pytest
 from container_tools import need
 
-from hpcgen.assemble import assemble
-from hpcgen.catalog import Catalog
-from hpcgen.mirrors import with_mirrors
-from hpcgen.planning import make_plan
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.plan.planning import make_plan
+from hpcgen.platform.mirrors import with_mirrors
+from hpcgen.recipe.assemble import assemble
 from tests.unit.file_server import FileServer, make_certificate, serving
 
 TOOLS = ("dnf", "createrepo_c", "rpmbuild", "rpmsign", "gpg", "unshare")

@@ -16,9 +16,9 @@ import time
 from pathlib import Path
 
 from hpcgen.bundle.create import Creation, create_bundle
-from hpcgen.bundle.display import Plain
 from hpcgen.bundle.verify import verify
 from hpcgen.model.bundle import Wanted
+from hpcgen.support.progress import Plain
 from tests.conftest import ROOT
 from tests.unit.bundles import QUICK, a_lock, content, sha, tree
 from tests.unit.file_server import make_certificate, serving

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from hpcgen.bundle.create import Creation, create_bundle
-from hpcgen.bundle.download import Patience
 from hpcgen.bundle.oci import NAME
-from hpcgen.bundle_paths import image_name
 from hpcgen.model.bundle import Manifest, Wanted
+from hpcgen.model.bundle_paths import image_name
 from hpcgen.model.lock import ImagePin, Lock, Pins
+from hpcgen.net.download import Patience
 from tests.unit import locks
 
 EPOCH = 1760000000

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
 
 HOST = "/opt/host-mpi"
 NODE = {"cpu": {"target": "skylake_avx512", "cores": 48}, "memory": {"total_gb": 96}, "queues": [{"name": "work"}]}
@@ -94,7 +94,7 @@ MPICH_SETTINGS = ("mpi.provider=mpich", "mpich.version=3.4.3")
 
 # An MPI of somebody's own, which brings nothing for Omni-Path.
 PLAIN_MPI = '''
-from hpcgen.block import Block
+from hpcgen.blocks.base import Block
 from hpcgen.promises import Promises
 
 class PlainMpi(Block):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hpcgen.assemble import assemble
-from hpcgen.catalog import Catalog
-from hpcgen.inputs.locking import collection_files
-from hpcgen.lock import sealed_text
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.lockfile.lock import sealed_text
+from hpcgen.locking.locking import collection_files
 from hpcgen.model.job import JobRequest
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin, Pins, StagePackages
 from hpcgen.model.site import Site
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
+from hpcgen.recipe.assemble import assemble
 
 CATALOG = Catalog()
 PRESENT = {

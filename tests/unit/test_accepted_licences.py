@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from hpcgen.assemble import assemble
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.licences import with_licences
-from hpcgen.lock import parse_lock, sealed_text
+from hpcgen.lockfile.lock import parse_lock, sealed_text
+from hpcgen.recipe.assemble import assemble
 from tests.conftest import Command
 from tests.unit.contract_cases import OMNI_PATH, Workshop, changed
 from tests.unit.locks import CATALOG, lock

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from hpcgen.bundle.apt_index import deb_licence, spdx_of, write_apt_index
 from hpcgen.bundle.deb import read_control, read_copyright
-from hpcgen.bundle_paths import file_path
 from hpcgen.errors import HpcgenError, InputError
 from hpcgen.model.bundle import BundleItem
+from hpcgen.model.bundle_paths import file_path
 
 CONTROL = """\
 Package: hello

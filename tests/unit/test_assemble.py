@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.assemble import Assembly, assemble, bind_targets, notices
-from hpcgen.catalog import Catalog
+from hpcgen.blocks.steps import Archive, Wheels
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError
-from hpcgen.kit import render_recipe
+from hpcgen.kit.kit import render_recipe
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
-from hpcgen.planning import make_plan
-from hpcgen.steps import Archive, Wheels
+from hpcgen.plan.planning import make_plan
+from hpcgen.recipe.assemble import Assembly, assemble, bind_targets, notices
 
 CATALOG = Catalog()
 CASES = [
@@ -116,7 +116,7 @@ def test_supermuc_image_can_take_the_hosts_mpi_over_omni_path() -> None:
 
 
 def test_two_values_for_one_variable_are_an_error_that_names_both_blocks() -> None:
-    from hpcgen.assemble import _merged
+    from hpcgen.recipe.assemble import _merged
 
     with pytest.raises(InputError) as failure:
         _merged("variable", [("a 1", {"X": "1"}), ("b 2", {"X": "2"})])

@@ -20,8 +20,8 @@ import msgspec
 import pytest
 
 from hpcgen.errors import FetchError, HpcgenError, InputError, MissingToolError, OutputError
-from hpcgen.inputs.images import fetch_image, image_sources, pin_image, root_tar
-from hpcgen.inputs.layout import LayoutImage, aside
+from hpcgen.images.oci_layout import LayoutImage, aside
+from hpcgen.locking.base_images import fetch_image, image_sources, pin_image, root_tar
 from hpcgen.model.lock import ImagePin
 from hpcgen.model.site import ImageMirror
 
@@ -282,7 +282,7 @@ def test_killed_while_copying_leaves_what_was_there_and_the_next_run_goes_on(sto
     pin = pin_image("other:1", ["docker://example.org/other:1"], "x86_64")
     code = (
         "import sys, msgspec; from pathlib import Path; from hpcgen.model.lock import ImagePin\n"
-        "from hpcgen.inputs.images import fetch_image\n"
+        "from hpcgen.locking.base_images import fetch_image\n"
         "fetch_image(msgspec.json.decode(sys.argv[1], type=ImagePin), 'other:1', 'x86_64', Path(sys.argv[2]))"
     )
     argv = [sys.executable, "-c", code, msgspec.json.encode(pin).decode(), str(layout)]

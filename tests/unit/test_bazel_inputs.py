@@ -11,18 +11,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.assemble import assemble
-from hpcgen.bazel_list import read_bazel_files
-from hpcgen.bundle_paths import MOUNT
-from hpcgen.catalog import Catalog, built_in
+from hpcgen.blocks.bazel_layout import CACHE, DISTDIR, bazel_words, distdir_commands, held_names
+from hpcgen.blocks.bazel_list import read_bazel_files
+from hpcgen.blocks.steps import BazelFile, BazelFiles, Wheels
+from hpcgen.catalog.catalog import Catalog, built_in
 from hpcgen.errors import InputError
-from hpcgen.image_paths import SCRATCH
-from hpcgen.inputs.bazel import bazel_wanted
-from hpcgen.inputs.bazel_layout import CACHE, DISTDIR, bazel_words, distdir_commands, held_names
+from hpcgen.locking.bazel import bazel_wanted
+from hpcgen.model.bundle_paths import MOUNT
+from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.lock import Pins
 from hpcgen.model.plan import Plan
-from hpcgen.planning import make_plan
-from hpcgen.steps import BazelFile, BazelFiles, Wheels
+from hpcgen.plan.planning import make_plan
+from hpcgen.recipe.assemble import assemble
 
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "list_bazel_inputs.py"
 LISTS = sorted((built_in() / "building_blocks" / "bazel").glob("*.yaml"))

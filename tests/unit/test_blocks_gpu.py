@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hpcgen.blocks.requirements import in_range
+from hpcgen.blocks.steps import Archive
 from hpcgen.model.release import Release
 from hpcgen.model.site import Gpu
-from hpcgen.requirements import in_range
-from hpcgen.steps import Archive
 from tests.unit.test_blocks_system import CATALOG, chosen, context, facts, text
 
 

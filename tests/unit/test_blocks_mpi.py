@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
-from hpcgen.catalog import Catalog
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.requirements import in_range, version_range
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError
-from hpcgen.kit import Kit, make_kit
+from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi
-from hpcgen.planning import make_plan
-from hpcgen.promises import Promises
-from hpcgen.requirements import in_range, version_range
+from hpcgen.plan.planning import make_plan
 from tests.conftest import ROOT
 from tests.unit.test_blocks_system import CATALOG, chosen, context, facts, intel_host, newest, text
 

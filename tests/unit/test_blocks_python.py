@@ -13,12 +13,12 @@ import msgspec
 import pytest
 
 from hpcgen.api import default_catalog
-from hpcgen.block import Chosen, Context, Facts, Situation
+from hpcgen.blocks.base import Chosen, Context, Facts, Situation
+from hpcgen.blocks.options import block_options
+from hpcgen.blocks.sources import Supply
+from hpcgen.blocks.steps import Run, Wheels
 from hpcgen.errors import ConflictError, UnknownNameError
 from hpcgen.model.site import Cpu, Fabric, Gpu, Internet, Memory, Mirrors, Network, Partition
-from hpcgen.options import block_options
-from hpcgen.steps import Run, Wheels
-from hpcgen.supply import Supply
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod", "onnxruntime"]
@@ -114,7 +114,7 @@ def test_every_tensorflow_release_is_fetched_under_its_own_name(version: str) ->
 
 
 def test_every_bazel_and_python_that_tensorflow_asks_for_exists() -> None:
-    from hpcgen.requirements import in_range
+    from hpcgen.blocks.requirements import in_range
 
     catalog = default_catalog()
     for version, row in catalog.releases("tensorflow").items():
@@ -452,7 +452,7 @@ def test_onnxruntime_for_another_architecture_has_no_hash_of_x86() -> None:
 
 
 def test_onnxruntime_has_a_list_for_every_python_of_a_base_that_it_accepts() -> None:
-    from hpcgen.requirements import in_range
+    from hpcgen.blocks.requirements import in_range
 
     catalog = default_catalog()
     # Ubuntu's and Debian's own; the oldest release for a Python is not the only one that fits it.

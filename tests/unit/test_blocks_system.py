@@ -8,8 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcgen.block import Block, Chosen, Context, Facts, Situation
-from hpcgen.catalog import Catalog
+from hpcgen.blocks.base import Block, Chosen, Context, Facts, Situation
+from hpcgen.blocks.requirements import in_range, version_range
+from hpcgen.blocks.sources import Supply
+from hpcgen.blocks.steps import Archive, Run
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError
 from hpcgen.model.site import (
     AptMirror,
@@ -24,9 +27,6 @@ from hpcgen.model.site import (
     Partition,
     Proxy,
 )
-from hpcgen.requirements import in_range, version_range
-from hpcgen.steps import Archive, Run
-from hpcgen.supply import Supply
 
 CATALOG = Catalog()
 BLOCKS = ["ubuntu", "debian", "rockylinux", "site_trust", "gnu", "os_packages", "intel_mpi", "mpich"]

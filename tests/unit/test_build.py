@@ -21,14 +21,15 @@ from typing import Any
 
 import pytest
 
-from hpcgen.build import BuildOptions, build_image, choose_builder
-from hpcgen.build.bundles import BundledBase, BundleFolder
-from hpcgen.build.engines.base import Target, Work
-from hpcgen.build.engines.docker import Docker
-from hpcgen.build.kits import charliecloud_dockerfile, read_kit
-from hpcgen.build.places import file_target, put_in_place
+from hpcgen.builders import BuildOptions, build_image, choose_builder
+from hpcgen.builders.bundles import BundledBase, BundleFolder
+from hpcgen.builders.engines.base import Target, Work
+from hpcgen.builders.engines.docker import Docker
+from hpcgen.builders.places import file_target
 from hpcgen.errors import BuildFailedError, InputError, MissingToolError, OutputError
-from hpcgen.writing import KitFile
+from hpcgen.images.placing import put_in_place
+from hpcgen.kit.folder import charliecloud_dockerfile, read_kit
+from hpcgen.support.writing import KitFile
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 DOCKER_KIT = GOLDEN / "workstation" / "mpi-hello"
@@ -220,7 +221,7 @@ def test_a_build_is_recorded_with_its_steps_and_log(path: Path) -> None:
 
 
 def test_a_kit_that_is_not_written_yet_is_built_too(path: Path) -> None:
-    from hpcgen.kit import Kit
+    from hpcgen.kit.kit import Kit
 
     docker(path)
     files = {name: KitFile(text, name.endswith(".sh")) for name, text in kit_files(DOCKER_KIT).items()}
@@ -288,7 +289,7 @@ def test_a_context_that_cannot_be_made_is_told(path: Path, tmp_path: Path, monke
     def full(kit: object, context: Path, bundle: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(context))
 
-    monkeypatch.setattr("hpcgen.build.running.make_context", full)
+    monkeypatch.setattr("hpcgen.builders.running.make_context", full)
     with pytest.raises(OutputError, match="No space left on device") as raised:
         build_image(DOCKER_KIT)
     assert "TMPDIR" in str(raised.value)
@@ -348,7 +349,7 @@ def test_an_older_image_is_replaced_only_by_a_whole_one(tmp_path: Path) -> None:
     temporary = Path(target.temporary)
     temporary.mkdir()
     (temporary / "new").touch()
-    put_in_place(target)
+    put_in_place(Path(target.temporary), Path(target.name))
     assert [path.name for path in (tmp_path / "image").iterdir()] == ["new"]
     assert [path.name for path in tmp_path.iterdir()] == ["image"]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.build.engines import BUILDERS, builder_for, format_of
-from hpcgen.build.engines.base import Reader
-from hpcgen.build.kits import KitFolder, read_kit
-from hpcgen.build.progress import Event, Progress
-from hpcgen.build.steps import Recipe, definition_steps, dockerfile_steps
+from hpcgen.builders.engines import BUILDERS, builder_for, format_of
+from hpcgen.builders.engines.base import Reader
+from hpcgen.builders.progress import Event, Progress
+from hpcgen.builders.steps import Recipe, definition_steps, dockerfile_steps
+from hpcgen.kit.folder import KitFolder, read_kit
 from hpcgen.model.record import BuilderName
 
 GOLDEN = Path(__file__).parents[1] / "golden"

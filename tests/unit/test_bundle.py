@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from hpcgen.bundle.create import Creation, create_bundle
-from hpcgen.bundle.display import Plain
 from hpcgen.bundle.verify import Verdict, check_bundle, verify
 from hpcgen.errors import FetchError, InputError, OutputError
 from hpcgen.model.lock import ImagePin
+from hpcgen.support.progress import Plain
 from tests.conftest import Command
 from tests.unit.bundles import NAMES, QUICK, a_lock, content, image_pin, make, put_image, sha, tree, wants
 
@@ -179,7 +179,7 @@ def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(f"{name} {pin.origin} {architecture}")
         put_image(layout, name, pin.origin.rpartition("/")[2])
 
-    monkeypatch.setattr("hpcgen.inputs.images.fetch_image", fetch)
+    monkeypatch.setattr("hpcgen.locking.base_images.fetch_image", fetch)
     return asked
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.build.bundles import open_bundle
-from hpcgen.build.kits import read_kit
+from hpcgen.builders.bundles import open_bundle
 from hpcgen.errors import InputError
-from hpcgen.kit import make_kit
-from hpcgen.lock import for_build
+from hpcgen.kit.folder import read_kit
+from hpcgen.kit.kit import make_kit
+from hpcgen.lockfile.lock import for_build
 from hpcgen.model.lock import Lock
-from hpcgen.writing import write_kit
+from hpcgen.support.writing import write_kit
 from tests.unit import locks
 
 SITES = {"docker": "workstation", "singularity": "hlrs-testbed", "charliecloud": "supermuc"}

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.inheritance import merge
 from hpcgen.errors import UnknownNameError
-from hpcgen.findings import unverified_facts
-from hpcgen.merge import merge
+from hpcgen.plan.findings import unverified_facts
 from tests.conftest import ROOT, Command
 
 

@@ -81,7 +81,7 @@ def as_editors_read_it(value: Any) -> Any:
 def test_published_schema_accepts_every_profile_and_recipe(hpcgen: Command) -> None:
     import jsonschema
 
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
 
     catalog = Catalog()
     for kind, read in (("site", catalog.site_document), ("stack", catalog.stack_document)):
@@ -118,7 +118,7 @@ def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
 
 
 def test_version(hpcgen: Command) -> None:
-    from hpcgen import __version__
+    from hpcgen._version import __version__
 
     assert hpcgen("--version").stdout == f"hpcgen {__version__}\n"
 

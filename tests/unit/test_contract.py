@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.contract.case import Check
 from hpcgen.contract.verdict import CHECKS, case_of, checks_of, light_case
 from hpcgen.errors import ConflictError, HpcgenError, PolicyError

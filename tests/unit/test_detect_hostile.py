@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpcgen.config.yamlfile import loads
 from hpcgen.detect.commands import MAX_OUTPUT, Command, ask
 from hpcgen.detect.elf import Library, read_library
 from hpcgen.detect.elf_stub import stub
@@ -22,7 +23,6 @@ from hpcgen.detect.seen import Seen
 from hpcgen.detect.tree import MAX_NAMES, Blob, Tree
 from hpcgen.detect.yaml_text import dump
 from hpcgen.errors import InputError
-from hpcgen.yamlfile import loads
 from tests import conftest
 from tests.unit.trees import library, link, make_tree, seen_in
 

@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.decoding import convert
+from hpcgen.config.provenance import facts_of
+from hpcgen.config.yamlfile import loads
 from hpcgen.detect.elf import Library
 from hpcgen.detect.elf_stub import stub
 from hpcgen.detect.machine import Machine
@@ -23,9 +26,6 @@ from hpcgen.doctor.rules import RULES, rule_for
 from hpcgen.doctor.values import by_fabric, by_model, by_pmi, by_provider, by_size, by_target, by_version
 from hpcgen.errors import UnknownNameError
 from hpcgen.model.site import Site
-from hpcgen.provenance import facts_of
-from hpcgen.typed import convert
-from hpcgen.yamlfile import loads
 from tests.conftest import ROOT, Command
 
 TREES = ROOT / "tests" / "trees"

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from hpcgen.bundle.download import Download, Downloader, Patience
-from hpcgen.bundle.part import DiskError
 from hpcgen.errors import FetchError
 from hpcgen.model.bundle import Wanted
+from hpcgen.net.download import Download, Downloader, Patience
+from hpcgen.net.part import DiskError
 from tests.unit.file_server import FileServer, make_certificate, serving
 
 QUICK = Patience(connect_s=5, silence_s=1, stall_s=2, stall_bytes=1000, rounds=3, pause_s=0.01, longest_pause_s=0.2)
@@ -362,7 +362,7 @@ def test_full_disk_ends_it_at_once(tmp_path: Path, server: FileServer) -> None:
 
 
 def test_interrupt_is_heard_at_once(tmp_path: Path, server: FileServer) -> None:
-    from hpcgen.bundle.display import Watch
+    from hpcgen.support.progress import Watch
 
     class Impatient(Watch):
         def tick(self) -> None:

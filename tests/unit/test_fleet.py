@@ -12,7 +12,8 @@ import msgspec
 import pytest
 import yaml
 
-from hpcgen.build.engines import FORMAT_BUILDERS
+from hpcgen.builders.engines import FORMAT_BUILDERS
+from hpcgen.config.decoding import schema
 from hpcgen.errors import InputError, PolicyError
 from hpcgen.fleet.build_job import BuildJob, build_script, check_site, words_again
 from hpcgen.fleet.changes import member_states
@@ -21,7 +22,6 @@ from hpcgen.fleet.lock import lock_text, read_lock, update_lock
 from hpcgen.fleet.publish import credentials, push_commands
 from hpcgen.model.fleet import Fleet, LockedImage
 from hpcgen.model.job import JobRequest
-from hpcgen.typed import schema
 from tests.conftest import Command
 from tests.unit.test_build import docker
 
@@ -417,7 +417,7 @@ BUILDING_SITE = f"{SITE}containers: {{build_on: [compute]}}\nnetwork: {{internet
 def test_a_site_that_does_not_let_compute_nodes_build_is_not_asked_to(
     collection: Path, profile: str, told: str
 ) -> None:
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
 
     (collection / "site_profiles" / "mine.yaml").write_text(profile)
     catalog = Catalog([collection])
@@ -426,7 +426,7 @@ def test_a_site_that_does_not_let_compute_nodes_build_is_not_asked_to(
 
 
 def build_job(collection: Path, extra: str = "", **fields: object) -> BuildJob:
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
 
     (collection / "site_profiles" / "mine.yaml").write_text(f"{BUILDING_SITE}{extra}")
     site = Catalog([collection]).site("mine")

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.bundle_paths import MOUNT, file_path
+from hpcgen.blocks.git_trees import bundled_commands, online_commands, tree_file
+from hpcgen.blocks.steps import GitTree
 from hpcgen.errors import FetchError, InputError
-from hpcgen.image_paths import SCRATCH
-from hpcgen.inputs.git_trees import bundled_commands, fetch_tree, online_commands, tree_file
-from hpcgen.steps import GitTree
+from hpcgen.locking.git_trees import fetch_tree
+from hpcgen.model.bundle_paths import MOUNT, file_path
+from hpcgen.model.image_paths import SCRATCH
 
 ADDRESS = "https://git.example.org/tools/probe.git"
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.catalog import Catalog
-from hpcgen.kit import make_kit
-from hpcgen.planning import make_plan
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.kit.kit import make_kit
+from hpcgen.plan.planning import make_plan
 from tests.conftest import GOLDEN
 
 SITES = {"supermuc": ["charliecloud"], "hlrs-testbed": ["singularity"], "workstation": ["docker"]}
@@ -39,7 +39,7 @@ def test_kit_is_the_reviewed_one(site: str, stack: str, format: str, request: py
 
 
 def test_every_format_that_a_site_allows_has_golden_kits() -> None:
-    from hpcgen.formats import ENGINE_FORMATS
+    from hpcgen.recipe.formats import ENGINE_FORMATS
 
     catalog = Catalog()
     for site, formats in SITES.items():

@@ -6,11 +6,11 @@ import json
 import subprocess
 import sys
 
-from hpcgen.assemble import assemble
-from hpcgen.catalog import Catalog
-from hpcgen.input_list import input_list
-from hpcgen.planning import make_plan
-from hpcgen.steps import Archive, Wheels
+from hpcgen.blocks.steps import Archive, Wheels
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.plan.planning import make_plan
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.input_list import input_list
 
 CATALOG = Catalog()
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, PolicyError
-from hpcgen.jobs import job_findings, parse_walltime, resolve_job, walltime_text
-from hpcgen.layouts import consider, explain
+from hpcgen.job.layout import job_findings, parse_walltime, resolve_job, walltime_text
+from hpcgen.job.measured_layouts import consider, explain
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Layout, Site
 from hpcgen.model.stack import Run, Stack

@@ -16,16 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, PolicyError
-from hpcgen.formats import ENGINE_FORMATS
-from hpcgen.jobs import resolve_job
+from hpcgen.job.layout import resolve_job
 from hpcgen.launch.script import job_script, run_line
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Bind, Engine, Gpu, HostMpi, Queue, Site
 from hpcgen.model.stack import Run, Stack
+from hpcgen.recipe.formats import ENGINE_FORMATS
 
 IMAGE = {
     "PATH": "/opt/python/bin:/usr/bin:/bin",

@@ -8,9 +8,9 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import hpcgen
-from hpcgen.catalog import Catalog
-from hpcgen.kit import make_kit
-from hpcgen.planning import make_plan
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.kit.kit import make_kit
+from hpcgen.plan.planning import make_plan
 from tests.conftest import ROOT
 
 FORMATS = {"supermuc": "charliecloud", "hlrs-testbed": "singularity", "workstation": "docker"}

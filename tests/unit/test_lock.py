@@ -11,17 +11,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.assemble import assemble
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError
-from hpcgen.formats import recipe
-from hpcgen.inputs.locking import lock_of
-from hpcgen.inputs.wanted import check_lock
-from hpcgen.kit import make_kit
-from hpcgen.lock import for_build, parse_lock, read_lock
+from hpcgen.kit.kit import make_kit
+from hpcgen.lockfile.lock import for_build, parse_lock, read_lock
+from hpcgen.locking.locking import lock_of
+from hpcgen.locking.wanted import check_lock
 from hpcgen.model.lock import ImagePin, Lock, PackagePin, Pins, StagePackages
 from hpcgen.model.plan import Plan
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.formats import recipe
 
 CATALOG = Catalog()
 COMMAND = [sys.executable, "-m", "hpcgen"]

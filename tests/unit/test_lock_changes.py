@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcgen.catalog import Catalog
-from hpcgen.debian_version import sort_key
-from hpcgen.inputs.lock_changes import Change, changes, changes_text
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.lockfile.diff.changes import Change, changes, changes_text
 from hpcgen.model.job import JobRequest
 from hpcgen.model.lock import ImagePin, Lock
+from hpcgen.support.debian_version import sort_key
 
 from .locks import BUILDER, CATALOG, FINAL, PRESENT, lock, pins
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hpcgen.build.kits import KitFolder
 from hpcgen.cli import cli
 from hpcgen.cli.lock_command import _as_asked_then
+from hpcgen.kit.folder import KitFolder
 from tests.unit import locks
 
 

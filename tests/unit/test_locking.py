@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from hpcgen.catalog import Catalog
-from hpcgen.inputs import images, os_packages, wheels
-from hpcgen.inputs.locking import make_lock
-from hpcgen.mirrors import with_mirrors
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.locking import base_images as images
+from hpcgen.locking import os_packages, wheels
+from hpcgen.locking.locking import make_lock
 from hpcgen.model.lock import ImagePin, Lock, PackagePin, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.model.stack import StackBlock
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
+from hpcgen.platform.mirrors import with_mirrors
 
 CATALOG = Catalog()
 ALL = ("images", "packages", "wheels")

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcgen.assemble import assemble
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, InputError, UnknownNameError
-from hpcgen.formats import recipe
-from hpcgen.mirrors import KINDS, image_mirror, with_mirrors
 from hpcgen.model.lock import ImagePin, Pins
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import AptMirror, ImageMirror, Mirrors, Site
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
+from hpcgen.platform.mirrors import KINDS, image_mirror, with_mirrors
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.formats import recipe
 from tests.conftest import Command
 from tests.unit import locks
 
@@ -344,7 +344,7 @@ def test_a_profile_says_the_same_as_the_option(hpcgen: Command, collection: Path
 
 
 def test_a_table_of_the_site_without_repositories_is_explained() -> None:
-    from hpcgen.mirrors import repository_lines
+    from hpcgen.platform.mirrors import repository_lines
 
     with pytest.raises(InputError, match="release table"):
         repository_lines("https://mirror.example.org/rocky", {"package_manager": "dnf"})

@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from packaging.version import Version
 
-from hpcgen.assemble import Assembly, assemble, notices
-from hpcgen.catalog import Catalog
+from hpcgen.blocks.requirements import in_range
+from hpcgen.blocks.steps import Archive, GitTree, Run, Wheels
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError, InputError, UnknownNameError
-from hpcgen.image_paths import SCRATCH
+from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.plan import Plan
-from hpcgen.planning import make_plan
-from hpcgen.requirements import in_range
-from hpcgen.steps import Archive, GitTree, Run, Wheels
+from hpcgen.plan.planning import make_plan
+from hpcgen.recipe.assemble import Assembly, assemble, notices
 from tests.unit.test_blocks_system import chosen, context, facts
 
 SITE = """\

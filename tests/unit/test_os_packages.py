@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.assemble import Stage
+from hpcgen.blocks.steps import HostFile, Image, run
 from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError
-from hpcgen.inputs import os_packages
-from hpcgen.inputs.apt_keys import dearmoured, split_signed
-from hpcgen.inputs.base_shell import BaseShell
-from hpcgen.inputs.os_packages import resolve_packages
+from hpcgen.locking import os_packages
+from hpcgen.locking.apt_keys import dearmoured, split_signed
+from hpcgen.locking.base_shell import BaseShell
+from hpcgen.locking.os_packages import resolve_packages
 from hpcgen.model.lock import KeyPin, PackagePin, StagePackages
-from hpcgen.steps import HostFile, Image, run
+from hpcgen.recipe.assemble import Stage
 
 LISTS = "/var/lib/apt/lists/example.org_debian_dists_bookworm_"
 MAIN, SUB, OLD = (digit * 40 for digit in "ABC")

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hpcgen.errors import FetchError, InputError
-from hpcgen.inputs import own_wheels
-from hpcgen.inputs.pip_settings import pip_settings
+from hpcgen.locking import own_wheels
+from hpcgen.net.pip_settings import pip_settings
 from tests.unit.stub_packages import index, sha256, wheel
 
 

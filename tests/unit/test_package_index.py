@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from hpcgen.errors import FetchError, InputError
-from hpcgen.inputs import package_index
-from hpcgen.inputs.package_index import find_files
-from hpcgen.inputs.pip_settings import pip_settings
+from hpcgen.net import package_index
+from hpcgen.net.package_index import find_files
+from hpcgen.net.pip_settings import pip_settings
 from tests.unit.stub_packages import sha256, wheel
 
 A, B = "a" * 64, "b" * 64

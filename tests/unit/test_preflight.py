@@ -15,17 +15,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpcgen.assemble import outline
-from hpcgen.catalog import Catalog
-from hpcgen.kit import KIT_FILES, make_kit
+from hpcgen.blocks.rank_test import RANK_PROGRAM
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.kit.kit import KIT_FILES, make_kit
 from hpcgen.launch.libraries import MPI_LIBRARIES
 from hpcgen.launch.preflight import host_folders, oldest_driver
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import Source
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Bind, Containers, Engine, Fabric, Gpu, HostMpi, Site
-from hpcgen.planning import make_plan as real_plan
-from hpcgen.rank_test import RANK_PROGRAM
+from hpcgen.plan.planning import make_plan as real_plan
+from hpcgen.recipe.assemble import outline
 from tests.unit.test_launch import IMAGE, SITES, every_script, make_plan, site
 
 replace = msgspec.structs.replace

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpcgen.processes import interruptible, stream
+from hpcgen.support.processes import interruptible, stream
 
 
 def test_a_killed_program_is_reported_at_once(tmp_path: Path) -> None:

@@ -11,17 +11,17 @@ import msgspec
 import pytest
 
 from hpcgen.api import default_catalog
-from hpcgen.kit import make_kit
+from hpcgen.kit.kit import make_kit
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import TestResult as Result
 from hpcgen.model.record import TestRun as Run
-from hpcgen.planning import make_plan
-from hpcgen.prove.contract import engine_tests, node_tests, older, rank_tests
-from hpcgen.prove.junit import junit_xml
-from hpcgen.prove.lines import SelfTestLines
-from hpcgen.prove.node import engine_version, node_command, read_node
-from hpcgen.prove.ranks import agree, read_ranks, version_of
-from hpcgen.prove.starts import Ended, start_script
+from hpcgen.plan.planning import make_plan
+from hpcgen.verify.contract import engine_tests, node_tests, older, rank_tests
+from hpcgen.verify.junit import junit_xml
+from hpcgen.verify.lines import SelfTestLines
+from hpcgen.verify.node import engine_version, node_command, read_node
+from hpcgen.verify.ranks import agree, read_ranks, version_of
+from hpcgen.verify.starts import Ended, start_script
 from tests.conftest import Command
 
 replace = msgspec.structs.replace
@@ -119,8 +119,8 @@ def test_an_outcome_that_nobody_knows_is_no_pass() -> None:
 
 def test_the_rendered_self_test_speaks_so(tmp_path: Path) -> None:
     """The script itself, with a block whose tests run anywhere."""
-    from hpcgen.selftest import selftest_script
-    from hpcgen.steps import Test as Step
+    from hpcgen.blocks.steps import Test as Step
+    from hpcgen.recipe.selftest import selftest_script
 
     steps = [Step("yes", "echo fine", expect="fine"), Step("no", "echo oh; exit 3"), Step("fab", "true", "/dev/none")]
     script = tmp_path / "selftest.sh"

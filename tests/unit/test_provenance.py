@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.catalog import Catalog
-from hpcgen.provenance import Counts, Fact, counts, fact_at, facts_of
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.provenance import Counts, Fact, counts, fact_at, facts_of
 from tests.conftest import ROOT, Command
 
 PARENT = """\

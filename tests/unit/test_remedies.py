@@ -15,7 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.build.remedies import explain, failing_step, failing_words, find, remedies
+from hpcgen.builders.remedies import explain, failing_step, failing_words, find, remedies
 from hpcgen.model.site import Site
 
 HERE = Path(__file__).parent

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError
 from hpcgen.model.plan import Plan
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
 
 SITE = """\
 name: tiny
@@ -63,7 +63,7 @@ def tiny(collection: Path) -> Path:
     (collection / "site_profiles" / "tiny.yaml").write_text(SITE)
     for name, (needs, rows) in BLOCKS.items():
         (collection / "building_blocks" / f"{name}.py").write_text(
-            f"from hpcgen.block import Block, need\nclass It(Block):\n    '''A test block.'''\n"
+            f"from hpcgen.blocks.base import Block, need\nclass It(Block):\n    '''A test block.'''\n"
             f"    name = {name!r}\n    {needs or 'pass'}\n"
         )
         (collection / "building_blocks" / f"{name}.yaml").write_text(f"block: {name}\nreleases:\n{rows}")

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from hpcgen.errors import PolicyError, UnknownNameError
-from hpcgen.launch.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKind
 from hpcgen.model.site import Engine
+from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out
 from tests.unit.test_launch import IMAGE, make_plan, site
 
 replace = msgspec.structs.replace

@@ -15,11 +15,11 @@ from packageurl import PackageURL
 from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
 
-from hpcgen.bundle import purl
-from hpcgen.bundle.sbom import cyclonedx, spdx
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock
+from hpcgen.sbom import purl
+from hpcgen.sbom.sbom import cyclonedx, spdx
 from tests.sbom_comparison import dpkg_list, missing_from_image, missing_from_sbom, pip_list
 
 from .locks import FINAL, PRESENT, lock, pins
@@ -223,8 +223,8 @@ def test_each_git_tree_has_its_own_licence() -> None:
 def test_git_trees_are_held_and_files_for_bazel_are_not(collection: Path, tmp_path: Path) -> None:
     """Bazel alone knows which of its files end up in a program, so none is claimed."""
     (collection / "building_blocks" / "own.py").write_text(
-        "from hpcgen.block import Block\n"
-        "from hpcgen.steps import BazelFile, BazelFiles, GitTree, Runtime\n\n\n"
+        "from hpcgen.blocks.base import Block\n"
+        "from hpcgen.blocks.steps import BazelFile, BazelFiles, GitTree, Runtime\n\n\n"
         "class Own(Block):\n"
         "    name = 'own'\n\n"
         "    def inputs(self, ctx):\n"

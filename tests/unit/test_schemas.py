@@ -10,7 +10,7 @@ import jsonschema
 import pytest
 import yaml
 
-from hpcgen.schemas import editor_comment
+from hpcgen.config.schemas import editor_comment
 from tests.conftest import ROOT, Command
 
 SHIPPED = ROOT / "hpcgen" / "schemas" / "site.json"
@@ -78,5 +78,5 @@ def test_every_profile_begins_with_the_place_of_the_schema(path: Path) -> None:
 
 def test_beside_the_package_the_path_is_relative() -> None:
     path = ROOT / "site_profiles" / "any.yaml"
-    assert editor_comment(path) == "# yaml-language-server: $schema=../hpcgen/schemas/site.json\n"
-    assert (path.parent / "../hpcgen/schemas/site.json").resolve() == SHIPPED
+    assert editor_comment(path) == "# yaml-language-server: $schema=../hpcgen/config/schemas/site.json\n"
+    assert (path.parent / "../hpcgen/config/schemas/site.json").resolve() == SHIPPED

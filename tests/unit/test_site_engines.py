@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import PolicyError
-from hpcgen.kit import Kit, make_kit
+from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.job import JobRequest
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
 
 SITE: dict[str, Any] = {
     "name": "site",

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from hpcgen.catalog import Catalog
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError
-from hpcgen.kit import Kit, make_kit
+from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.job import JobRequest
-from hpcgen.planning import make_plan
+from hpcgen.plan.planning import make_plan
 
 # Site, partition, nodes; lines of the header; how the last line begins.
 JOBS: list[tuple[str, str, int, list[str], str]] = [

@@ -20,12 +20,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.launch.follow import Tail, last_lines
-from hpcgen.launch.here import told
-from hpcgen.launch.schedulers.pbs_queue import PbsQueue, TorqueQueue
-from hpcgen.launch.schedulers.queue import GONE, JobState, seconds_of
-from hpcgen.launch.schedulers.slurm_queue import SlurmQueue, expand
 from hpcgen.model.site import Scheduler
+from hpcgen.run.follow import Tail, last_lines
+from hpcgen.run.here import told
+from hpcgen.schedulers.pbs_queue import PbsQueue, TorqueQueue
+from hpcgen.schedulers.queue import GONE, JobState, seconds_of
+from hpcgen.schedulers.slurm_queue import SlurmQueue, expand
 
 SCONTROL = """\
 JobId=8 JobName=demo

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hpcgen import text
 from hpcgen.errors import InputError
+from hpcgen.support import quoting
 
 # Text that `plain` lets through, with what is special somewhere made likely.
 PRINTABLE = st.text(
@@ -43,24 +43,24 @@ def message(failing: object) -> str:
 @example("it's $HOME `id` \\")
 @given(PRINTABLE)
 def test_a_word_reaches_the_program_as_it_is(word: str) -> None:
-    assert by_the_shell(f"printf %s {text.sh(word)}") == word
+    assert by_the_shell(f"printf %s {quoting.sh(word)}") == word
 
 
 @settings(max_examples=200, deadline=None)
 @given(PRINTABLE)
 def test_an_assigned_value_reaches_the_variable_as_it_is(value: str) -> None:
-    assert by_the_shell(f'set -eu; {text.sh_assign("X", value)}; printf %s "$X"') == value
+    assert by_the_shell(f'set -eu; {quoting.sh_assign("X", value)}; printf %s "$X"') == value
 
 
 @settings(max_examples=200, deadline=None)
 @given(PRINTABLE.filter(lambda value: "$" not in value))
 def test_an_assignment_may_name_variables(around: str) -> None:
-    script = text.sh_assign("X", f"{around}:$A:${{A}}{around}:$UNSET", expand=True)
+    script = quoting.sh_assign("X", f"{around}:$A:${{A}}{around}:$UNSET", expand=True)
     read = by_the_shell(f'set -eu; {script}; printf %s "$X"', A="a 'b'")
     assert read == f"{around}:a 'b':a 'b'{around}:"
 
 
-@pytest.mark.parametrize("function", [text.sh, text.plain])
+@pytest.mark.parametrize("function", [quoting.sh, quoting.plain])
 @pytest.mark.parametrize(
     ("bad", "name"),
     [
@@ -80,7 +80,7 @@ def test_control_characters_are_refused(function: object, bad: str, name: str) -
     )
 
 
-@pytest.mark.parametrize("write", [text.docker_env, text.docker_label, text.sh_assign])
+@pytest.mark.parametrize("write", [quoting.docker_env, quoting.docker_label, quoting.sh_assign])
 def test_values_with_control_characters_are_refused_by_name(write: object) -> None:
     assert message(lambda: write("FLAGS", "a\nb")) == (  # type: ignore[operator]
         "the value of FLAGS contains a line break\n  expected: printable text on one line\n  remedy: remove it"
@@ -122,7 +122,7 @@ def chimage_reads(line: str) -> dict[str, str]:
 @example('" a="')
 @given(ENV_VALUES)
 def test_all_builders_read_an_env_line_alike(value: str) -> None:
-    line = text.docker_env("NAME", value)
+    line = quoting.docker_env("NAME", value)
     assert "\n" not in line
     assert buildkit_reads(line) == {"NAME": value}
     assert chimage_reads(line) == {"NAME": value}
@@ -131,30 +131,30 @@ def test_all_builders_read_an_env_line_alike(value: str) -> None:
 @example("-O2 -march=native")
 @given(ENV_VALUES)
 def test_all_builders_read_a_label_line_alike(value: str) -> None:
-    line = text.docker_label("org.example.title", value)
+    line = quoting.docker_label("org.example.title", value)
     assert buildkit_reads(line) == chimage_reads(line) == {"org.example.title": value}
 
 
 @given(PRINTABLE)
 def test_a_value_for_docker_alone_may_hold_anything(value: str) -> None:
-    assert buildkit_reads(text.docker_env("NAME", value, portable=False)) == {"NAME": value}
+    assert buildkit_reads(quoting.docker_env("NAME", value, portable=False)) == {"NAME": value}
 
 
 def test_lines_as_people_see_them() -> None:
-    assert text.docker_env("A", "1") == 'ENV A="1"'
+    assert quoting.docker_env("A", "1") == 'ENV A="1"'
     # ch-image would keep the quotes of an ARG as part of its value.
-    assert text.docker_arg("https_proxy", "http://proxy.example.org:3128") == (
+    assert quoting.docker_arg("https_proxy", "http://proxy.example.org:3128") == (
         "ARG https_proxy=http://proxy.example.org:3128"
     )
-    assert text.docker_arg("no_proxy", "localhost,*.example.org,10.0.0.0/8") == (
+    assert quoting.docker_arg("no_proxy", "localhost,*.example.org,10.0.0.0/8") == (
         "ARG no_proxy=localhost,*.example.org,10.0.0.0/8"
     )
-    assert text.docker_arg("A", "two words") == 'ARG A="two words"'
-    assert text.docker_env("CFLAGS", "-O2 -march=native") == 'ENV CFLAGS "-O2 -march=native"'
-    assert text.docker_env("PATH", "/opt/x/bin:$PATH", expand=True) == 'ENV PATH="/opt/x/bin:${PATH}"'
-    assert text.docker_label("a.b", 'say "x"') == 'LABEL a.b="say \\"x\\""'
-    assert text.sh_assign("A", "it's") == "A='it'\"'\"'s'"
-    assert text.sh_assign("PATH", "/x:$PATH", expand=True) == 'PATH="/x:${PATH:-}"'
+    assert quoting.docker_arg("A", "two words") == 'ARG A="two words"'
+    assert quoting.docker_env("CFLAGS", "-O2 -march=native") == 'ENV CFLAGS "-O2 -march=native"'
+    assert quoting.docker_env("PATH", "/opt/x/bin:$PATH", expand=True) == 'ENV PATH="/opt/x/bin:${PATH}"'
+    assert quoting.docker_label("a.b", 'say "x"') == 'LABEL a.b="say \\"x\\""'
+    assert quoting.sh_assign("A", "it's") == "A='it'\"'\"'s'"
+    assert quoting.sh_assign("PATH", "/x:$PATH", expand=True) == 'PATH="/x:${PATH:-}"'
 
 
 def test_what_builders_do_not_read_alike_is_refused() -> None:
@@ -162,16 +162,16 @@ def test_what_builders_do_not_read_alike_is_refused() -> None:
         "\n  expected: a value that every builder reads alike\n"
         "  remedy: write the value of the variable itself, or set it in a script"
     )
-    assert message(lambda: text.docker_env("X", "a$HOME")) == "the value of X, 'a$HOME', contains a $" + expected
-    assert message(lambda: text.docker_label("x", "5$")) == "the value of x, '5$', contains a $" + expected
-    assert message(lambda: text.docker_env("X", "a\\", expand=True)) == (
+    assert message(lambda: quoting.docker_env("X", "a$HOME")) == "the value of X, 'a$HOME', contains a $" + expected
+    assert message(lambda: quoting.docker_label("x", "5$")) == "the value of x, '5$', contains a $" + expected
+    assert message(lambda: quoting.docker_env("X", "a\\", expand=True)) == (
         "the value of X, 'a\\', contains a backslash\n  expected: a value that every builder reads alike\n"
         "  remedy: remove the backslash, or set the variable in a script"
     )
 
 
 @pytest.mark.parametrize("value", ["$(id)", "${A:-b}", "a$", "$1", "$$A", "${A", "\\$A$"])
-@pytest.mark.parametrize("write", [text.sh_assign, text.docker_env])
+@pytest.mark.parametrize("write", [quoting.sh_assign, quoting.docker_env])
 def test_only_variables_are_expanded(write: object, value: str) -> None:
     said = message(lambda: write("X", value, expand=True))  # type: ignore[operator]
     assert said.startswith(f"the value of X, '{value}', contains a ")
@@ -179,7 +179,7 @@ def test_only_variables_are_expanded(write: object, value: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "1A", "A B", "A=B", "A-B", "Ä", "A\n", "A;id"])
 def test_names_that_no_variable_can_have(name: str) -> None:
-    for write in (text.sh_assign, text.docker_env):
+    for write in (quoting.sh_assign, quoting.docker_env):
         assert message(lambda write=write: write(name, "x")) == (
             f"{name!r} cannot be the name of an environment variable\n"
             "  expected: letters, digits and '_', not starting with a digit"
@@ -188,7 +188,7 @@ def test_names_that_no_variable_can_have(name: str) -> None:
 
 @pytest.mark.parametrize("key", ["", "a b", "a=b", ".a", 'a"', "a\n"])
 def test_names_that_no_label_can_have(key: str) -> None:
-    assert message(lambda: text.docker_label(key, "x")).startswith(f"{key!r} cannot be a label's name\n")
+    assert message(lambda: quoting.docker_label(key, "x")).startswith(f"{key!r} cannot be a label's name\n")
 
 
 @pytest.mark.parametrize(
@@ -196,31 +196,31 @@ def test_names_that_no_label_can_have(key: str) -> None:
     ["%x.%j.out", "01:30:00", "./logs/%A_%a", "gpu:a100:4", "a&b|c", "1-10%2", "select=2:ncpus=8", "me@x.de"],
 )
 def test_what_a_header_line_can_hold(value: str) -> None:
-    assert text.directive(value) == value
+    assert quoting.directive(value) == value
 
 
 @pytest.mark.parametrize(
     "value", ["", "a b", "a\tb", "a\n", "a\n#SBATCH -p x", "'a'", '"a"', "`id`", "$(id)", "$A", "a#b"]
 )
 def test_what_a_header_line_cannot_hold(value: str) -> None:
-    assert message(lambda: text.directive(value, "the account")) == (
+    assert message(lambda: quoting.directive(value, "the account")) == (
         f"the account {value!r} cannot be written in a job script's header\n"
         "  expected: letters, digits and . _ / + @ % : , = & | * ^ ~ ! ( ) [ ] - only, no spaces, quotes or $"
     )
 
 
 def test_paths() -> None:
-    assert text.safe_path("/opt/intel/oneapi/mpi/2021.17/lib@x%y:z,a=b+c-d") == (
+    assert quoting.safe_path("/opt/intel/oneapi/mpi/2021.17/lib@x%y:z,a=b+c-d") == (
         "/opt/intel/oneapi/mpi/2021.17/lib@x%y:z,a=b+c-d"
     )
-    assert message(lambda: text.safe_path("opt/x", "mpi.path")) == (
+    assert message(lambda: quoting.safe_path("opt/x", "mpi.path")) == (
         "mpi.path 'opt/x' cannot be used\n"
         "  expected: an absolute path of letters, digits and . _ / + @ % : , = -\n"
         "  remedy: start it with /"
     )
     for bad in ("", "/a b", "/a\n", "/a$B", "/a'b", "/ä", "/a;b", "~/a", "/a*"):
         with pytest.raises(InputError):
-            text.safe_path(bad)
+            quoting.safe_path(bad)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_paths() -> None:
 def test_patterns_as_a_record_uses_them(pattern: str, good: list[str], bad: list[str]) -> None:
     from typing import Annotated
 
-    field = Annotated[str, msgspec.Meta(pattern=getattr(text, pattern))]
+    field = Annotated[str, msgspec.Meta(pattern=getattr(quoting, pattern))]
     for word in good:
         assert msgspec.convert(word, field) == word
     for word in [*bad, *(f"{word}\n" for word in good)]:

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
 
-from hpcgen import text
+from hpcgen.config.decoding import convert, schema
+from hpcgen.config.yamlfile import Document, loads
 from hpcgen.errors import InputError, Position
-from hpcgen.typed import convert, schema
-from hpcgen.yamlfile import Document, loads
+from hpcgen.support import quoting
 
-Name = Annotated[str, Meta(pattern=text.NAME_PATTERN, description="a short lower-case name")]
+Name = Annotated[str, Meta(pattern=quoting.NAME_PATTERN, description="a short lower-case name")]
 
 
 class Colour(enum.Enum):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.config.user_config import accept_licences, load_user_config, user_config_path, with_licences
 from hpcgen.errors import InputError
-from hpcgen.user_config import accept_licences, load_user_config, user_config_path, with_licences
 from tests.conftest import Command
 
 
@@ -182,7 +182,7 @@ def test_an_image_of_somebody_else_is_charged_to_the_users_own_account(
 def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> None:
     import click
 
-    from hpcgen.catalog import Catalog
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.cli.common import plan_from
 
     config.write_text("accounts: {supermuc: pn12ab}\nimage_directories: {supermuc: /dss/ada/images}\n")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.bundle.wheel_index import metadata_licence, wheel_index, wheel_licence
 from hpcgen.errors import ConflictError, FetchError, InputError
-from hpcgen.inputs import uv_resolver
-from hpcgen.inputs.wheels import Request, Target, best_wheel, lock_wheels, platforms, resolve
+from hpcgen.locking import uv_resolver
+from hpcgen.locking.wheels import Request, Target, best_wheel, lock_wheels, platforms, resolve
 from hpcgen.model.bundle import BundleItem
+from hpcgen.net.wheel_index import metadata_licence, wheel_index, wheel_licence
 from tests.unit.stub_packages import index, sha256, source, wheel
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.errors import OutputError
-from hpcgen.writing import KitFile, write_file, write_kit
+from hpcgen.support.writing import KitFile, write_file, write_kit
 
 OLD = {
     "hpcgen.lock": KitFile("old lock"),

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpcgen import yamlfile
+from hpcgen.config import yamlfile
+from hpcgen.config.yamlfile import load, loads
 from hpcgen.errors import InputError, Position
-from hpcgen.yamlfile import load, loads
 
 
 def messages(text: str) -> list[str]:

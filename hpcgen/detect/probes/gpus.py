@@ -102,7 +102,7 @@ def _number(text: str | None) -> float | int | None:
 
 @lru_cache(maxsize=1)
 def _table() -> dict[str, Any]:
-    from hpcgen.yamlfile import load
+    from hpcgen.config.yamlfile import load
 
     found: dict[str, Any] = load(Path(__file__).parent.parent / "gpus.yaml").data
     return found

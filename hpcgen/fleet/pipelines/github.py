@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hpcgen import __version__
+from hpcgen._version import __version__
 from hpcgen.fleet.pipelines.options import FORMATS, WORK, PipelineOptions, dump, setup_variable
 
 ACTIONS = {

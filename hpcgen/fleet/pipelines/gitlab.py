@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hpcgen import __version__
+from hpcgen._version import __version__
 from hpcgen.fleet.changes import MemberState
 from hpcgen.fleet.pipelines.options import FORMATS, WORK, PipelineOptions, dump, setup_variable
-from hpcgen.text import sh
+from hpcgen.support.quoting import sh
 
 IMAGE = "debian:12"
 JOBS = f"{WORK}/jobs.yml"

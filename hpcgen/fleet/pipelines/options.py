@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 import msgspec
 
-from hpcgen import __version__
+from hpcgen._version import __version__
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.fields import FormatName
-from hpcgen.text import plain
+from hpcgen.support.quoting import plain
 
 FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 WORK = ".hpcgen"

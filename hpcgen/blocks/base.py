@@ -1,0 +1,361 @@
+"""Block: the base class of building blocks, and what a block may ask while it is written down.
+
+A block reads like a declaration: what it needs, its options, its packages, its steps. It sees typed facts
+of the site and the blocks chosen beside it, never the site's name and never the format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.sources import Supply
+from hpcgen.blocks.steps import (
+    Archive,
+    Environment,
+    GitTree,
+    HostFile,
+    Image,
+    Input,
+    Packages,
+    Run,
+    Runtime,
+    Test,
+    Wheels,
+    command,
+    write_lines,
+)
+from hpcgen.errors import ConflictError, InputError, Problem
+from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.release import Release, ReleaseTree
+from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
+
+if TYPE_CHECKING:
+    from hpcgen.blocks.steps import BazelFiles
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What of a site a block may know."""
+
+    partition: Partition
+    fabric: Fabric
+    mpi: HostMpi | None
+    network: Network
+    architecture: str
+
+    @staticmethod
+    def of(site: Site, partition: str) -> Facts:
+        """The facts of one partition of a site."""
+        return Facts(
+            partition=site.partitions[partition],
+            fabric=site.fabric,
+            mpi=site.mpi,
+            network=site.network,
+            architecture=site.system.architecture,
+        )
+
+
+class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of a block's typed options."""
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """What is known before versions are chosen: the site's facts and the block's own options."""
+
+    facts: Facts
+    options: Any
+
+
+Condition = Callable[[Situation], bool]
+
+
+class Need(msgspec.Struct, frozen=True):
+    """That a block wants another block, or a virtual such as ``mpi``, beside it.
+
+    Parameters
+    ----------
+    name: block or virtual.
+    versions: accepted range; a release row may narrow it in ``accepts``.
+    build_only: only the builder stage has it.
+    when: the need holds only if this is true.
+    enough: values of the other's options that are enough for this block, such as ``obtain=wheels``. They become
+        the other's defaults where all that need it say the same; see hpcgen/modest.py.
+    """
+
+    name: str
+    versions: str = ""
+    build_only: bool = False
+    when: Condition | None = None
+    enough: Mapping[str, str] = {}
+
+
+def need(
+    name: str,
+    versions: str = "",
+    *,
+    build_only: bool = False,
+    when: Condition | None = None,
+    enough: Mapping[str, str] | None = None,
+) -> Need:
+    """Declare a need; see :class:`Need`."""
+    return Need(name, versions, build_only, when, enough or {})
+
+
+class SiteRange(msgspec.Struct, frozen=True):
+    """A range of a block's versions that the site imposes: ``path`` is the fact in the profile."""
+
+    versions: str
+    path: str
+    reason: str
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """A block chosen beside this one."""
+
+    name: str
+    version: str
+    options: Any
+    release: Release
+
+    @property
+    def prefix(self) -> str:
+        """Where it is installed in the image."""
+        return f"/opt/{self.name}"
+
+    def at_least(self, version: str) -> bool:
+        """Whether the chosen version is ``version`` or newer."""
+        from packaging.version import Version
+
+        return Version(self.version) >= Version(version)
+
+
+class Context(msgspec.Struct, frozen=True):
+    """All that a block's methods are given.
+
+    ``me`` is the block itself as chosen, ``others`` maps each need (also the virtual's name) to what was
+    chosen for it. ``flags`` are the compiler flags for the partition's CPU. ``supply`` is where the build takes
+    its inputs from; blocks call :meth:`fetch`, :meth:`pip` and their like. ``find_wheels`` looks up a hashed wheel
+    list by its name (and is told what stands in for a missing one), ``find_bazel`` a list of Bazel's inputs and
+    ``find_file`` a text file; blocks call :meth:`wheels`, :meth:`bazel_files` and :meth:`text_file`.
+    """
+
+    me: Chosen
+    facts: Facts
+    others: Mapping[str, Chosen]
+    base: Chosen
+    flags: tuple[str, ...]
+    supply: Supply
+    find_wheels: Callable[[str, tuple[str, ...]], tuple[str, ...] | None] = lambda name, fallback: None
+    find_bazel: Callable[[str], BazelFiles | None] = lambda name: None
+    find_file: Callable[[str], str] = lambda name: f"(text of {name})"
+
+    @property
+    def options(self) -> Any:
+        return self.me.options
+
+    @property
+    def version(self) -> str:
+        return self.me.version
+
+    @property
+    def release(self) -> Release:
+        return self.me.release
+
+    @property
+    def prefix(self) -> str:
+        return self.me.prefix
+
+    def has(self, name: str) -> bool:
+        """Whether something was chosen for this need."""
+        return name in self.others
+
+    def use(self, name: str) -> Chosen:
+        """What was chosen for a need of this block."""
+        return self.others[name]
+
+    def capability(self, software: str) -> str:
+        """The compute capability of the partition's GPU, which ``software`` is compiled for; ConflictError without."""
+        gpu = self.facts.partition.gpu
+        if gpu is None or gpu.capability is None:
+            raise ConflictError(
+                Problem(
+                    f"{software} cannot be compiled for a GPU whose compute capability is not known",
+                    remedy="add gpu.capability to the partition in the site profile, "
+                    f"or set {self.me.name}.install=pip",
+                )
+            )
+        return gpu.capability
+
+    def archive(self, name: str = "source") -> Archive:
+        """An archive of this release's row."""
+        row = self.release.archives[name]
+        return Archive(row.url, row.sha256)
+
+    def fetch(self, archive: Archive) -> list[str]:
+        """Commands that bring an archive to :meth:`local` and check its sha256. The only way to download."""
+        return self.supply.fetch(archive, self.local(archive))
+
+    def local(self, archive: Archive) -> str:
+        """Where a fetched archive lies in the builder."""
+        return f"{SCRATCH}/{archive.name}"
+
+    def unpack(self, archive: Archive, into: str) -> list[str]:
+        """Commands that fetch an archive and unpack its content, without its top folder, into a new folder."""
+        return [
+            *self.fetch(archive),
+            command("mkdir", "-p", into),
+            command("tar", "-xf", self.local(archive), "-C", into, "--strip-components=1", "--no-same-owner"),
+        ]
+
+    def trees(self) -> dict[str, ReleaseTree]:
+        """The git trees of this release's row that the block's options ask for, by name.
+
+        Raises
+        ------
+        InputError: the row names an option that the block has not.
+        """
+        options = msgspec.structs.asdict(self.options)
+        problems = [
+            Problem(
+                f"the tree {name} of {self.me.name} {self.version} is for {option}, which is no option of the block",
+                expected=f"one of {', '.join(sorted(options))}",
+                remedy=f"correct only of the tree in the release table of {self.me.name}",
+            )
+            for name, row in sorted(self.release.trees.items())
+            for option in sorted(row.only.keys() - options.keys())
+        ]
+        if problems:
+            raise InputError(problems)
+        return {
+            name: row
+            for name, row in sorted(self.release.trees.items())
+            if all(str(options[option]) in values for option, values in row.only.items())
+        }
+
+    def git_tree(self, name: str) -> GitTree:
+        """A git tree of this release's row."""
+        row = self.release.trees[name]
+        return GitTree(row.url, row.commit)
+
+    def tree(self, tree: GitTree, into: str) -> list[str]:
+        """Commands that bring a git tree at its commit into a new folder."""
+        return self.supply.tree(tree, into)
+
+    def bazel_files(self, name: str) -> BazelFiles:
+        """What Bazel fetches by itself, by the name of the list; empty where nobody has made one."""
+        from hpcgen.blocks.steps import BazelFiles
+
+        return self.find_bazel(name) or BazelFiles(name, ())
+
+    def bazel_setup(self, files: BazelFiles) -> list[str]:
+        """Commands that lay out what Bazel would fetch by itself; nothing where it has a network."""
+        return self.supply.bazel_setup(files, self.use("bazel").version)
+
+    def bazel_words(self, files: BazelFiles) -> list[str]:
+        """Options of ``bazel build`` that go with :meth:`bazel_setup`."""
+        return self.supply.bazel_words(files, self.use("bazel").version)
+
+    def wheels(self, name: str, fallback: Iterable[str]) -> Wheels:
+        """The hashed wheel list ``name`` for the chosen Python, or the pinned ``fallback`` without hashes."""
+        loose = tuple(fallback)
+        found = self.find_wheels(name, loose)
+        return Wheels(name, loose, hashed=False) if found is None else Wheels(name, found, hashed=True)
+
+    def text_file(self, name: str) -> str:
+        """The text of ``building_blocks/files/<name>``, for programs that a block puts into the image."""
+        return self.find_file(name)
+
+    def pip(self, wheels: Wheels, *, into: str = "/opt/python", extra: Iterable[str] = ()) -> list[str]:
+        """Commands that install a wheel list into a Python environment with that environment's own pip."""
+        listing = f"{SCRATCH}/{wheels.name}.txt"
+        checks = ["--no-deps", "--require-hashes"] if wheels.hashed else []
+        checks += self.supply.pip_words()
+        return [
+            f"mkdir -p {SCRATCH}",
+            *write_lines(listing, "\n".join(wheels.requirements)),
+            command(f"{into}/bin/python", "-m", "pip", "install", *checks, *extra, "-r", listing),
+        ]
+
+
+class Block:
+    """Base class of every building block. Subclasses override what applies to them.
+
+    The class's docstring names the software and its source. ``name`` is the file's name. ``gpu_vendor``: whose GPUs it
+    is for (``nvidia``, ``amd``); a node with others cannot have it.
+    """
+
+    name: ClassVar[str]
+    provides: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[Need, ...]] = ()
+    build_only: ClassVar[bool] = False
+    gpu_vendor: ClassVar[str] = ""
+
+    class Options(BlockOptions, frozen=True):
+        """No options."""
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """Option defaults that depend on the site; the class's own defaults otherwise."""
+        return {}
+
+    @classmethod
+    def suits(cls, facts: Facts) -> int | None:
+        """How well a provider of a virtual suits the site: 0 is best, None means it cannot work there."""
+        return 0
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """Versions that the site imposes on this block."""
+        return []
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """Everything the build takes from outside, other than distribution packages."""
+        archives = [Archive(row.url, row.sha256) for _, row in sorted(ctx.release.archives.items())]
+        return [*archives, *map(ctx.git_tree, ctx.trees())]
+
+    def base_image(self, ctx: Context, stage: str) -> Image | None:
+        """The image that a stage (``builder`` or ``final``) starts from; at most one block of a plan says."""
+        return None
+
+    def host_files(self, ctx: Context) -> list[HostFile]:
+        """Files of the building machine that both stages need before anything else."""
+        return []
+
+    def prepare(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """Steps of a stage (``builder`` or ``final``) before its first network step."""
+        return ()
+
+    def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """Steps after all others of a stage, which undo what must not stay."""
+        return ()
+
+    def packages(self, ctx: Context) -> Packages:
+        """Distribution packages, installed in one step at the start of each stage."""
+        return Packages()
+
+    def environment(self, ctx: Context) -> Environment:
+        """Variables for the stages."""
+        return Environment()
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """The build steps, in the builder stage."""
+        return ()
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """What the final stage keeps."""
+        return Runtime()
+
+    def test(self, ctx: Context) -> list[Test]:
+        """Proofs that it works inside the image."""
+        return []
+
+    def promises(self, ctx: Context) -> Promises:
+        """What it promises a host, or wants of it."""
+        return Promises()
+
+    def notices(self, ctx: Context) -> list[str]:
+        """What a person should know before building, such as a licence that the build accepts."""
+        return []

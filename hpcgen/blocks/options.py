@@ -1,0 +1,108 @@
+"""Options of blocks: class defaults, then the site's, then the stack's, then ``--set``; all typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+from hpcgen.blocks.base import Block, Facts
+from hpcgen.errors import Problem, UnknownNameError, did_you_mean, nearest
+from hpcgen.model.stack import OptionValue
+
+RESERVED = ("version", "provider")
+"""Words that ``--set`` takes for a virtual; for a block ``version``, besides its own options."""
+
+
+class BlockChoice(msgspec.Struct, frozen=True):
+    """The options of one block as they will be used."""
+
+    options: Any
+
+    def as_data(self) -> dict[str, OptionValue]:
+        """Plain values, sorted by name."""
+        return dict(sorted(msgspec.to_builtins(self.options).items()))
+
+
+@lru_cache(maxsize=512)
+def option_fields(options: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
+    """The fields of a block's options; msgspec works them out anew each time it is asked."""
+    return msgspec.structs.fields(options)
+
+
+def option_names(block: type[Block]) -> list[str]:
+    """The options that a block has."""
+    return [field.encode_name for field in option_fields(block.Options)]
+
+
+def block_options(
+    block: type[Block],
+    facts: Facts,
+    stack: Mapping[str, OptionValue],
+    settings: Mapping[str, str],
+    where: Any,
+    enough: Mapping[str, str] | None = None,
+) -> BlockChoice:
+    """The options of a block.
+
+    Parameters
+    ----------
+    stack: the stack's values.
+    settings: values of ``--set``, as text; lists are separated by commas.
+    where: function of an option's name that tells where it was said.
+    enough: values that stand before the block's own defaults; see hpcgen/modest.py.
+
+    Raises
+    ------
+    UnknownNameError: an option that the block does not have, or a value that the option does not take.
+    """
+    problems = []
+    known = option_names(block)
+    values: dict[str, Any] = {}
+    lists = {f.encode_name for f in option_fields(block.Options) if _is_list(f.type)}
+    for source in (block.defaults(facts), enough or {}, stack, settings):
+        for name, value in source.items():
+            if name not in known:
+                problems.append(
+                    Problem(
+                        f"block {block.name} has no option {name!r}",
+                        where=where(name),
+                        remedy=did_you_mean(name, known) if known else f"{block.name} has no options",
+                    )
+                )
+            elif name in lists and isinstance(value, str):
+                values[name] = [part for part in value.split(",") if part]
+            else:
+                values[name] = value
+    problems.extend(_wrong_values(block, values, where))
+    if problems:
+        raise UnknownNameError(problems)
+    return BlockChoice(msgspec.convert(values, block.Options, strict=False))
+
+
+def _is_list(kind: Any) -> bool:
+    return "list" in str(kind) or "tuple" in str(kind)
+
+
+def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> list[Problem]:
+    """Each value tried alone, so that all wrong ones are told at once."""
+    problems = []
+    for field in option_fields(block.Options):
+        if field.encode_name not in values:
+            continue
+        value = values[field.encode_name]
+        try:
+            msgspec.convert(value, field.type, strict=False)
+        except msgspec.ValidationError as error:
+            choices = list(getattr(field.type, "__args__", ())) if "Literal" in str(field.type) else []
+            problems.append(
+                Problem(
+                    f"{block.name}.{field.encode_name} cannot be {value!r}",
+                    where=where(field.encode_name),
+                    expected=f"one of {', '.join(map(str, choices))}" if choices else str(error),
+                    remedy=nearest(str(value), [str(c) for c in choices]),
+                )
+            )
+    return problems

@@ -1,0 +1,164 @@
+"""Where a build takes its inputs from: the network with the site's mirrors, or a bundle.
+
+The only place that knows the difference. Blocks ask their context (``ctx.fetch``, ``ctx.pip``, ``ctx.bazel``), the
+context asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from hpcgen.blocks.steps import Archive, Image, command
+from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
+from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.site import AptMirror, Mirrors, Network
+from hpcgen.platform.mirrors import repository_lines
+
+if TYPE_CHECKING:
+    from hpcgen.blocks.steps import BazelFiles, GitTree
+    from hpcgen.model.lock import ImagePin
+
+
+class Supply:
+    """The network. ``mirrors`` and ``proxy`` are the site's."""
+
+    packages_from = "the site's mirror"
+
+    def __init__(self, network: Network | None) -> None:
+        self.mirrors = Mirrors() if network is None else network.mirrors
+        self.proxy = None if network is None else network.proxy
+        self.pip_index = self.mirrors.pip
+
+    def image(self, name: str, pin: ImagePin) -> Image:
+        """A base image with its digest, as a lock has it."""
+        return Image(name, pin.digest)
+
+    def fetch(self, archive: Archive, target: str) -> list[str]:
+        """Commands that bring an archive to a path in the builder and check its sha256.
+
+        https alone, also after a redirect; a mirror of the site is used where there is one.
+        """
+        url = archive.url
+        if self.mirrors.files is not None:
+            url = f"{self.mirrors.files.rstrip('/')}/{archive.name}"
+        bring = command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", target, url)
+        return [f"mkdir -p {SCRATCH}", bring, *_checked(archive.sha256, target)]
+
+    def pip_words(self) -> list[str]:
+        """Options of ``pip install``, beside those that a requirements file asks for."""
+        return []
+
+    def apt_sources(self, distribution: str, values: Any) -> list[str]:
+        """Lines of a sources.list that stand for the distribution's own; empty to leave those.
+
+        Parameters
+        ----------
+        distribution: the base block, ``debian`` or ``ubuntu``.
+        values: of its release row: ``codename`` and ``keyring``.
+        """
+        mirror: AptMirror | None = next(
+            (mirror for name, mirror in self.mirrors.apt.items() if name == distribution), None
+        )
+        if mirror is None:
+            return []
+        suite = values["codename"]
+        parts = "main" if distribution == "debian" else "main universe"
+        start = f"deb [signed-by={values['keyring']}]"
+        lines = [f"{start} {mirror.archive} {suite} {parts}", f"{start} {mirror.archive} {suite}-updates {parts}"]
+        # Ubuntu's archive holds the security updates too; Debian's are a separate archive.
+        security = mirror.security or (mirror.archive if distribution == "ubuntu" else None)
+        if security is not None:
+            lines.append(f"{start} {security} {suite}-security {parts}")
+        return lines
+
+    def arguments(self) -> dict[str, str]:
+        """Variables of every step, which do not stay in the image."""
+        return {}
+
+    def apt_settings(self) -> list[str]:
+        """Lines of apt's configuration that go with them."""
+        return []
+
+    def dnf_repositories(self, distribution: str, values: Any) -> list[str]:
+        """Lines of a repository file that stands for all of the distribution's own; empty to leave those.
+
+        Parameters
+        ----------
+        distribution: the base block, ``rockylinux``.
+        values: of its release row: ``repositories`` and ``more_repositories`` by name, ``keyring``.
+        """
+        mirror = next((mirror for name, mirror in self.mirrors.dnf.items() if name == distribution), None)
+        return [] if mirror is None else repository_lines(mirror.archive, values)
+
+    def bazel_setup(self, files: BazelFiles, version: str) -> list[str]:
+        """Commands before Bazel's own; Bazel ``version`` fetches by itself what its workspace names, by sha256."""
+        return []
+
+    def bazel_words(self, files: BazelFiles, version: str) -> list[str]:
+        """Options of ``bazel build``."""
+        return []
+
+    def tree(self, tree: GitTree, into: str) -> list[str]:
+        """Commands that bring a git tree at its commit into a new folder."""
+        from hpcgen.blocks.git_trees import online_commands
+
+        return online_commands(tree, into)
+
+
+class BundleSupply(Supply):
+    """A bundle, bound at :data:`hpcgen.model.bundle_paths.MOUNT` while the steps run; no remote source is left."""
+
+    packages_from = "the bundle"
+
+    def __init__(self, trees: Mapping[str, str]) -> None:
+        super().__init__(None)
+        self.trees = trees
+
+    def image(self, name: str, pin: ImagePin) -> Image:
+        """The same in the bundle's layout."""
+        return Image(name, pin.bundled)
+
+    def fetch(self, archive: Archive, target: str) -> list[str]:
+        """A link to the file, checked all the same: the bundle may have changed since it was verified."""
+        held = f"{MOUNT}/{file_path(archive.sha256, archive.name)}"
+        return [f"mkdir -p {SCRATCH}", command("ln", "-sf", held, target), *_checked(archive.sha256, target)]
+
+    def pip_words(self) -> list[str]:
+        """No index but the bundle's."""
+        return ["--no-index", "--find-links", f"file://{MOUNT}/{WHEEL_INDEX}"]
+
+    def arguments(self) -> dict[str, str]:
+        """No configuration of the base image's pip adds another place to look at."""
+        return {"PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "1"}
+
+    def apt_sources(self, distribution: str, values: Any) -> list[str]:
+        """The bundle's folder is a flat repository."""
+        return [f"deb [trusted=yes] file:{MOUNT} ./"] if values["package_manager"] == "apt" else []
+
+    def apt_settings(self) -> list[str]:
+        """apt's own user need not be able to read the bundle."""
+        return ['APT::Sandbox::User "root";']
+
+    def bazel_setup(self, files: BazelFiles, version: str) -> list[str]:
+        """The files where Bazel looks for them."""
+        from hpcgen.blocks.bazel_layout import distdir_commands
+
+        return distdir_commands(files, version)
+
+    def bazel_words(self, files: BazelFiles, version: str) -> list[str]:
+        """That Bazel looks there and nowhere else."""
+        from hpcgen.blocks.bazel_layout import bazel_words
+
+        return bazel_words(files, version)
+
+    def tree(self, tree: GitTree, into: str) -> list[str]:
+        """The tree's archive, unpacked."""
+        from hpcgen.blocks.git_trees import bundled_commands
+
+        return bundled_commands(tree, self.trees.get(f"{tree.url}@{tree.commit}", ""), into)
+
+
+def _checked(sha256: str, path: str) -> list[str]:
+    listing = command(path + ".sha256")
+    return [f"printf '%s  %s\\n' {sha256} {command(path)} > {listing}", f"sha256sum -c --quiet {listing}"]

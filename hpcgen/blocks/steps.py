@@ -1,0 +1,172 @@
+"""What blocks are written with: small immutable words that say nothing of any format.
+
+A :class:`Run` is a list of simple commands that must all succeed, in order, in one shell. Each command
+is one line without ``&&``, ``||``, ``;`` or ``|``: the format writers join them, so that a failing
+command fails the build in every format (see docs/architecture.md, "Every failing step").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from hpcgen.support.quoting import plain, sh
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Commands of one build step.
+
+    Parameters
+    ----------
+    about: a few words for the log and the recipe's comment, e.g. ``configure``.
+    commands: simple shell commands, already quoted; see the module's text.
+    caches: download caches worth keeping between builds (``pip``), where the format can.
+    """
+
+    about: str
+    commands: tuple[str, ...]
+    caches: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for command in self.commands:
+            plain(command, f"a command of step '{self.about}'")
+
+
+def run(about: str, *commands: str | Iterable[str], caches: tuple[str, ...] = ()) -> Run:
+    """A :class:`Run` from commands and lists of commands, in order."""
+    flat: list[str] = []
+    for item in commands:
+        flat.extend([item] if isinstance(item, str) else item)
+    return Run(about, tuple(flat), caches)
+
+
+def command(*words: str) -> str:
+    """One simple command from words, each quoted for the shell where it needs to be."""
+    return " ".join(sh(word) for word in words)
+
+
+def write_lines(path: str, text: str) -> list[str]:
+    """Commands that write a text file inside the image, without a heredoc (ch-image has none).
+
+    One command per line of text, so that a change of one line is a change of one line of the recipe.
+    """
+    lines = text.rstrip("\n").split("\n")
+    target = sh(path)
+    return [f"printf '%s\\n' {sh(line)} {'>>' if number else '>'} {target}" for number, line in enumerate(lines)]
+
+
+class Archive(msgspec.Struct, frozen=True):
+    """A file fetched over https whose sha256 is checked before use. ``name`` is the file's name."""
+
+    url: str
+    sha256: str
+
+    @property
+    def name(self) -> str:
+        return self.url.rsplit("/", 1)[1]
+
+
+class Image(msgspec.Struct, frozen=True):
+    """A base image: ``name`` with its tag, and the digest if it is known."""
+
+    name: str
+    digest: str = ""
+
+
+def image(reference: str) -> Image:
+    """An :class:`Image` from ``name:tag`` or ``name:tag@sha256:…``, as release rows write it."""
+    name, _, digest = reference.partition("@")
+    return Image(name, digest)
+
+
+class Wheels(msgspec.Struct, frozen=True):
+    """Python packages with exact versions.
+
+    ``requirements`` are lines of pip's requirements format. ``hashed`` says that the list is complete
+    with every dependency and a sha256 each, so that pip is told to accept nothing else.
+    """
+
+    name: str
+    requirements: tuple[str, ...]
+    hashed: bool
+
+    def without(self, package: str) -> Wheels:
+        """What a package needs, where it is compiled itself; the list is called ``NAME-needs``."""
+        kept = tuple(line for line in self.requirements if not line.startswith(f"{package}=="))
+        return Wheels(f"{self.name}-needs", kept, self.hashed)
+
+
+class BazelFile(msgspec.Struct, frozen=True):
+    """A file that Bazel fetches by its sha256, and the repository that it makes of it.
+
+    The last part of the first url is the file's name. A file of the Python package index has no urls, but ``file``
+    and ``package`` (``six==1.16.0``).
+    """
+
+    name: str
+    sha256: str
+    urls: tuple[str, ...] = ()
+    file: str = ""
+    package: str = ""
+
+
+class BazelFiles(msgspec.Struct, frozen=True):
+    """What Bazel fetches by itself while it builds; ``files`` is empty where nobody has made the list ``name``."""
+
+    name: str
+    files: tuple[BazelFile, ...]
+
+
+class GitTree(msgspec.Struct, frozen=True):
+    """The files of a git repository at a commit (40 hexadecimal digits), without its history."""
+
+    url: str
+    commit: str
+
+
+Input = Archive | Image | Wheels | BazelFiles | GitTree
+
+
+class Packages(msgspec.Struct, frozen=True):
+    """Packages of the distribution by package manager: those to build with and those to run with."""
+
+    build: dict[str, list[str]] = {}
+    run: dict[str, list[str]] = {}
+
+
+class Environment(msgspec.Struct, frozen=True):
+    """Variables that a block contributes. ``paths`` are put in front of PATH-like variables.
+
+    ``build`` holds for the builder stage alone, ``both`` for builder and image. ``arguments`` are known while
+    building, in both stages, and never stay in the image (proxies).
+    """
+
+    both: dict[str, str] = {}
+    build: dict[str, str] = {}
+    paths: dict[str, list[str]] = {}
+    build_paths: dict[str, list[str]] = {}
+    arguments: dict[str, str] = {}
+
+
+class HostFile(msgspec.Struct, frozen=True):
+    """A file of the building machine that is copied into both stages before anything else (certificates)."""
+
+    source: str
+    target: str
+
+
+class Runtime(msgspec.Struct, frozen=True):
+    """What the slim final stage keeps of a block: paths copied from the builder, and folders made empty."""
+
+    copies: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+class Test(msgspec.Struct, frozen=True):
+    """One proof inside the image: a command that must succeed; ``device`` names what must be there first."""
+
+    name: str
+    command: str
+    device: str = ""
+    expect: str = ""

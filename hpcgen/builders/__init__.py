@@ -1,0 +1,49 @@
+"""Building images: a kit and a container engine in, an image and a record out.
+
+>>> from hpcgen.builders import BuildOptions, build_image
+>>> record = build_image(Path("kit"), BuildOptions(engine="podman"))    # doctest: +SKIP
+>>> record.image.name, record.seconds                                   # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from hpcgen.builders.engines import builder_for, choose_builder
+from hpcgen.builders.running import BuildOptions, Watcher, build_kit
+from hpcgen.kit.folder import read_kit
+from hpcgen.kit.kit import Kit
+from hpcgen.model.record import BuildRecord
+
+__all__ = ["BuildOptions", "Watcher", "build_image", "builder_for", "choose_builder"]
+
+
+def build_image(kit: Path | Kit, options: BuildOptions | None = None, watcher: Watcher | None = None) -> BuildRecord:
+    """Build the image of a kit, and save the record of it.
+
+    Parameters
+    ----------
+    kit: the folder that ``render -o`` wrote, or a kit that is not written yet.
+    watcher: told about every step and line while the build goes on.
+
+    Returns
+    -------
+    The record; its ``result`` is ``built`` and its ``image`` says where the image is.
+
+    Raises
+    ------
+    BuildFailedError: the engine did not build it; under the image's name is what was there before.
+    InputError: it is no kit, a certificate of the site is not here, or the engine reads another format.
+    MissingToolError: the engine, or what it needs, is not installed here.
+    OutputError: the image, its log or its record cannot be written.
+    KeyboardInterrupt: Ctrl-C or SIGTERM, after everything was undone.
+    """
+    options = options or BuildOptions()
+    if isinstance(kit, Path):
+        return build_kit(read_kit(kit), options, watcher)
+    from hpcgen.support.writing import write_kit
+
+    with tempfile.TemporaryDirectory(prefix="hpcgen-kit-") as folder:
+        write_kit(Path(folder) / "kit", kit.files)
+        return build_kit(read_kit(Path(folder) / "kit"), options, watcher)

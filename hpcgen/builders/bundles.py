@@ -1,0 +1,115 @@
+"""The bundle that a build takes everything from: named, of the same lock, whole; and its base images."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.blocks.steps import Image
+from hpcgen.errors import InputError, Problem
+from hpcgen.kit.folder import KitFolder
+from hpcgen.model.bundle_paths import FILES, IMAGES, LOCK, image_name
+from hpcgen.model.lock import ImagePin
+from hpcgen.recipe.formats.bundled import bundled_base
+
+VARIABLE = "HPCGEN_BUNDLE"
+
+
+class BundledBase(msgspec.Struct, frozen=True):
+    """A base image in a bundle: ``stored`` is its name in an engine's store, ``held`` the one in the OCI layout.
+
+    ``identity``: what podman and buildah know it by, the digest of its configuration, without ``sha256:``.
+    """
+
+    stored: str
+    held: str
+    identity: str
+
+
+class BundleFolder(msgspec.Struct, frozen=True):
+    """An opened bundle."""
+
+    folder: Path
+    bases: list[BundledBase]
+
+    def root_tar(self, base: BundledBase) -> Path:
+        """The base's files as one archive, for ch-image."""
+        name = f"{base.held}.root.tar"
+        found = sorted((self.folder / FILES).glob(f"*/{name}"))
+        if not found:
+            raise InputError(
+                Problem(
+                    f"{self.folder} has no {name}, which ch-image needs",
+                    remedy="make the bundle of a lock whose format is charliecloud",
+                )
+            )
+        return found[0]
+
+
+def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
+    """The bundle of a kit, checked; None where the kit's recipe uses the network.
+
+    Parameters
+    ----------
+    asked: the bundle's folder; ``$HPCGEN_BUNDLE`` if None.
+
+    Raises
+    ------
+    InputError: none is named, it is another lock's, it is damaged, or no engine could be told its path.
+    """
+    told = asked or (Path(os.environ[VARIABLE]) if os.environ.get(VARIABLE) else None)
+    if kit.plan.supply != "bundle":
+        if asked is not None:
+            raise InputError(
+                Problem(
+                    "this kit was rendered for a build with a network",
+                    "--bundle",
+                    remedy="render it for the bundle: hpcgen render --bundle DIR -o KIT",
+                )
+            )
+        return None
+    if told is None:
+        raise InputError(
+            Problem(
+                "this kit takes everything from a bundle, and none is named",
+                remedy=f"hpcgen build --bundle DIR KIT, or set {VARIABLE}",
+            )
+        )
+    from hpcgen.bundle.verify import check_bundle
+
+    folder = told.absolute()
+    _check_path(folder)
+    check_bundle(folder, (kit.folder / LOCK).read_text("utf-8"))
+    pins = msgspec.convert(kit.lock["pinned_images"], dict[str, ImagePin])
+    bases = [_base(folder, name, pin.bundled) for name, pin in sorted(pins.items())]
+    return BundleFolder(folder, bases)
+
+
+def _check_path(folder: Path) -> None:
+    """Engines take a path with a place to bind it to in one word, and several binds with commas between them."""
+    if any(sign in str(folder) for sign in ":,"):
+        raise InputError(
+            Problem(
+                f"engines do not take the path {folder}, because of its : or ,",
+                "--bundle",
+                remedy="name a link to it: ln -s DIR bundle, and --bundle bundle",
+            )
+        )
+
+
+def _base(folder: Path, name: str, digest: str) -> BundledBase:
+    held = image_name(name)
+    try:
+        manifest = _json(folder / IMAGES / "blobs" / "sha256" / digest.removeprefix("sha256:"))
+        identity = str(manifest["config"]["digest"]).removeprefix("sha256:")
+    except (OSError, msgspec.DecodeError, KeyError, TypeError) as failure:
+        raise InputError(
+            Problem(f"the bundle {folder} has no image {name} {digest}", remedy="make the bundle again from this lock")
+        ) from failure
+    return BundledBase(bundled_base(Image(name, digest)), held, identity)
+
+
+def _json(path: Path) -> dict[str, dict[str, object]]:
+    return msgspec.json.decode(path.read_bytes(), type=dict)

@@ -1,0 +1,100 @@
+"""What a person sees of a build: plain lines; on a terminal also the step, its time and the last lines, as they go."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TextIO
+
+from hpcgen.builders.running import Watcher
+
+if TYPE_CHECKING:
+    from hpcgen.builders.engines.base import Target
+    from hpcgen.builders.progress import Progress
+    from hpcgen.kit.folder import KitFolder
+
+REFRESH_S = 0.2
+LINES = 6
+"""How many of the engine's last lines are shown."""
+
+
+class Plain(Watcher):
+    """A line for each step that has ended."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self.say = say
+
+    def began(self, kit: KitFolder, builder: str, target: Target, progress: Progress) -> None:
+        """What is built."""
+        self.progress = progress
+        plan = kit.plan
+        self.say(f"building {plan.stack.name} for {plan.site.name} with {builder} into {target.name}")
+
+    def ended(self, index: int) -> None:
+        """The step with its time."""
+        self.say(self.progress.line(index))
+
+    def note(self, text: str) -> None:
+        """Said like the rest."""
+        self.say(text)
+
+
+class Live(Plain):
+    """The same lines, and below them what goes on now."""
+
+    def __init__(self, say: Callable[[str], None], out: TextIO) -> None:
+        super().__init__(say)
+        self.out = out
+        self.live: Any = None
+        self.tail: deque[str] = deque(maxlen=LINES)
+        self.started = self.drawn = time.monotonic()
+
+    def began(self, kit: KitFolder, builder: str, target: Target, progress: Progress) -> None:
+        """Open the display."""
+        from rich.console import Console
+        from rich.live import Live as RichLive
+
+        super().began(kit, builder, target, progress)
+        self.live = RichLive(console=Console(file=self.out), auto_refresh=False, transient=True)
+        self.live.start()
+
+    def ended(self, index: int) -> None:
+        """The step's line goes above the display."""
+        from rich.text import Text
+
+        if self.live is not None:
+            self.live.console.print(Text(self.progress.line(index)))
+        self.tick()
+
+    def line(self, text: str) -> None:
+        """One more line of the tail."""
+        if text.strip():
+            self.tail.append(text)
+        if time.monotonic() - self.drawn > REFRESH_S:
+            self.tick()
+
+    def tick(self) -> None:
+        """Draw anew."""
+        if self.live is not None:
+            self.drawn = time.monotonic()
+            self.live.update(self._drawn(), refresh=True)
+
+    def finished(self) -> None:
+        """Close the display."""
+        if self.live is not None:
+            self.live.stop()
+            self.live = None
+
+    def _drawn(self) -> Any:
+        from rich.text import Text
+
+        total = len(self.progress.steps)
+        drawn = Text(no_wrap=True, overflow="ellipsis")
+        for index in self.progress.running():
+            took = self.progress.since(index)
+            drawn.append(f"[{index + 1}/{total}] {self.progress.steps[index].title} … {took:.0f} s\n", style="bold")
+        for line in self.tail:
+            drawn.append(f"  {line.expandtabs()}\n", style="dim")
+        drawn.append(f"{time.monotonic() - self.started:.0f} s in all")
+        return drawn

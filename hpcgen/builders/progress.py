@@ -1,0 +1,114 @@
+"""Which step a build is at: engines' events in, steps with their times out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from hpcgen.builders.steps import Step
+from hpcgen.model.record import BuiltStep
+
+State = Literal["running", "done", "cached", "failed"]
+
+
+class Event(msgspec.Struct, frozen=True):
+    """What a line of an engine's output says about a step: ``index`` counts from 0; ``seconds`` if it says so."""
+
+    kind: Literal["begin", "cached", "done", "failed"]
+    index: int
+    seconds: float | None = None
+
+
+class Progress:
+    """The state of every step.
+
+    Parameters
+    ----------
+    steps: the steps of the recipe, in its order.
+    alone: one step runs at a time, and ends when the next begins; else steps end when the engine says so.
+    stopped: what fails now does so because a person wants it.
+    on_end: called with the index of each step that has ended.
+    """
+
+    def __init__(self, steps: Sequence[Step], alone: bool, on_end: Callable[[int], None] = lambda index: None) -> None:
+        self.steps = list(steps)
+        self.alone = alone
+        self.on_end = on_end
+        self.states: dict[int, State] = {}
+        self.seconds: dict[int, float] = {}
+        self._begun: dict[int, float] = {}
+        self.stopped = False
+
+    def take(self, event: Event) -> None:
+        """Take note of an event."""
+        index = event.index
+        if event.kind == "begin":
+            self._begin(index)
+        elif event.kind == "cached":
+            self._begin(index)
+            self.states[index] = "cached"
+            if not self.alone:
+                self._end(index, "cached", 0.0)
+        else:
+            self._end(index, event.kind, event.seconds)
+
+    def running(self) -> list[int]:
+        """Steps that run now."""
+        return [index for index, state in self.states.items() if index in self._begun and state != "failed"]
+
+    def since(self, index: int) -> float:
+        """Seconds since a running step began."""
+        return time.monotonic() - self._begun[index]
+
+    def close(self, failed: bool) -> None:
+        """The engine has ended: what still runs is done, or with ``failed`` it is what failed."""
+        for index in self.running():
+            self._end(index, "failed" if failed and self.states[index] != "cached" else "done")
+
+    def failing(self) -> int | None:
+        """The step that failed; the one that began last if none says so."""
+        return next((index for index, state in self.states.items() if state == "failed"), None)
+
+    def cached(self) -> int:
+        """How many steps were taken from the cache."""
+        return sum(state == "cached" for state in self.states.values())
+
+    def built_steps(self) -> list[BuiltStep]:
+        """The steps that were begun, in the recipe's order, for the record."""
+        result: list[BuiltStep] = []
+        for index, state in sorted(self.states.items()):
+            step = self.steps[index]
+            how: Literal["done", "cached", "failed"] = "done" if state == "running" else state
+            seconds = round(self.seconds.get(index, 0.0), 1)
+            result.append(BuiltStep(block=step.block, about=step.about, seconds=seconds, result=how))
+        return result
+
+    def line(self, index: int) -> str:
+        """``[3/12] horovod 0.28.1: compile Horovod … 74 s``"""
+        state = self.states.get(index, "running")
+        took = f"{self.seconds.get(index, 0.0):.0f} s"
+        ended = "stopped" if self.stopped else "failed"
+        said = {"cached": "cached", "failed": f"{ended} after {took}"}.get(state, took)
+        return f"[{index + 1}/{len(self.steps)}] {self.steps[index].title} … {said}"
+
+    def _begin(self, index: int) -> None:
+        if index in self._begun or (index in self.states and not self.alone):
+            return
+        if self.alone:
+            for other in self.running():
+                self._end(other, "done")
+        self.states[index] = "running"
+        self._begun[index] = time.monotonic()
+
+    def _end(self, index: int, state: Literal["done", "cached", "failed"], seconds: float | None = None) -> None:
+        begun = self._begun.pop(index, None)
+        if begun is None and index in self.states:
+            return
+        if self.states.get(index) == "cached":
+            state, seconds = "cached", 0.0
+        self.states[index] = state
+        self.seconds[index] = seconds if seconds is not None else time.monotonic() - begun if begun is not None else 0.0
+        self.on_end(index)

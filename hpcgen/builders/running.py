@@ -1,0 +1,396 @@
+"""One build from beginning to end: commands, log, steps, result, and nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import platform
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import IO, Literal
+
+import msgspec
+
+from hpcgen._version import __version__
+from hpcgen.builders.bundles import open_bundle
+from hpcgen.builders.engines import choose_builder
+from hpcgen.builders.engines.base import Builder, Call, Target, Work, asked
+from hpcgen.builders.progress import Event, Progress
+from hpcgen.builders.steps import Recipe
+from hpcgen.errors import BuildFailedError, HpcgenError, OutputError, Problem
+from hpcgen.images.placing import put_in_place, remove
+from hpcgen.kit.folder import KitFolder, check_host_files, make_context
+from hpcgen.model.record import BuilderName, BuildFailure, BuildRecord, BuiltImage
+from hpcgen.recipe.formats import RECIPE_FILES
+from hpcgen.support.processes import interruptible, need, stream
+
+TAIL = 15
+"""How many of the last lines a failure shows."""
+
+
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What would steer a terminal; it stays in the log alone."""
+
+
+class BuildOptions(msgspec.Struct, frozen=True):
+    """What is asked of a build.
+
+    Parameters
+    ----------
+    engine: the program; by the plan and what is installed if None.
+    output: the image's file, folder or name; where the job script looks for it if None.
+    cache: whether steps may be taken from the engine's cache.
+    words: further words for the engine's build command.
+    log: the file for the engine's whole output; beside the record if None.
+    record: whether a record is kept.
+    bundle: the folder of the bundle that a kit for one takes everything from.
+    """
+
+    engine: BuilderName | None = None
+    output: str | None = None
+    cache: bool = True
+    words: tuple[str, ...] = ()
+    log: Path | None = None
+    record: bool = True
+    bundle: Path | None = None
+
+
+class Watcher:
+    """Told about a build while it goes on; this one says nothing."""
+
+    def began(self, kit: KitFolder, builder: str, target: Target, progress: Progress) -> None:
+        """The engine is about to be started."""
+
+    def ended(self, index: int) -> None:
+        """A step has ended; ``index`` counts from 0."""
+
+    def line(self, text: str) -> None:
+        """The engine printed a line."""
+
+    def tick(self) -> None:
+        """Some time has passed."""
+
+    def note(self, text: str) -> None:
+        """Something that a person should know."""
+
+    def finished(self) -> None:
+        """The engine has ended, however it did."""
+
+
+class Prepared(msgspec.Struct, frozen=True):
+    """A build that could begin: who builds, what, with which steps."""
+
+    kit: KitFolder
+    builder: Builder
+    work: Work
+    recipe: Recipe
+
+
+def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) -> Prepared:
+    """Choose the builder and the image's place, and check what can be checked before anything is started.
+
+    Raises
+    ------
+    InputError, MissingToolError, OutputError: see :func:`build_kit`.
+    """
+    check_host_files(kit)
+    bundle = open_bundle(kit, options.bundle)
+    builder = choose_builder(kit.plan, options.engine)
+    target = builder.target(kit.plan, options.output, token)
+    for program, purpose in builder.needs(target).items():
+        need(program, purpose)
+    recipe = builder.recipe(kit.recipe)
+    recipe = msgspec.structs.replace(recipe, steps=[*recipe.steps, *builder.later_steps(target)])
+    definition = builder.format == "singularity"
+    name = RECIPE_FILES[kit.plan.format] if builder.format != "charliecloud" else "Dockerfile"
+    work = Work(
+        plan=kit.plan,
+        kit=kit.folder,
+        recipe=kit.folder / name if builder.format != "charliecloud" else scratch / name,
+        context=kit.folder if definition and bundle is None else scratch / "context",
+        token=token,
+        scratch=scratch / "tmp",
+        target=target,
+        steps=recipe.steps,
+        cache=options.cache,
+        options=(*os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words),
+        root=os.geteuid() == 0,
+        bundle=bundle,
+        epoch=kit.lock.get("pinned_epoch"),
+    )
+    return Prepared(kit, builder, work, recipe)
+
+
+def commands(prepared: Prepared) -> list[str]:
+    """The commands of a build as lines of shell."""
+    builder, work = prepared.builder, prepared.work
+    lines = [call.shown() for call in [*builder.load(work), *builder.build(work)]]
+    if work.target.is_file:
+        lines.append(Call(("mv", work.target.temporary, work.target.name)).shown())
+    return [*lines, *(call.shown() for call in [*builder.publish(work), *builder.clean(work, True)])]
+
+
+def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = None) -> BuildRecord:
+    """Build the image of a kit and keep the record.
+
+    Raises
+    ------
+    BuildFailedError: the engine did not build it; the image's final name is as it was before.
+    InputError: a certificate of the site is not here; the engine reads another format.
+    MissingToolError: the engine, or what it needs, is not installed here.
+    OutputError: the image, its log or its record cannot be written.
+    KeyboardInterrupt: Ctrl-C or SIGTERM, after everything was undone; the record says ``interrupted``.
+    """
+    from hpcgen.records.store import new_id
+
+    started = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+    identity = new_id(started, kit.plan.site.name, kit.plan.stack.name)
+    with tempfile.TemporaryDirectory(prefix="hpcgen-build-", ignore_cleanup_errors=True) as folder:
+        prepared = prepare(kit, options, identity.split("-")[0], Path(folder))
+        with _log_file(options, identity) as log:
+            run = _Run(prepared, options, identity, started, log, watcher or Watcher())
+            # Signals reach the main thread alone.
+            main = threading.current_thread() is threading.main_thread()
+            with interruptible() if main else contextlib.nullcontext():
+                return run.go()
+
+
+def _passing(options: BuildOptions) -> bool:
+    """Nobody asked for the log, and no record leads to it."""
+    return options.log is None and not options.record
+
+
+@contextlib.contextmanager
+def _log_file(options: BuildOptions, identity: str) -> Iterator[IO[str]]:
+    """The log, opened: where it was asked for, or beside the record.
+
+    Without either it is a temporary file, which stays only where a failed build's message names it.
+    """
+    from hpcgen.records.store import records_folder
+
+    path = options.log or records_folder() / f"{identity}.log"
+    passing = _passing(options)
+    try:
+        if passing:
+            handle, name = tempfile.mkstemp(prefix=f"hpcgen-{identity}-", suffix=".log")
+            os.close(handle)
+            path = Path(name)
+        elif options.log is None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.absolute().open("w", encoding="utf-8", errors="replace")
+    except OSError as failure:
+        raise OutputError(
+            Problem(f"the log {path} cannot be written: {failure.strerror}", "--log", remedy="name another file")
+        ) from failure
+    try:
+        yield file
+    except BuildFailedError:
+        passing = False
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            file.close()
+        if passing:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+class _Run:
+    """The state of one build while it runs."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        options: BuildOptions,
+        identity: str,
+        started: str,
+        log: IO[str],
+        watcher: Watcher,
+    ) -> None:
+        self.kit, self.builder, self.work = prepared.kit, prepared.builder, prepared.work
+        self.options, self.identity, self.started, self.log, self.watcher = options, identity, started, log, watcher
+        self.clock = time.monotonic()
+        self.progress = Progress(prepared.recipe.steps, self.builder.alone, self._step_ended)
+        self.reader = self.builder.reader(prepared.recipe)
+        self.output: list[str] = []
+
+    def go(self) -> BuildRecord:
+        built = False
+        try:
+            self._scratch()
+            self.builder.begin()
+            self.watcher.began(self.kit, self.builder.name, self.work.target, self.progress)
+            self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])
+            self.progress.close(failed=False)
+            if self.work.target.is_file:
+                self._tell_left(put_in_place(Path(self.work.target.temporary), Path(self.work.target.name)))
+            self._run_all(self.builder.publish(self.work))
+            built = True
+        except KeyboardInterrupt:
+            self.progress.stopped = True
+            self._stopped(built)
+            self._keep("interrupted", failure=self._failure("stopped by a signal"))
+            raise
+        except _Failed as failed:
+            self._stopped(built)
+            raise self._told(failed) from None
+        except HpcgenError as error:
+            self._stopped(built)
+            self._keep("failed", failure=self._failure(str(error)))
+            raise
+        except OSError as failure:
+            self._stopped(built)
+            said = f"{failure.filename or self.work.scratch}: {failure.strerror or failure}"
+            self._keep("failed", failure=self._failure(said))
+            remedy = "make room there, or name a folder with more in TMPDIR" if failure.errno == errno.ENOSPC else ""
+            raise OutputError(Problem(f"the build could not go on: {said}", remedy=remedy)) from failure
+        except BaseException:
+            self._stopped(built)
+            raise
+        self._stopped(built)
+        return self._keep("built", image=self.builder.built_image(self.work.target))
+
+    def _scratch(self) -> None:
+        """Everything that the commands want to find."""
+        self.work.scratch.mkdir()
+        if self.work.context != self.kit.folder:
+            make_context(self.kit, self.work.context, self.work.bundle.folder if self.work.bundle else None)
+        if self.builder.format == "charliecloud":
+            self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
+        for name, text in self.builder.more_files(self.work.target).items():
+            self.work.recipe.with_name(name).write_text(text, encoding="utf-8")
+
+    def _run_all(self, calls: Sequence[Call]) -> None:
+        for call in calls:
+            self._write(f"+ {call.shown()}")
+            if call.step is not None:
+                self.progress.take(Event("begin", call.step))
+            self.output.clear()
+            cwd = None if call.cwd is None else str(call.cwd)
+            environment = {**os.environ, **call.env}
+            status = stream(call.argv(), self._line, env=environment, cwd=cwd, on_tick=self.watcher.tick)
+            if status != 0:
+                raise _Failed(call, status)
+
+    def _line(self, line: str) -> None:
+        self._write(line)
+        line = _CONTROL.sub("", line)
+        self.output.append(line)
+        for event in self.reader(line):
+            self.progress.take(event)
+        self.watcher.line(line)
+
+    def _write(self, line: str) -> None:
+        # A full disk below the log is no reason to stop the build.
+        with contextlib.suppress(OSError):
+            self.log.write(line + "\n")
+            self.log.flush()
+
+    def _step_ended(self, index: int) -> None:
+        self._write(f"hpcgen: {self.progress.line(index)}")
+        self.watcher.ended(index)
+
+    def _stopped(self, built: bool) -> None:
+        """What is left by the engine and by us goes."""
+        self.progress.close(failed=not built)
+        self.watcher.finished()
+        if self.work.target.is_file:
+            temporary = Path(self.work.target.temporary)
+            self._tell_left(None if remove(temporary) else temporary)
+        for call in self.builder.clean(self.work, built):
+            status, text = asked(call.argv(), {**os.environ, **call.env}, patience_s=600)
+            self._write(f"+ {call.shown()}\n{text.rstrip()}" + (f"\nstatus {status}" if status else ""))
+
+    def _tell_left(self, path: Path | None) -> None:
+        """What of an image could not be removed."""
+        if path is not None:
+            note = f"{path} could not be removed: files in it belong to another user"
+            self._write(f"hpcgen: {note}")
+            self.watcher.note(note)
+
+    def _told(self, failed: _Failed) -> BuildFailedError:
+        """The failure as a record and as what a person reads."""
+        failure = self._failure(failed.message(), failed.status)
+        record = self._keep("failed", failure=failure)
+        lines = [f"the image was not built: {failure.message}", f"  step: {failure.step}" if failure.step else ""]
+        lines += [f"  cause: {failure.cause}" if failure.cause else ""]
+        lines += [f"  | {line}" for line in failure.tail]
+        lines += [f"  log: {record.log}"]
+        return BuildFailedError(Problem("\n".join(line for line in lines if line), remedy=failure.remedy))
+
+    def _failure(self, message: str, status: int | None = None) -> BuildFailure:
+        from hpcgen.builders.remedies import failing_step
+
+        index = self.progress.failing()
+        step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
+        explained = _explain(self.output, self.builder.name, status) if status is not None else None
+        cause, remedy = explained if explained is not None else ("", "")
+        return BuildFailure(
+            step=step,
+            message=message,
+            tail=[line for line in failing_step(self.output) if line.strip()][-TAIL:],
+            cause=cause,
+            remedy=remedy,
+        )
+
+    def _keep(
+        self,
+        result: Literal["built", "failed", "interrupted"],
+        image: BuiltImage | None = None,
+        failure: BuildFailure | None = None,
+    ) -> BuildRecord:
+        """The record, saved if it was wanted."""
+        plan = self.kit.plan
+        record = BuildRecord(
+            id=self.identity,
+            hpcgen=__version__,
+            started=self.started,
+            site=plan.site.name,
+            stack=plan.stack.name,
+            partition=plan.partition,
+            format=plan.format,
+            content=self.kit.content,
+            engine=self.builder.name,
+            engine_version=self.builder.version(),
+            machine=platform.node(),
+            result=result,
+            seconds=round(time.monotonic() - self.clock, 1),
+            command=plan.command,
+            blocks={block.name: block.version for block in plan.blocks},
+            inputs=self.kit.inputs(),
+            steps=self.progress.built_steps(),
+            image=image,
+            failure=failure,
+            log="" if result == "built" and _passing(self.options) else str(Path(self.log.name).absolute()),
+        )
+        if self.options.record:
+            from hpcgen.records.store import save
+
+            save(record)
+        return record
+
+
+class _Failed(Exception):
+    """A command of the engine that ended with another status than 0."""
+
+    def __init__(self, call: Call, status: int) -> None:
+        self.call, self.status = call, status
+        super().__init__(status)
+
+    def message(self) -> str:
+        words = [word for word in self.call.argv()[:2] if not word.startswith("-")]
+        how = f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
+        return f"{' '.join(words)} {how}"
+
+
+def _explain(lines: Sequence[str], engine: str, status: int) -> tuple[str, str] | None:
+    """What is known about a failure; the knowledge is read only where there is one."""
+    from hpcgen.builders.remedies import explain
+
+    return explain(lines, engine, status)

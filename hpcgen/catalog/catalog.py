@@ -1,0 +1,391 @@
+"""Collections, and finding sites, stacks and blocks in them by name.
+
+A collection is a folder with any of ``site_profiles/``, ``recipes/`` and ``building_blocks/``. The first
+collection that has a name wins, the built-in one is last. A name is looked up by its path alone, so that the
+cost does not grow with the number of files; folders are listed only to help with an unknown name.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from hpcgen.blocks.base import Block
+from hpcgen.config.decoding import convert
+from hpcgen.config.inheritance import Merged
+from hpcgen.config.user_config import configured
+from hpcgen.config.yamlfile import Document, load
+from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.model.fields import Name, Record
+from hpcgen.model.release import Release, ReleaseTable
+from hpcgen.model.site import Site
+from hpcgen.model.stack import Stack
+from hpcgen.support.quoting import NAME_PATTERN
+
+if TYPE_CHECKING:
+    from hpcgen.blocks.steps import BazelFiles
+
+FOLDERS = {"site": "site_profiles", "stack": "recipes", "block": "building_blocks"}
+_ENDINGS = {"site": ".yaml", "stack": ".yaml", "block": ".py"}
+_NAME = re.compile(NAME_PATTERN)
+_BUILT_IN_NAME = "hpcgen"
+
+
+class Virtuals(Record, frozen=True):
+    """``building_blocks/virtuals.yaml``: the blocks that provide each virtual, the preferred first."""
+
+    virtuals: dict[Name, list[Name]]
+
+
+def built_in() -> Path:
+    """The built-in collection: beside the package in a checkout, inside it in a wheel."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "collection"
+    return installed if installed.is_dir() else package.parent
+
+
+def collections_from_environment() -> list[Path]:
+    """Folders of ``$HPCGEN_COLLECTIONS`` (separated as in PATH), of the user's config file, and of entry points.
+
+    An entry point (of the group ``hpcgen.collections``) names a module whose folder is the collection; it is found,
+    never run.
+    """
+    folders = [Path(part) for part in os.environ.get("HPCGEN_COLLECTIONS", "").split(os.pathsep) if part]
+    folders.extend(Path(folder) for folder in configured("collections", ()))
+    if os.environ.get("HPCGEN_ENTRY_POINTS", "1") != "0":
+        folders.extend(_entry_point_folders())
+    return folders
+
+
+def _entry_point_folders() -> Iterable[Path]:
+    # Reading every installed package's metadata costs more than a render, so a quick look at the file names first.
+    for place in sys.path:
+        try:
+            names = os.listdir(place or ".")
+        except OSError:
+            continue
+        for name in names:
+            if not name.endswith(".dist-info") or name.startswith("hpcgen-"):
+                continue
+            listing = Path(place, name, "entry_points.txt")
+            try:
+                text = listing.read_text("utf-8")
+            except OSError:
+                continue
+            if "[hpcgen.collections]" not in text:
+                continue
+            section = text.split("[hpcgen.collections]", 1)[1].split("\n[", 1)[0]
+            for line in sorted(section.strip().splitlines()):
+                _, _, module = line.partition("=")
+                spec = importlib.util.find_spec(module.strip())
+                if spec is not None and spec.submodule_search_locations:
+                    yield Path(next(iter(spec.submodule_search_locations)))
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a site or stack is given as a file of its own instead of by its name in a collection."""
+    return name.endswith(".yaml")
+
+
+class Catalog:
+    """Sites, stacks and blocks of a list of collections.
+
+    Parameters
+    ----------
+    collections: folders in order of precedence; the built-in collection is added last.
+
+    Loaded files are kept: a catalog sees a file as it was when it was first asked for. Safe to share
+    between threads, as a file read twice gives the same record.
+    """
+
+    def __init__(self, collections: Sequence[Path | str] = ()) -> None:
+        self.folders: list[Path] = [Path(folder) for folder in collections]
+        for folder in self.folders:
+            if not folder.is_dir():
+                raise InputError(
+                    Problem(
+                        f"the collection {folder} is not a folder",
+                        expected=f"a folder with any of {', '.join(FOLDERS.values())}",
+                        remedy="correct --collection, $HPCGEN_COLLECTIONS or your config file",
+                    )
+                )
+        self._built_in = built_in()
+        self.folders.append(self._built_in)
+        self._documents: dict[tuple[str, str], Document] = {}
+        self._sites: dict[str, Site] = {}
+        self._stacks: dict[str, Stack] = {}
+        self._classes: dict[str, type[Block]] = {}
+        self._tables: dict[str, dict[str, Release]] = {}
+        self._wheels: dict[str, tuple[str, ...] | None] = {}
+        self._files: dict[str, str] = {}
+        self.lists_read: dict[str, Path] = {}
+        """Wheel lists and text files that were read, by the name shown to people."""
+        self._loading = threading.Lock()
+
+    # names and places
+
+    def find(self, kind: str, name: str) -> Path:
+        """The file of a site, stack or block; UnknownNameError with the nearest names if there is none."""
+        if _NAME.match(name):
+            for folder in self.folders:
+                path = folder / FOLDERS[kind] / (name + _ENDINGS[kind])
+                if path.is_file():
+                    return path
+        raise UnknownNameError(Problem(f"no {kind} is called {name!r}", remedy=did_you_mean(name, self.names(kind))))
+
+    def names(self, kind: str) -> list[str]:
+        """Every name of a kind, sorted. Reads folders; abstract profiles are included."""
+        found: set[str] = set()
+        for folder in self.folders:
+            try:
+                entries = os.listdir(folder / FOLDERS[kind])
+            except OSError:
+                continue
+            ending = _ENDINGS[kind]
+            found.update(e.removesuffix(ending) for e in entries if e.endswith(ending) and not e.startswith("_"))
+        return sorted(found)
+
+    def shown(self, path: Path) -> str:
+        """How a file is named to people: from its collection, so that it reads the same on every machine."""
+        if path.is_relative_to(self._built_in):
+            return path.relative_to(self._built_in).as_posix()
+        return path.as_posix()
+
+    # sites and stacks
+
+    def site_document(self, name: str) -> Document:
+        """The profile with its parents merged in, by name or from a file that ends in .yaml."""
+        return self._document("site", name, self._read_site)
+
+    def _read_site(self, name: str, children: tuple[str, ...] = ()) -> Document:
+        if is_file_name(name):
+            document = load(Path(name), name)
+            return self.with_parents(document, (str(document.data.get("name", name)),))
+        path = self.find("site", name)
+        return self.with_parents(load(path, self.shown(path)), children or (name,))
+
+    def with_parents(self, document: Document, children: tuple[str, ...]) -> Document:
+        """Lay a profile over the parents that its ``extends`` names."""
+        parent = document.data.get("extends")
+        if parent is None or not isinstance(parent, str):
+            return document
+        if parent in children:
+            circle = " → ".join((*children, parent))
+            raise InputError(
+                Problem(
+                    f"the profile extends itself: {circle}",
+                    where=document.position(["extends"]),
+                    expected="a chain of parents that ends",
+                    remedy="remove one extends of the circle",
+                )
+            )
+        try:
+            above = self._read_site(parent, (*children, parent))
+        except UnknownNameError as error:
+            raise InputError(
+                Problem(
+                    f"extends names {parent!r}, which is no site profile",
+                    where=document.position(["extends"]),
+                    remedy=did_you_mean(parent, self.names("site")),
+                )
+            ) from error
+        return Merged(document, above)
+
+    def site(self, name: str) -> Site:
+        """A site profile by name, or from a file that ends in .yaml."""
+        if name not in self._sites:
+            document = self.site_document(name)
+            self._check_name(document, name)
+            self._sites[name] = self.site_from(document)
+        return self._sites[name]
+
+    def site_from(self, document: Document) -> Site:
+        """A site from a document, with what the types alone cannot say checked too."""
+        from hpcgen.catalog.checks import check_site
+
+        site = convert(document, Site)
+        check_site(site, document)
+        return site
+
+    def stack_document(self, name: str) -> Document:
+        """The recipe as it is written, by name or from a file that ends in .yaml."""
+        return self._document("stack", name, self._read_stack)
+
+    def _read_stack(self, name: str) -> Document:
+        if is_file_name(name):
+            return load(Path(name), name)
+        path = self.find("stack", name)
+        return load(path, self.shown(path))
+
+    def stack(self, name: str) -> Stack:
+        """A stack recipe by name, or from a file that ends in .yaml."""
+        if name not in self._stacks:
+            document = self.stack_document(name)
+            self._check_name(document, name)
+            self._stacks[name] = self.stack_from(document)
+        return self._stacks[name]
+
+    def stack_from(self, document: Document) -> Stack:
+        """A stack from a document, with its version ranges and block names checked."""
+        from hpcgen.catalog.checks import check_stack
+
+        stack = convert(document, Stack)
+        check_stack(stack, document, self)
+        return stack
+
+    def _document(self, kind: str, name: str, read: Any) -> Document:
+        key = (kind, name)
+        if key not in self._documents:
+            self._documents[key] = read(name)
+        return self._documents[key]
+
+    def _check_name(self, document: Document, name: str) -> None:
+        if not is_file_name(name) and document.data.get("name", name) != name:
+            raise InputError(
+                Problem(
+                    f"the file is called {name} and says name: {document.data['name']}",
+                    where=document.position(["name"]),
+                    expected=f"name: {name}",
+                    remedy="give the file and its name field the same name",
+                )
+            )
+
+    # blocks and their releases
+
+    @cached_property
+    def virtuals(self) -> dict[str, list[str]]:
+        """Providers of each virtual; a collection's providers come before the built-in ones."""
+        result: dict[str, list[str]] = {}
+        for folder in self.folders:
+            path = folder / FOLDERS["block"] / "virtuals.yaml"
+            if path.is_file():
+                for name, providers in convert(load(path, self.shown(path)), Virtuals).virtuals.items():
+                    known = result.setdefault(name, [])
+                    known.extend(p for p in providers if p not in known)
+        return result
+
+    def identifier(self, name: str) -> str:
+        """What is chosen once where this block may be chosen: the virtual that it provides, or the block itself."""
+        return next((virtual for virtual, providers in self.virtuals.items() if name in providers), name)
+
+    def block(self, name: str) -> type[Block]:
+        """The class of a block; its file is loaded on first use."""
+        if name not in self._classes:
+            path = self.find("block", name)
+            with self._loading:
+                # Loaded twice it would be two classes of one name.
+                if name not in self._classes:
+                    self._classes[name] = self._block_class(name, path)
+        return self._classes[name]
+
+    def _block_class(self, name: str, path: Path) -> type[Block]:
+        module = _load_module(path)
+        for value in vars(module).values():
+            if isinstance(value, type) and issubclass(value, Block) and vars(value).get("name") == name:
+                return value
+        raise InputError(
+            Problem(
+                f"{self.shown(path)} has no block named {name!r}",
+                expected=f"a subclass of hpcgen.Block with name = {name!r}",
+            )
+        )
+
+    def releases(self, name: str) -> dict[str, Release]:
+        """Rows of a block's table; rows of earlier collections are added and win."""
+        if name not in self._tables:
+            merged: dict[str, Release] = {}
+            for document in self.release_documents(name):
+                table = convert(document, ReleaseTable)
+                for version, release in table.releases.items():
+                    merged.setdefault(version, _with_table(release, table))
+            self._tables[name] = merged
+        return self._tables[name]
+
+    def release_documents(self, name: str) -> list[Document]:
+        """The release tables of a block, one per collection that has one."""
+        return [load(path, self.shown(path)) for path in self.release_files(name)]
+
+    def release_files(self, name: str) -> list[Path]:
+        """The files of a block's release tables, one per collection that has one."""
+        paths = [folder / FOLDERS["block"] / f"{name}.yaml" for folder in self.folders]
+        return [path for path in paths if path.is_file()]
+
+    def wheels(self, name: str) -> tuple[str, ...] | None:
+        """Lines of the hashed wheel list ``building_blocks/wheels/<name>.txt``; None if there is none."""
+        if name not in self._wheels:
+            # Stored once it is whole: another thread may look at any moment.
+            self._wheels[name] = self._read_wheels(name)
+        return self._wheels[name]
+
+    def _read_wheels(self, name: str) -> tuple[str, ...] | None:
+        for folder in self.folders:
+            path = folder / FOLDERS["block"] / "wheels" / f"{name}.txt"
+            if path.is_file():
+                self.lists_read[self.shown(path)] = path
+                lines = (line.strip() for line in path.read_text("utf-8").splitlines())
+                return tuple(line for line in lines if line and not line.startswith("#"))
+        return None
+
+    def bazel_files(self, name: str) -> BazelFiles | None:
+        """What Bazel fetches by itself, from ``building_blocks/bazel/<name>.yaml``; None if there is no such list."""
+        for folder in self.folders:
+            path = folder / FOLDERS["block"] / "bazel" / f"{name}.yaml"
+            if path.is_file():
+                from hpcgen.blocks.bazel_list import read_bazel_files
+
+                self.lists_read[self.shown(path)] = path
+                return read_bazel_files(path, self.shown(path))
+        return None
+
+    def text_file(self, name: str) -> str:
+        """The text of ``building_blocks/files/<name>`` of the first collection that has it."""
+        if name not in self._files:
+            for folder in self.folders:
+                path = folder / FOLDERS["block"] / "files" / name
+                if path.is_file():
+                    self.lists_read[self.shown(path)] = path
+                    self._files[name] = path.read_text("utf-8")
+                    break
+            else:
+                raise InputError(Problem(f"no collection has building_blocks/files/{name}"))
+        return self._files[name]
+
+
+def _with_table(release: Release, table: ReleaseTable) -> Release:
+    """A row with what the whole table says where the row says nothing."""
+    import msgspec
+
+    source, licence = release.source or table.source, release.licence or table.licence
+    if source is release.source and licence is release.licence:
+        return release
+    return msgspec.structs.replace(release, source=source, licence=licence)
+
+
+def _load_module(path: Path) -> ModuleType:
+    """Load a block's file under a name of its own, so that collections cannot shadow each other."""
+    module_name = f"hpcgen_block_{path.stem}_{abs(hash(path.as_posix())):x}"
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if spec is None or spec.loader is None:
+        raise InputError(Problem(f"{path} cannot be loaded as Python"))
+    module = importlib.util.module_from_spec(spec)
+    # Options structs look their annotations up through sys.modules.
+    sys.modules[module_name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[module_name]
+        raise InputError(
+            Problem(
+                f"{path} cannot be loaded: {type(error).__name__}: {error}",
+                remedy="run with --debug to see where",
+            )
+        ) from error
+    return module

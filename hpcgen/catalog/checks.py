@@ -1,0 +1,96 @@
+"""What the types of a profile or recipe cannot say: names that must exist, ranges that must parse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import HpcgenError, InputError, Problem, did_you_mean
+from hpcgen.model.site import Site
+from hpcgen.model.stack import Stack
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+
+
+def check_site(site: Site, document: Document) -> None:
+    """Names inside a profile refer to each other rightly; InputError with every mistake."""
+    problems = []
+    partitions = list(site.partitions)
+    if site.default_partition not in partitions:
+        problems.append(_unknown(document, ["default_partition"], "partition", site.default_partition, partitions))
+    for number, layout in enumerate(site.layouts):
+        if layout.partition not in partitions:
+            place = ["layouts", number, "partition"]
+            problems.append(_unknown(document, place, "partition", layout.partition, partitions))
+    containers = site.containers
+    preferred = containers.engines.get(containers.preferred)
+    if preferred is None:
+        place = ["containers", "preferred"]
+        problems.append(_unknown(document, place, "engine", containers.preferred, list(containers.engines)))
+    elif not preferred.allowed:
+        problems.append(
+            Problem(
+                f"{containers.preferred} is preferred and not allowed",
+                where=document.position(["containers", "preferred"]),
+                remedy="prefer an engine that the site allows",
+            )
+        )
+    for path in site.sources:
+        if not _exists(document.data, path):
+            problems.append(
+                Problem(
+                    f"sources names {path!r}, which is no fact of this profile",
+                    where=document.position(["sources", path], key=True),
+                    expected="the path of a fact, such as mpi.version",
+                )
+            )
+    if problems:
+        raise InputError(problems)
+
+
+def _unknown(document: Document, path: list[Any], what: str, name: str, known: list[str]) -> Problem:
+    return Problem(f"no {what} is called {name!r}", where=document.position(path), remedy=did_you_mean(name, known))
+
+
+def _exists(data: Any, path: str) -> bool:
+    for step in path.split("."):
+        if isinstance(data, dict) and step in data:
+            data = data[step]
+        else:
+            return False
+    return True
+
+
+def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
+    """Blocks exist, ranges are ranges, providers provide; InputError with every mistake."""
+    from hpcgen.blocks.requirements import version_range
+
+    problems = []
+    for name, block in stack.blocks.items():
+        providers = catalog.virtuals.get(name)
+        if providers is None:
+            try:
+                catalog.find("block", name)
+            except HpcgenError:
+                known = [*catalog.names("block"), *catalog.virtuals]
+                problems.append(_unknown(document, ["blocks", name], "block", name, known))
+        if block.provider is not None and block.provider not in (providers or []):
+            place = ["blocks", name, "provider"]
+            problems.append(_unknown(document, place, f"provider of {name}", block.provider, providers or []))
+        if providers is not None and block.options:
+            problems.append(
+                Problem(
+                    f"{name} is a virtual and has no options of its own",
+                    where=document.position(["blocks", name, "options"], key=True),
+                    remedy=f"give the options to the block that provides it: {', '.join(providers)}",
+                )
+            )
+        if block.version:
+            try:
+                version_range(block.version)
+            except InputError as error:
+                where = document.position(["blocks", name, "version"])
+                problems += [problem.at(where) for problem in error.problems]
+    if problems:
+        raise InputError(problems)

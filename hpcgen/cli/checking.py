@@ -1,0 +1,118 @@
+"""Check one file whatever its kind: site profile, stack recipe, release table or fleet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgen.blocks.requirements import version, version_range
+from hpcgen.catalog.catalog import Catalog, Virtuals
+from hpcgen.config.decoding import convert
+from hpcgen.config.yamlfile import Document, load
+from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.model.release import ReleaseTable
+from hpcgen.support.spdx_expressions import licence_expression
+
+KINDS = {
+    "virtuals": "list of providers",
+    "block": "release table",
+    "blocks": "stack recipe",
+    "system": "site profile",
+    "members": "fleet",
+}
+"""A key that only one kind of file has, and that kind."""
+
+
+def check_file(catalog: Catalog, path: Path) -> None:
+    """InputError with every mistake of the file."""
+    document = load(path, str(path))
+    kind = _kind(document, path)
+    if kind == "site profile":
+        _check_site(catalog, document, path)
+    elif kind == "stack recipe":
+        catalog.stack_from(document)
+    elif kind == "release table":
+        check_release_table(document)
+    elif kind == "fleet":
+        from hpcgen.fleet.file import fleet_from
+
+        fleet_from(document, path, catalog.folders[:-1])
+    else:
+        convert(document, Virtuals)
+
+
+def _kind(document: Document, path: Path) -> str:
+    folder = path.resolve().parent.name
+    if folder == "site_profiles":
+        return "site profile"
+    if folder == "recipes":
+        return "stack recipe"
+    for key, kind in KINDS.items():
+        if key in document.data:
+            return kind
+    if "extends" in document.data or "partitions" in document.data:
+        return "site profile"
+    raise InputError(
+        Problem(
+            "this is no file that hpcgen reads",
+            where=document.position(),
+            expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:) "
+            "or a fleet (with members:)",
+        )
+    )
+
+
+def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
+    name = str(document.data.get("name", path.stem))
+    merged = catalog.with_parents(document, (name,))
+    if document.data.get("abstract") is True:
+        # A family's shared part need not be whole: what it says is checked through each site that extends it.
+        return
+    site = catalog.site_from(merged)
+    from hpcgen.platform.microarchitecture import has_feature
+
+    problems = []
+    for partition, facts in site.partitions.items():
+        try:
+            has_feature(facts.cpu.target, "sse2")
+        except HpcgenError as error:
+            place = merged.position(["partitions", partition, "cpu", "target"])
+            problems += [problem.at(place) for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+
+
+def check_release_table(document: Document) -> None:
+    """Versions are versions, ranges are ranges, and licences are SPDX expressions."""
+    table = convert(document, ReleaseTable)
+    problems = _licence_problems(document, table.licence, ["licence"])
+    for text, release in table.releases.items():
+        problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
+        for name, tree in release.trees.items():
+            problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
+        try:
+            version(text)
+        except InputError as error:
+            where = document.position(["releases", text], key=True)
+            problems += [problem.at(where) for problem in error.problems]
+        for part in ("accepts", "on", "host"):
+            for name, versions in getattr(release, part).items():
+                try:
+                    version_range(versions or ">=0")
+                except InputError as error:
+                    where = document.position(["releases", text, part, name])
+                    problems += [problem.at(where) for problem in error.problems]
+    if problems:
+        raise InputError(problems)
+
+
+def _licence_problems(document: Document, text: str, path: list[str]) -> list[Problem]:
+    if not text or licence_expression(text):
+        return []
+    return [
+        Problem(
+            f"{text!r} is not an SPDX licence expression",
+            where=document.position(path),
+            expected="identifiers of spdx.org/licenses with AND, OR and WITH, such as BSD-3-Clause OR GPL-2.0-only",
+            remedy="correct it, name a licence that is not listed LicenseRef-NAME, or leave it out if it is not known",
+        )
+    ]

@@ -1,0 +1,1 @@
+"""Files that people write → records: YAML with positions, decoding, diagnostics, inheritance, provenance."""

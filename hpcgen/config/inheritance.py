@@ -1,0 +1,71 @@
+"""``extends``: a profile laid over its one parent.
+
+The rules, also written in docs/site-profiles.md:
+
+* mappings are merged key by key,
+* lists and single values of the child replace the parent's,
+* ``null`` in the child removes the key, and with it the parent's sources of what is gone,
+* ``name``, ``extends`` and ``abstract`` are never inherited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import Position
+
+NOT_INHERITED = ("name", "extends", "abstract")
+
+
+class Merged(Document):
+    """A document over its parent; the position of a fact is where the nearest of the two says it."""
+
+    def __init__(self, child: Document, parent: Document) -> None:
+        inherited = {key: value for key, value in parent.data.items() if key not in NOT_INHERITED}
+        data = merge(inherited, child.data)
+        _drop_sources(data, child.data)
+        super().__init__(data, child.name, "")
+        self._child = child
+        self._parent = parent
+
+    def files(self) -> list[str]:
+        """The profile's own file, and those of its parents."""
+        return [*self._child.files(), *self._parent.files()]
+
+    def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
+        """The place of a fact, in the child if it says it (or a removed or replaced parent of it)."""
+        if path and not _says(self._child.data, path) and _says(self._parent.data, path):
+            return self._parent.position(path, key)
+        return self._child.position(path, key)
+
+
+def merge(parent: dict[str, Any], child: dict[str, Any]) -> dict[str, Any]:
+    """Lay a mapping over another by the rules above; neither is changed."""
+    result = dict(parent)
+    for key, value in child.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            result[key] = merge(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+def _drop_sources(data: dict[str, Any], child: dict[str, Any]) -> None:
+    """Leave out inherited sources of facts that the child removed; the child's own mistakes stay, to be told."""
+    sources, own = data.get("sources"), child.get("sources")
+    if isinstance(sources, dict):
+        kept = own if isinstance(own, dict) else {}
+        data["sources"] = {path: s for path, s in sources.items() if path in kept or _says(data, path.split("."))}
+
+
+def _says(data: Any, path: Sequence[str | int]) -> bool:
+    for step in path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True

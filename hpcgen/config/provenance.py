@@ -1,0 +1,125 @@
+"""Where each fact of a profile is from: the file and line that say it, and the source that stands for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from hpcgen.config.decoding import convert
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import InputError, Position, Problem
+from hpcgen.model.fields import Source
+
+NO_FACTS = frozenset({"name", "title", "links", "notes", "sources", "extends", "abstract"})
+"""Identity and remarks: they say nothing of the machine that a source would have to show."""
+
+Mark = Literal["verified", "unverified", "no source"]
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """One value of a profile.
+
+    Parameters
+    ----------
+    path: such as ``mpi.version``; a list is one fact.
+    value: as YAML has it.
+    where: the file and line that say it: the profile's own, or a parent's.
+    source: what stands for it; None if nothing does.
+    source_path: the path that the source is written for, which covers all below it.
+    """
+
+    path: str
+    value: Any
+    where: Position
+    source: Source | None = None
+    source_path: str = ""
+
+    @property
+    def mark(self) -> Mark:
+        """Whether a source was really read."""
+        if self.source is None:
+            return "no source"
+        return "verified" if self.source.verified == "yes" else "unverified"
+
+
+class Counts(msgspec.Struct, frozen=True):
+    """How many facts a profile has, and how they are known."""
+
+    facts: int
+    verified: int
+    unverified: int
+    without_source: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.facts} facts, {self.verified} verified, {self.unverified} unverified, "
+            f"{self.without_source} without a source"
+        )
+
+
+def facts_of(document: Document) -> list[Fact]:
+    """Every fact of a profile with its parents merged in, in the order in which it is written.
+
+    A source covers what stands under its path, and the longest path counts. It speaks for values of its own file and
+    of the parents of that file: a value that a child says anew is not covered by the source of its parent.
+
+    Raises
+    ------
+    InputError: a source that is none.
+    """
+    sources = _sources(document)
+    nearness = {name: number for number, name in enumerate(document.files())}
+    found = []
+    for steps, value in _leaves(document.data):
+        where = document.position(steps, key=isinstance(value, (list, dict)))
+        path = ".".join(steps)
+        fitting = [
+            (len(covered), covered)
+            for covered, (said, _source) in sources.items()
+            if f"{path}.".startswith(f"{covered}.") and nearness[said] <= nearness[where.file]
+        ]
+        best = max(fitting)[1] if fitting else ""
+        found.append(Fact(path, value, where, sources[best][1] if best else None, best))
+    return found
+
+
+def fact_at(facts: Iterable[Fact], path: str) -> Fact | None:
+    """The fact of a path, or the list that holds it; None if the profile has none."""
+    return next((fact for fact in facts if f"{path}.".startswith(f"{fact.path}.")), None)
+
+
+def counts(facts: Iterable[Fact]) -> Counts:
+    """How many of them are verified."""
+    marks = [fact.mark for fact in facts]
+    return Counts(len(marks), marks.count("verified"), marks.count("unverified"), marks.count("no source"))
+
+
+def _leaves(data: dict[str, Any], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in data.items():
+        if not above and key in NO_FACTS:
+            continue
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, (*above, key))
+        else:
+            yield (*above, key), value
+
+
+def _sources(document: Document) -> dict[str, tuple[str, Source]]:
+    """Path → the file that says the source, and the source."""
+    written = document.data.get("sources")
+    if written is None:
+        return {}
+    problems: list[Problem] = []
+    found = {}
+    for path in written if isinstance(written, dict) else ():
+        try:
+            source = convert(document, Source, ("sources", path))
+        except InputError as error:
+            problems += error.problems
+        else:
+            found[path] = (document.position(("sources", path), key=True).file, source)
+    if problems:
+        raise InputError(problems)
+    return found

@@ -1,0 +1,93 @@
+"""JSON Schemas of the files that people write. They come from the types; ``site.json`` lies here for editors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+_MODELINE = "# yaml-language-server: $schema="
+_PART = "-part"
+_VALUES = ("default", "examples", "enum", "const", "propertyNames", "pattern", "description", "title")
+"""Keywords whose content is no schema of a value."""
+
+
+def schema_text(kind: str) -> str:
+    """The JSON Schema of site, stack, releases, fleet or config, as text."""
+    from hpcgen.config.decoding import schema
+    from hpcgen.model.fleet import Fleet
+    from hpcgen.model.release import ReleaseTable
+    from hpcgen.model.site import Site
+    from hpcgen.model.stack import Stack
+    from hpcgen.model.user_config import UserConfig
+
+    types: dict[str, type] = {
+        "site": Site,
+        "stack": Stack,
+        "releases": ReleaseTable,
+        "fleet": Fleet,
+        "config": UserConfig,
+    }
+    described = schema(types[kind])
+    if kind == "site":
+        described = _with_parts(described)
+    return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def _with_parts(described: dict[str, Any]) -> dict[str, Any]:
+    """The schema of profiles, where one with ``extends`` or ``abstract`` need not say everything.
+
+    What such a file leaves out is said by its parent or by its children; what it sets to null is removed.
+    """
+    whole = described.pop("$ref")
+    definitions = described.pop("$defs")
+    parts = {f"{name}{_PART}": _as_part(each) for name, each in definitions.items()}
+    parts[f"Site{_PART}"]["required"] = ["name"]
+    return {
+        **described,
+        "if": {"anyOf": [{"required": ["extends"]}, {"required": ["abstract"]}]},
+        "then": {"$ref": f"{whole}{_PART}"},
+        "else": {"$ref": whole},
+        "$defs": {**definitions, **parts},
+    }
+
+
+def _as_part(node: Any) -> Any:
+    """A schema with nothing required, and null allowed for every property of a mapping."""
+    if isinstance(node, list):
+        return [_as_part(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    part = {
+        key: value if key in _VALUES else _as_part(value)
+        for key, value in node.items()
+        if key not in ("required", "properties")
+    }
+    if "$ref" in part:
+        part["$ref"] += _PART
+    if "properties" in node:
+        part["properties"] = {name: _or_null(_as_part(each)) for name, each in node["properties"].items()}
+    if isinstance(part.get("additionalProperties"), dict):
+        part["additionalProperties"] = _or_null(part["additionalProperties"])
+    return part
+
+
+def _or_null(described: Any) -> dict[str, Any]:
+    known = described.get("anyOf", [described]) if isinstance(described, dict) else [described]
+    return {"anyOf": known if {"type": "null"} in known else [*known, {"type": "null"}]}
+
+
+def editor_comment(profile: Path | None = None) -> str:
+    """The line at the head of a profile by which editors with a YAML language server find the schema.
+
+    Source: the README of yaml-language-server, "Using inlined schema": an address, a relative or an absolute path.
+
+    Parameters
+    ----------
+    profile: the profile's file; beside the package the path is relative, so that it holds in every checkout.
+    """
+    schema = Path(__file__).resolve().parent / "site.json"
+    checkout = schema.parents[3]
+    if profile is not None and profile.resolve().parent == checkout / "site_profiles":
+        return f"{_MODELINE}../{schema.relative_to(checkout).as_posix()}\n"
+    return f"{_MODELINE}{schema}\n"

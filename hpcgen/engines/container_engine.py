@@ -1,0 +1,50 @@
+"""The Container Engine of CSCS: Slurm starts the container that an environment definition file (EDF) describes.
+
+The file names image, mounts and working folder; hooks of the site bring the GPU driver and, with the annotation
+``com.hooks.cxi.enabled``, the host's libfabric for Slingshot in place of the image's. The host's variables come in, the
+image's go before them. ``$`` is expanded in every value of the file, so paths with one are refused.
+Source: github.com/eth-cscs/cscs-docs@80abed13, docs/software/container-engine/{edf,run,resource-hook}.md.
+"""
+
+from __future__ import annotations
+
+from hpcgen.engines.base import Call, Engine, environment_words
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.image_paths import SUBMIT_FOLDER
+from hpcgen.support.shell_words import Shell, joined
+
+
+class ContainerEngine(Engine):
+    """An option of srun; the job script writes the file beside the job's other files."""
+
+    program = "srun"
+    within_srun = True
+    brings_fabrics = ("slingshot",)
+
+    def image_names(self, stack: str, site: str) -> list[str]:
+        """The squashfs file that ``enroot import`` makes."""
+        return [f"{stack}.sqsh"]
+
+    def definition(self, call: Call) -> list[str]:
+        """The file's lines."""
+        lines = [
+            joined('image = "', call.image, '"'),
+            joined(f'workdir = "{SUBMIT_FOLDER}"'),
+            "mounts = [",
+            joined('  "', call.folder, f':{SUBMIT_FOLDER}",'),
+            *(f'  "{_plain(bind.source)}:{_plain(bind.target)}",' for bind in call.binds),
+            "]",
+        ]
+        if call.fabric == "slingshot":
+            lines += ["[annotations]", 'com.hooks.cxi.enabled = "true"']
+        return lines
+
+    def words(self, call: Call) -> list[list[str]]:
+        """The option of srun, then the variables inside; the driver's libraries come by hooks."""
+        return [[Shell('--environment="$edf"')], *environment_words(call, call.unset)]
+
+
+def _plain(path: str) -> str:
+    if any(sign in path for sign in ':"\\$'):
+        raise InputError(Problem(f"{path!r} cannot be mounted: the definition file reads ':' and '$'", "mpi.binds"))
+    return path

@@ -1,0 +1,39 @@
+"""podman-hpc, Podman with modules for the host's MPI and GPUs.
+
+Its options are those of the modules that a site has put into ``/etc/podman_hpc/modules.d``; ``--gpu``, ``--mpi`` and
+``--openmpi-pmix`` come with it. ``--mpi`` shows the host's MPICH inside and lets ``SLURM_*``, ``PALS_*`` and ``PMI_*``
+in. An image has to be made ready for compute nodes: ``podman-hpc migrate NAME``.
+Source: github.com/NERSC/podman-hpc, etc/modules.d and podman_hpc/podman_hpc.py.
+"""
+
+from __future__ import annotations
+
+from hpcgen.engines.base import Call
+from hpcgen.engines.docker import Docker
+
+MODULES = {"mpich": "--mpi", "openmpi": "--openmpi-pmix"}
+
+
+class PodmanHpc(Docker):
+    """As Podman, but a launcher on the host can start one container per rank."""
+
+    started_by_launcher = True
+    brings_mpi = ("mpich",)
+    brings_fabrics = ("slingshot",)
+
+    def lacks(self, gpu: str) -> str:
+        """Modules for other GPUs than NVIDIA's."""
+        return f"it has no module for GPUs of {gpu}" if gpu not in ("", "nvidia") else ""
+
+    def words(self, call: Call) -> list[list[str]]:
+        """run, with the modules that the job needs and the folder of the job at /mnt/0."""
+        if lacks := self.lacks(call.gpu):
+            raise self.refuse(lacks, "use another engine of the site")
+        groups: list[list[str]] = [[self.name, "run", "--rm"]]
+        if call.mpi:
+            groups.append([MODULES[call.mpi]])
+        if call.gpu:
+            groups.append(["--gpu"])
+        if call.shared_memory and not call.mpi:  # the modules of MPI bring it
+            groups.append(["--ipc=host"])
+        return [*groups, *self._job_words(call)]

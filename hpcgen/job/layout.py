@@ -1,0 +1,277 @@
+"""How many processes of what size are started where: a request, the site's layouts and the stack become a job.
+
+Pure: nothing is read or written. All that does not fit the machine is told at once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from hpcgen.errors import InputError, PolicyError, Problem, did_you_mean
+from hpcgen.job.measured_layouts import Considered, consider, counted, number, sizes, takes, usable_gb
+from hpcgen.model.job import Job, JobRequest
+from hpcgen.model.plan import Finding
+from hpcgen.model.site import Partition, Queue, Site
+from hpcgen.model.stack import Stack
+
+_WALLTIME = re.compile(
+    r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)"
+    r"|(?P<number>\d{1,6})(?P<unit>[smhd])",
+    re.ASCII,
+)
+_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def parse_walltime(text: str, where: str | None = "--time") -> int:
+    """Seconds of ``36h``, ``90m``, ``2d``, ``36:00:00`` (hours:minutes:seconds) or ``1-12:00:00`` (days first).
+
+    Raises
+    ------
+    InputError: another form, or nothing at all.
+    """
+    found = _WALLTIME.fullmatch(text.strip())
+    seconds = 0
+    if found is not None:
+        if found["unit"]:
+            seconds = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
+        else:
+            days, hours, minutes, rest = (int(found[n] or 0) for n in ("days", "hours", "minutes", "seconds"))
+            seconds = ((days * 24 + hours) * 60 + minutes) * 60 + rest
+    if seconds < 1:
+        raise InputError(
+            Problem(
+                f"{text!r} is not a time limit",
+                where,
+                "36h, 90m, 36:00:00 (hours first) or 1-12:00:00 (days first)",
+            )
+        )
+    return seconds
+
+
+def walltime_text(seconds: int) -> str:
+    """``hours:minutes:seconds``, which Slurm, Torque and PBS read alike; hours may exceed 24."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+class _Shape(msgspec.Struct):
+    """Ranks per node and threads per rank, each with the reason."""
+
+    ranks: int
+    threads: int
+    ranks_reason: str
+    threads_reason: str
+
+
+def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobRequest) -> Job:
+    """The job of a stack on one kind of node, which fits it.
+
+    Parameters
+    ----------
+    partition_name: a partition of the profile.
+    request: what a person asked for; it wins over the site's layouts, and these over one rank on all cores.
+
+    Raises
+    ------
+    InputError: the time limit is none.
+    PolicyError: the job does not fit the machine; every reason at once.
+    """
+    job, problems = lay_out(site, partition_name, stack, request)
+    too_much = memory_problem(partition_name, site.partitions[partition_name], job)
+    if too_much is not None:
+        problems.append(too_much)
+    if problems:
+        raise PolicyError(problems)
+    return job
+
+
+def lay_out(site: Site, partition_name: str, stack: Stack, request: JobRequest) -> tuple[Job, list[Problem]]:
+    """The job of a stack on one kind of node, and why it does not fit there but for its memory.
+
+    The parameters are those of :func:`resolve_job`. InputError where the time limit is none.
+    """
+    partition = site.partitions[partition_name]
+    memory = request.memory_per_rank_gb or stack.run.memory_per_rank_gb
+    considered = consider(site, partition_name, stack, request, memory)
+    layout = next((each for each in considered if each.taken), None)
+    shape = _shape(partition, stack, request, layout)
+    nodes, nodes_reason = _nodes(stack, request, layout)
+    seconds, time_reason = _walltime(site, request)
+    problems = _misfits(site, partition_name, stack, nodes, shape)
+    queue, queue_reason, queue_problems = _queue(site, partition_name, nodes, request.queue)
+    problems += queue_problems
+    reasons = [
+        f"nodes {nodes}: {nodes_reason}",
+        f"ranks per node {shape.ranks}: {shape.ranks_reason}",
+        f"threads per rank {shape.threads}: {shape.threads_reason}",
+        f"time {walltime_text(seconds)}: {time_reason}",
+    ]
+    if queue_reason:
+        reasons.append(f"queue {queue}: {queue_reason}")
+    if memory is not None:
+        by = "asked for" if request.memory_per_rank_gb else f"stack {stack.name}"
+        reasons.append(f"memory per rank {number(memory)} GB: {by}")
+    job = Job(
+        nodes=nodes,
+        ranks_per_node=shape.ranks,
+        threads_per_rank=shape.threads,
+        walltime_s=seconds,
+        command=list(request.command or stack.run.command),
+        queue=queue,
+        account="" if site.scheduler.account == "none" else request.account or "",
+        memory_per_rank_gb=memory,
+        reasons=reasons,
+    )
+    return job, problems
+
+
+def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> list[Finding]:
+    """What a person has to fill in or should know before submitting."""
+    kind = site.scheduler.account
+    if kind == "required" and not job.account:
+        return [
+            Finding(
+                name="account",
+                severity="warning",
+                message=f"{site.name} wants an account, and none was given",
+                remedy="add --account, or fill in the marked line of the job script",
+            )
+        ]
+    if request is not None and request.account and kind == "none":
+        message = f"{site.name} has no accounts, so {request.account!r} is left out"
+        return [Finding(name="account", severity="note", message=message, remedy="leave --account out")]
+    return []
+
+
+def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Considered | None) -> _Shape:
+    cores = partition.cpu.cores
+    ranks, threads = request.ranks_per_node, request.threads_per_rank
+    layout = chosen.layout if chosen is not None else None
+    from_layout = f"layout of the site for {layout.partition}" if layout is not None else ""
+    if chosen is not None and request.nodes is not None and chosen.why.startswith("it is for"):
+        from_layout += f": {chosen.why}"
+    if ranks is not None:
+        ranks_reason = "asked for"
+    elif layout is not None:
+        ranks = layout.ranks_per_node
+        ranks_reason = f"{from_layout}; measured: {layout.measured}" if layout.measured else from_layout
+    elif stack.run.ranks_per_node is not None:
+        ranks, ranks_reason = stack.run.ranks_per_node, f"stack {stack.name}"
+    else:
+        ranks = 1
+        ranks_reason = "no layout fits, so one" if stack.run.mpi else f"stack {stack.name} runs without MPI"
+    if threads is not None:
+        threads_reason = "asked for"
+    elif layout is not None:
+        threads, threads_reason = layout.threads_per_rank, from_layout
+    else:
+        threads = max(1, cores // ranks)
+        threads_reason = f"{cores} cores shared by {ranks} rank{'s' if ranks > 1 else ''}"
+    return _Shape(ranks, threads, ranks_reason, threads_reason)
+
+
+def _nodes(stack: Stack, request: JobRequest, chosen: Considered | None) -> tuple[int, str]:
+    if request.nodes is not None:
+        return request.nodes, "asked for"
+    if chosen is not None:
+        return chosen.layout.nodes, f"layout of the site for {chosen.layout.partition}"
+    return 1, "nothing else was asked for"
+
+
+def _walltime(site: Site, request: JobRequest) -> tuple[int, str]:
+    if request.walltime is not None:
+        return parse_walltime(request.walltime), "asked for"
+    return parse_walltime(site.scheduler.default_time, "scheduler.default_time"), f"default of {site.name}"
+
+
+def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _Shape) -> list[Problem]:
+    partition = site.partitions[partition_name]
+    problems = []
+    if not stack.run.mpi and nodes * shape.ranks > 1:
+        problems.append(
+            Problem(
+                f"stack {stack.name} runs without MPI, as one process, not as {nodes} × {shape.ranks}",
+                remedy="leave --nodes and --ranks-per-node out, or set mpi: true in the stack's run",
+            )
+        )
+    hardware = partition.cpu.cores * partition.cpu.threads_per_core
+    if shape.ranks * shape.threads > hardware:
+        problems.append(
+            Problem(
+                f"{shape.ranks} ranks × {shape.threads} threads = {shape.ranks * shape.threads} "
+                f"do not fit the {hardware} hardware threads of a node of {partition_name}",
+                expected=f"ranks × threads of at most {hardware}, best {partition.cpu.cores} (the cores)",
+                remedy=f"try --threads {max(1, partition.cpu.cores // shape.ranks)}",
+            )
+        )
+    if partition.nodes is not None and nodes > partition.nodes:
+        problems.append(
+            Problem(
+                f"{nodes} nodes are more than the {partition.nodes} of {partition_name}",
+                expected=f"--nodes of 1 to {partition.nodes}",
+            )
+        )
+    if nodes > 1 and site.scheduler.kind == "none":
+        problems.append(
+            Problem(
+                f"{nodes} nodes need a batch system, and {site.name} has none",
+                expected="one node",
+                remedy="leave --nodes out, or take a site with a scheduler",
+            )
+        )
+    return problems
+
+
+def memory_problem(partition_name: str, partition: Partition, job: Job) -> Problem | None:
+    """That the ranks of a node want more memory than a job may use of it; None where they fit or none is asked for."""
+    memory, usable = job.memory_per_rank_gb, usable_gb(partition)
+    if memory is None or memory * job.ranks_per_node <= usable:
+        return None
+    fitting = int(usable // memory)
+    return Problem(
+        f"{job.ranks_per_node} ranks × {number(memory)} GB = {number(memory * job.ranks_per_node)} GB "
+        f"exceed the {number(usable)} GB that a job may use on a node of {partition_name}",
+        expected=f"at most {number(usable / job.ranks_per_node)} GB per rank",
+        remedy=f"try --ranks-per-node {fitting}" if fitting else "take nodes with more memory: --partition",
+    )
+
+
+def _queue(site: Site, partition_name: str, nodes: int, asked: str | None) -> tuple[str, str, list[Problem]]:
+    """The queue's name, the reason for it, and what is wrong."""
+    queues = site.partitions[partition_name].queues
+    if asked is None:
+        if not queues:
+            return "", "", []
+        for queue in queues:
+            if takes(queue, nodes):
+                return queue.name, f"the first that takes {counted(nodes, 'node')} ({sizes(queue)})", []
+        problem = Problem(
+            f"no queue of {partition_name} takes {counted(nodes, 'node')}",
+            expected=", ".join(f"{q.name}: {sizes(q)}" for q in queues),
+        )
+        return "", "", [problem]
+    if site.scheduler.kind == "none":
+        problem = Problem(
+            f"{site.name} has no batch system, so no queue {asked!r}", "--queue", remedy="leave --queue out"
+        )
+        return "", "", [problem]
+    if not queues:
+        # The profile knows of no queue, which does not say that the site has none.
+        return asked, "asked for", []
+    return _asked_queue(queues, partition_name, nodes, asked)
+
+
+def _asked_queue(
+    queues: Sequence[Queue], partition_name: str, nodes: int, asked: str
+) -> tuple[str, str, list[Problem]]:
+    chosen = next((queue for queue in queues if queue.name == asked), None)
+    if chosen is None:
+        names = [queue.name for queue in queues]
+        problem = Problem(f"{partition_name} has no queue {asked!r}", "--queue", remedy=did_you_mean(asked, names))
+        return "", "", [problem]
+    if not takes(chosen, nodes):
+        problem = Problem(f"queue {asked} does not take {nodes} nodes", "--queue", f"{sizes(chosen)} nodes")
+        return "", "", [problem]
+    return asked, "asked for", []

@@ -1,0 +1,1 @@
+"""All files of a kit together, and a kit's folder read back."""

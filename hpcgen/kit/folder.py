@@ -1,0 +1,173 @@
+"""A kit as a folder, and the build context that is made from it."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.formats import RECIPE_FILES, kit_files
+from hpcgen.recipe.formats.bundled import BUNDLE_LINK
+from hpcgen.recipe.formats.charliecloud import DELIMITER
+from hpcgen.recipe.formats.docker import CERTIFICATE_FOLDER, KIT_FOLDER, base_name
+
+MAX_BYTES = 16 * 1024 * 1024
+
+
+class KitFolder(msgspec.Struct, frozen=True):
+    """A kit that ``render -o`` wrote: where it is, its plan, its recipe as the engine reads it, its lock.
+
+    ``host_files``: files of this machine that go into the image, with their names in the build context.
+    """
+
+    folder: Path
+    plan: Plan
+    recipe: str
+    lock: dict[str, Any]
+    host_files: list[tuple[str, str]] = []
+
+    @property
+    def content(self) -> str:
+        """The plan's hash: the same hash, the same image."""
+        return str(self.lock.get("content", ""))
+
+    def inputs(self) -> list[str]:
+        """What the build takes from outside, one line each, with the hashes that there are."""
+        images = {f"image {image['name']} {image['digest']}" for image in self.lock.get("images", {}).values()}
+        lines = sorted(images)
+        for item in self.lock.get("inputs", []):
+            if "archive" in item:
+                lines.append(f"{item['archive']} sha256:{item['sha256']}")
+            elif "wheels" in item:
+                lines.append(f"wheels {item['wheels']}" + (" (hashed)" if item.get("hashed") else ""))
+            elif "tree" in item:
+                lines.append(f"{item['tree']} commit:{item['commit']}")
+            elif "bazel" in item:
+                lines += [f"bazel {name} sha256:{sha256}" for sha256, name in item["files"].items()]
+        return list(dict.fromkeys(lines))
+
+
+def read_kit(folder: Path) -> KitFolder:
+    """Read a kit's folder.
+
+    Raises
+    ------
+    InputError: it is no kit, or a file of it is missing or cannot be read.
+    """
+    folder = folder.absolute()
+    if not (folder / "plan.json").is_file():
+        raise InputError(
+            Problem(
+                f"{folder} is no kit: it has no plan.json",
+                remedy="make one with hpcgen render --site SITE --stack STACK -o DIR",
+            )
+        )
+    try:
+        plan = msgspec.json.decode(_read(folder / "plan.json").encode(), type=Plan)
+    except msgspec.MsgspecError as error:
+        raise InputError(
+            Problem(
+                f"{folder / 'plan.json'} is not the plan of a kit: {error}",
+                remedy="render the kit again with this hpcgen",
+            )
+        ) from error
+    text = _read(folder / RECIPE_FILES[plan.format])
+    recipe = charliecloud_dockerfile(text) if plan.format == "charliecloud" else text
+    for name in kit_files(plan):
+        _read(folder / name)
+    files = _host_files(_read(folder / "build.sh"))
+    return KitFolder(folder, plan, recipe, _lock(folder / "hpcgen.lock"), files)
+
+
+def charliecloud_dockerfile(script: str) -> str:
+    """The Dockerfile inside Charliecloud's build script."""
+    start, end = f"<< '{DELIMITER}'\n", f"\n{DELIMITER}\n"
+    if start not in script or end not in script:
+        raise InputError(
+            Problem("the kit's build.sh has no Dockerfile in it", remedy="render the kit again with this hpcgen")
+        )
+    return script.split(start, 1)[1].split(end, 1)[0] + "\n"
+
+
+def _lock(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        data = yaml.load(_read(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise InputError(Problem(f"{path} cannot be read: {error}", remedy="render the kit again")) from error
+    return data if isinstance(data, dict) else {}
+
+
+def _read(path: Path) -> str:
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise InputError(Problem(f"{path} is larger than any file of a kit", remedy="render the kit again"))
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
+        raise InputError(
+            Problem(f"the kit's {path.name} cannot be read: {said}", remedy="render the kit again with -o")
+        ) from failure
+
+
+def _host_files(script: str) -> list[tuple[str, str]]:
+    """The files that the kit's build script takes from the building machine, with their names in the context."""
+    sources = _array(script, "certificates")
+    names = _array(script, "certificate_names") or [base_name(source) for source in sources]
+    return list(zip(sources, names, strict=True))
+
+
+def _array(script: str, name: str) -> list[str]:
+    line = next((line for line in script.splitlines() if line.startswith(f"{name}=(") and line.endswith(")")), "")
+    return shlex.split(line.partition("(")[2].removesuffix(")"))
+
+
+def check_host_files(kit: KitFolder) -> None:
+    """InputError where a certificate of the site is not on this machine."""
+    missing = [path for path, _name in kit.host_files if not _readable(Path(path))]
+    if missing:
+        raise InputError(
+            [
+                Problem(
+                    f"the site's certificate {path} is not on this machine",
+                    "network.ca_certificates",
+                    remedy="copy it here, or correct the profile",
+                )
+                for path in missing
+            ]
+        )
+
+
+def _readable(path: Path) -> bool:
+    try:
+        with path.open("rb"):
+            return True
+    except OSError:
+        return False
+
+
+def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:
+    """The folders that a recipe copies from: the kit's files and the site's certificates; for a definition file, the
+    kit's files themselves and a link to the bundle.
+
+    Files keep their times, by which ch-image knows files that it has in its cache (lib/build.py, src_metadata).
+    """
+    if kit.plan.format == "singularity":
+        context.mkdir(parents=True)
+        for name in kit_files(kit.plan):
+            shutil.copy2(kit.folder / name, context / name)
+        if bundle is not None:
+            (context / BUNDLE_LINK).symlink_to(bundle)
+        return
+    (context / KIT_FOLDER).mkdir(parents=True)
+    (context / CERTIFICATE_FOLDER).mkdir()
+    for name in kit_files(kit.plan):
+        shutil.copy2(kit.folder / name, context / KIT_FOLDER / name)
+    for source, name in kit.host_files:
+        shutil.copy2(source, context / CERTIFICATE_FOLDER / name)

@@ -1,0 +1,70 @@
+"""plan → kit: the files that ``render -o DIR`` writes, as text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.lockfile.lock import lock_text
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import assemble, notices
+from hpcgen.recipe.formats import RECIPE_FILES, build_script, recipe
+from hpcgen.support.writing import KitFile
+
+if TYPE_CHECKING:
+    from hpcgen.model.lock import Lock
+
+KIT_FILES = frozenset(
+    {
+        *RECIPE_FILES.values(),
+        "build.sh",
+        "job.slurm",
+        "job.pbs",
+        "run.sh",
+        "selftest.sh",
+        "preflight.sh",
+        "plan.json",
+        "hpcgen.lock",
+    }
+)
+"""Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
+
+
+class Kit(msgspec.Struct, frozen=True):
+    """The recipe as text, every file of the kit by name, and what a person should know."""
+
+    recipe: str
+    files: dict[str, KitFile]
+    notices: list[str]
+
+
+def plan_text(plan: Plan) -> str:
+    """plan.json: the whole plan, so that the kit can be written again from it alone."""
+    return msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n"
+
+
+def render_recipe(plan: Plan, catalog: Catalog) -> str:
+    """The recipe alone."""
+    return recipe(plan, assemble(plan, catalog))
+
+
+def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
+    """Every file of the kit; with a lock everything that it pins stands in the recipe, and it is itself in the kit."""
+    from hpcgen.launch.script import job_script, preflight_script
+
+    assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
+    text = recipe(plan, assembly)
+    job_name, job_text = job_script(plan, assembly.final.environment)
+    files = {
+        RECIPE_FILES[plan.format]: KitFile(text, RECIPE_FILES[plan.format] == "build.sh"),
+        job_name: KitFile(job_text, True),
+        "selftest.sh": KitFile(assembly.selftest, True),
+        "preflight.sh": KitFile(preflight_script(plan, assembly.final.environment), True),
+        "plan.json": KitFile(plan_text(plan), False),
+        "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
+    }
+    if "build.sh" not in files:
+        files["build.sh"] = KitFile(build_script(plan, assembly), True)
+    return Kit(text, files, notices(assembly))

@@ -1,0 +1,1 @@
+"""The file hpcgen.lock: written, read back, compared."""

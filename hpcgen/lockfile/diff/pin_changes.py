@@ -1,0 +1,269 @@
+"""Differences between the pins of two locks: images, OS packages, keys, and the inputs that their texts list."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hpcgen.lockfile.diff.change import Change
+from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin
+from hpcgen.sbom.purl import python_name
+from hpcgen.support.debian_version import sort_key
+
+Inputs = dict[str, list[dict[str, Any]]]
+"""By block: what the overview of a lock lists of it."""
+
+
+def pin_changes(old: Lock, new: Lock) -> Iterator[Change]:
+    """Images, packages, keys and indexes, then what blocks take, then files of collections and the outcome."""
+    yield from _images(old.pins.images, new.pins.images)
+    yield from _packages(old, new)
+    yield from _keys(old.pins.keys, new.pins.keys)
+    before, after = _inputs(old), _inputs(new)
+    yield from _wheels(before, after, set(new.pins.wheels))
+    yield from _downloads(before, after)
+    yield from _collections(old, new)
+    yield from _results(old, new)
+
+
+def _images(old: Mapping[str, ImagePin], new: Mapping[str, ImagePin]) -> Iterator[Change]:
+    for name in sorted(old.keys() | new.keys()):
+        one, other = old.get(name), new.get(name)
+        digests = (one.digest if one else "", other.digest if other else "")
+        if digests[0] != digests[1]:
+            yield Change(what="image", name=name, old=digests[0], new=digests[1], why=_why_image(one, other))
+        elif one is not None and other is not None and one.origin != other.origin:
+            yield Change(what="image", name=f"{name}: origin", old=one.origin, new=other.origin, why="the same image")
+        elif one is not None and other is not None and one.bundled != other.bundled:
+            why = "the same image, converted for bundles in another way"
+            yield Change(what="image", name=f"{name}: in a bundle", old=one.bundled, new=other.bundled, why=why)
+
+
+def _why_image(old: ImagePin | None, new: ImagePin | None) -> str:
+    if old is None or new is None:
+        return "a stage starts from it" if new is not None else "no stage starts from it any more"
+    return "another image is there under this name" if old.origin == new.origin else f"it is taken from {new.origin}"
+
+
+# OS packages
+
+
+def _packages(old: Lock, new: Lock) -> Iterator[Change]:
+    """A difference that both stages have is one line."""
+    same_base = old.plan.blocks[0].name == new.plan.blocks[0].name
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for stage in ("builder", "final"):
+        for name, one, other, why in _stage_packages(old, new, stage, same_base):
+            found.setdefault((name, one, other, why), []).append(stage)
+    for (name, one, other, why), stages in sorted(found.items()):
+        yield Change(what="package", name=f"{name} ({', '.join(stages)})", old=one, new=other, why=why)
+    yield from _package_files(old, new)
+
+
+def _stage_packages(old: Lock, new: Lock, stage: Any, same_base: bool) -> Iterator[tuple[str, str, str, str]]:
+    pins = [lock.pins.packages.get(stage) for lock in (old, new)]
+    before, after = (
+        {**pin.present, **{name: added.version for name, added in pin.added.items()}} if pin is not None else {}
+        for pin in pins
+    )
+    named = set(_overview(new).get("packages", {}).get(stage, []))
+    present = [set(pin.present) - set(pin.added) if pin is not None else set() for pin in pins]
+    for name in before.keys() | after.keys():
+        one, other = before.get(name, ""), after.get(name, "")
+        if one == other:
+            continue
+        if not same_base:
+            why = f"the base is {new.plan.blocks[0].name} now"
+        elif name in (present[0] | present[1]) and name not in present[0] ^ present[1]:
+            why = "it comes with the base image"
+        elif not one:
+            why = "a block asks for it" if name in named else "another package needs it"
+        elif not other:
+            why = "nothing needs it any more"
+        else:
+            newer = sort_key(other) > sort_key(one)
+            why = f"the distribution's archive has {'a newer' if newer else 'only an older'} version"
+        yield name, one, other, why
+
+
+def _package_files(old: Lock, new: Lock) -> Iterator[Change]:
+    """Files that changed although their version did not, which a well-kept archive never does; then addresses."""
+    before, after = _added(old), _added(new)
+    moved = 0
+    for key in sorted(before.keys() & after.keys()):
+        one, other = before[key], after[key]
+        if one.sha256 != other.sha256:
+            why = "another file under the same version"
+            name = f"{key[0]} {key[1]}"
+            yield Change(what="package", name=name, old=f"sha256:{one.sha256}", new=f"sha256:{other.sha256}", why=why)
+        moved += one.sha256 == other.sha256 and one.url != other.url
+    if moved:
+        hosts = [", ".join(sorted({_host(pin.url) for pin in pins.values()})) for pins in (before, after)]
+        name = f"where {moved} of them are had from"
+        yield Change(what="package", name=name, old=hosts[0], new=hosts[1], why="the same files elsewhere")
+
+
+def _added(lock: Lock) -> dict[tuple[str, str], PackagePin]:
+    return {(name, pin.version): pin for stage in lock.pins.packages.values() for name, pin in stage.added.items()}
+
+
+def _host(url: str) -> str:
+    return "/".join(url.split("/")[:3])
+
+
+def _keys(old: list[KeyPin], new: list[KeyPin]) -> Iterator[Change]:
+    signers = [{(key.index, key.fingerprint) for key in keys} for keys in (old, new)]
+    for index, fingerprint in sorted(signers[0] ^ signers[1]):
+        gone = (index, fingerprint) in signers[0]
+        why = "no longer signs it" if gone else "signs it now"
+        yield Change(what="key", name=index, old=fingerprint if gone else "", new="" if gone else fingerprint, why=why)
+    dates = [{key.index: key.date for key in keys} for keys in (old, new)]
+    for index in sorted(dates[0].keys() & dates[1].keys()):
+        if dates[0][index] != dates[1][index]:
+            yield Change(
+                what="index", name=index, old=dates[0][index], new=dates[1][index], why="the index was published anew"
+            )
+
+
+# what blocks take
+
+
+def _overview(lock: Lock) -> dict[str, Any]:
+    """The part of a lock's text before its pins: packages that blocks ask for, and inputs with their hashes."""
+    import yaml
+
+    text = lock.text.split("\npinned_", 1)[0]
+    data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return data if isinstance(data, dict) else {}
+
+
+def _inputs(lock: Lock) -> Inputs:
+    found: Inputs = {}
+    for item in _overview(lock).get("inputs", []):
+        found.setdefault(str(item["block"]).rsplit(" ", 1)[0], []).append(item)
+    return found
+
+
+def _wheels(before: Inputs, after: Inputs, pinned: set[str]) -> Iterator[Change]:
+    """Per Python package; a difference that several blocks' lists share is one line.
+
+    ``pinned``: lists that the lock has from the package index, the others are a collection's.
+    """
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for block in [*after, *(block for block in before if block not in after)]:
+        one, other = _pins(before.get(block, [])), _pins(after.get(block, []))
+        versions = [_versions(inputs.get(block, [])) for inputs in (before, after)]
+        resolved = any(item.get("wheels") in pinned for item in after.get(block, []))
+        for name in sorted(one.keys() | other.keys()):
+            was, now = one.get(name, ("", "")), other.get(name, ("", ""))
+            if was == now:
+                continue
+            same = was[0] == now[0]
+            shown = (f"{was[0]}, {was[1]}", f"{now[0]}, {now[1]}") if same else (was[0], now[0])
+            found.setdefault((name, *shown, _why_wheel(was[0], now[0], versions, resolved)), []).append(block)
+    for (name, was_shown, now_shown, why), blocks in found.items():
+        yield Change(what="wheel", name=f"{name} ({', '.join(blocks)})", old=was_shown, new=now_shown, why=why)
+
+
+def _pins(inputs: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
+    """Version and hashes by package, of all lists of a block."""
+    from hpcgen.sbom.components import parse_pin
+
+    pins = {}
+    for item in inputs:
+        for line in item.get("requirements", []):
+            name, version, hashes = parse_pin(line)
+            pins[python_name(name)] = (
+                version or line.removeprefix(name),
+                " ".join(f"sha256:{h}" for h in sorted(hashes)),
+            )
+    return pins
+
+
+def _versions(inputs: list[dict[str, Any]]) -> str:
+    return str(inputs[0]["block"]) if inputs else ""
+
+
+def _why_wheel(old: str, new: str, labels: list[str], resolved: bool) -> str:
+    if labels[0] != labels[1]:
+        return f"the list of {labels[1]}" if labels[1] else f"{labels[0]} is gone"
+    if not resolved:
+        return "its list in the collection is another"
+    if old == new:
+        return "the package index has other files of this version"
+    if not old or not new:
+        return "another package needs it" if new else "nothing needs it any more"
+    return "the package index has another version that fits"
+
+
+def _downloads(before: Inputs, after: Inputs) -> Iterator[Change]:
+    """Archives, git trees and files of Bazel, per block."""
+    for block in [*after, *(block for block in before if block not in after)]:
+        one, other = before.get(block, []), after.get(block, [])
+        labels = [_versions(one), _versions(other)]
+        why = f"{labels[0] or 'not there'} → {labels[1] or 'not there'}" if labels[0] != labels[1] else ""
+        archives = [{i["archive"]: i["sha256"] for i in inputs if "archive" in i} for inputs in (one, other)]
+        for was, now in _paired(*archives):
+            yield Change(what="archive", name=block, old=was, new=now, why=why or _why_archive(was, now))
+        trees = [{i["tree"]: i["commit"] for i in inputs if "tree" in i} for inputs in (one, other)]
+        for url in sorted(trees[0].keys() | trees[1].keys()):
+            was, now = trees[0].get(url, ""), trees[1].get(url, "")
+            if was != now:
+                yield Change(what="tree", name=f"{block}: {url}", old=was, new=now, why=why or "another commit")
+        files = [{n: h for i in inputs if "bazel" in i for n, h in i["files"].items()} for inputs in (one, other)]
+        if files[0] != files[1]:
+            yield _bazel(block, files[0], files[1], why)
+
+
+def _why_archive(old: str, new: str) -> str:
+    if not old or not new:
+        return "the block's options want it" if new else "the block's options do without"
+    same = old.rpartition(" ")[0] == new.rpartition(" ")[0]
+    return f"the release table has another {'hash for the same address' if same else 'address'}"
+
+
+def _paired(old: dict[str, str], new: dict[str, str]) -> list[tuple[str, str]]:
+    """Old and new archives, in their order, as ``ADDRESS sha256:HASH``; what both have is left out."""
+    texts = [[f"{url} sha256:{sha256}" for url, sha256 in archives.items()] for archives in (old, new)]
+    gone, come = ([t for t in texts[i] if t not in texts[1 - i]] for i in (0, 1))
+    count = max(len(gone), len(come))
+    return list(zip(gone + [""] * (count - len(gone)), come + [""] * (count - len(come)), strict=True))
+
+
+def _bazel(block: str, old: dict[str, str], new: dict[str, str], why: str) -> Change:
+    come = len(new.keys() - old.keys())
+    gone = len(old.keys() - new.keys())
+    other = sum(1 for name in old.keys() & new.keys() if old[name] != new[name])
+    said = f"{come} more, {gone} less, {other} with another hash"
+    name = f"files that Bazel takes for {block}"
+    return Change(what="bazel", name=name, old=str(len(old)), new=str(len(new)), why=f"{why}: {said}" if why else said)
+
+
+# the rest
+
+
+def _collections(old: Lock, new: Lock) -> Iterator[Change]:
+    """Files that both plans rest on; a file that only one of them uses is an effect, not a cause."""
+    for name in sorted(old.collections.keys() & new.collections.keys()):
+        one, other = old.collections[name], new.collections[name]
+        if one != other:
+            yield Change(what="collection", name=name, old=f"sha256:{one}", new=f"sha256:{other}", why="it was edited")
+
+
+def _results(old: Lock, new: Lock) -> Iterator[Change]:
+    if old.pins.epoch != new.pins.epoch:
+        why = "the newest date of the package indexes and images"
+        yield Change(
+            what="result",
+            name="SOURCE_DATE_EPOCH",
+            old=_date(old.pins.epoch),
+            new=_date(new.pins.epoch),
+            why=why,
+        )
+    if old.content != new.content:
+        yield Change(what="result", name="plan hash", old=old.content, new=new.content, why="the image will be another")
+
+
+def _date(epoch: int) -> str:
+    return datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -1,0 +1,233 @@
+"""hpcgen.lock: the plan and its inputs as text that reviews well. A kit is known by it.
+
+Every kit has one. The one that ``hpcgen lock`` writes also pins what the plan leaves open, holds the whole plan, so
+that it can be rendered anywhere, and ends with a seal: a hash of all before it, by which an edit by hand is noticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Image, Input, Wheels
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import Assembly
+
+if TYPE_CHECKING:
+    from hpcgen.model.lock import Lock, Pins
+
+HEADER = "# Written by hpcgen: the plan and everything its build takes from outside.\n"
+SEALED_HEADER = HEADER + "# Not to be edited: `hpcgen lock --update NAME` moves one thing, `hpcgen lock` all of it.\n"
+SEAL = "seal: sha256:"
+MAX_BYTES = 64 * 1024 * 1024
+_WIDE = 1000
+
+
+def lock_text(plan: Plan, assembly: Assembly) -> str:
+    """YAML: what was asked, what was chosen, every input with its hash or pinned version."""
+    return HEADER + _dump(_overview(plan, assembly))
+
+
+def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping[str, str]) -> str:
+    """The same with all pins and the whole plan, sealed.
+
+    Parameters
+    ----------
+    assembly: of the plan with the pins.
+    collections: sha256 of every file of a collection that the plan rests on, by its name.
+    """
+    import msgspec
+
+    body = SEALED_HEADER + _dump(_overview(plan, assembly))
+    for name, value in msgspec.to_builtins(pins).items():
+        body += _dump({f"pinned_{name}": _in_lines(value)}, width=_WIDE)
+    body += _dump({"collections": dict(sorted(collections.items()))})
+    body += _dump({"plan": msgspec.to_builtins(plan)})
+    return body + SEAL + _hash(body) + "\n"
+
+
+def read_lock(path: Path) -> Lock:
+    """A lock that ``hpcgen lock`` wrote.
+
+    Raises
+    ------
+    InputError: it cannot be read, it was edited, it pins nothing, or another release of hpcgen wrote it.
+    """
+    from hpcgen.errors import InputError, Problem
+
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        text = data.decode("utf-8")
+    except (OSError, UnicodeDecodeError) as failure:
+        said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
+        raise InputError(
+            Problem(f"the lock {path} cannot be read: {said}", remedy="write one with hpcgen lock -o FILE")
+        ) from failure
+    if len(data) > MAX_BYTES:
+        raise InputError(Problem(f"{path} is larger than any lock", remedy="write it again with hpcgen lock"))
+    return parse_lock(text, str(path))
+
+
+def parse_lock(text: str, name: str) -> Lock:
+    """The lock in a text; ``name`` is what messages call it. Raises as :func:`read_lock` does."""
+    import msgspec
+    import yaml
+
+    from hpcgen._version import __version__
+    from hpcgen.errors import InputError, Problem
+    from hpcgen.model.lock import Lock
+
+    _check_seal(text, name)
+    try:
+        data = _load(text)
+        pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
+        fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections")}
+        return msgspec.convert({**fields, "pins": pins, "text": text}, Lock)
+    except (yaml.YAMLError, KeyError, AttributeError, ValueError, RecursionError) as failure:
+        wrote = _written_by(text)
+        raise InputError(
+            Problem(
+                f"the lock {name} is not understood: {failure}",
+                expected=f"a lock of hpcgen {__version__}",
+                remedy=f"use hpcgen {wrote}, or write it again with hpcgen lock",
+            )
+        ) from failure
+
+
+def for_build(lock: Lock, *, bundled: bool) -> Plan:
+    """The plan of a lock, for a kit that takes its inputs from a bundle or from the network."""
+    import msgspec
+
+    return msgspec.structs.replace(lock.plan, supply="bundle" if bundled else "network")
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a lock has pins and a seal, intact or not."""
+    return f"\n{SEAL}" in text
+
+
+def _check_seal(text: str, name: str) -> None:
+    from hpcgen.errors import InputError, Problem
+
+    body, found, seal = text.rpartition(f"\n{SEAL}")
+    if not found:
+        raise InputError(
+            Problem(
+                f"{name} pins nothing: it has no seal",
+                expected="a lock that hpcgen lock wrote; the one of a kit only names what was chosen",
+                remedy="hpcgen lock --site SITE --stack STACK -o hpcgen.lock",
+            )
+        )
+    if seal != _hash(body + "\n") + "\n":
+        raise InputError(
+            Problem(
+                f"{name} is not as hpcgen lock wrote it: its seal does not fit what it says",
+                expected="an unchanged file; a merge or an edit by hand leaves the old seal",
+                remedy="take the file anew from where it is from, or write it again: hpcgen lock --update NAME",
+            )
+        )
+
+
+def _load(text: str) -> Any:
+    """YAML without aliases and merges, by which a short text can stand for endless data; ValueError with them."""
+    import yaml
+
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+        """Knows no ``<<``."""
+
+        def flatten_mapping(self, node: Any) -> None:
+            """Leave a merge as it is; nothing can be constructed of it."""
+
+    data = yaml.load(text, Loader=Loader)
+    seen: set[int] = set()
+    rest = [data]
+    while rest:
+        value = rest.pop()
+        if isinstance(value, (dict, list)):
+            if id(value) in seen:
+                raise ValueError("it has an alias")
+            seen.add(id(value))
+            rest.extend(value.values() if isinstance(value, dict) else value)
+    return data
+
+
+def _written_by(text: str) -> str:
+    import re
+
+    found = re.search(r"^hpcgen: '?([0-9A-Za-z.+]{1,40})'?$", text, re.MULTILINE)
+    return found[1] if found else "that wrote it"
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
+    return {
+        "lock": 1,
+        "hpcgen": plan.hpcgen,
+        "command": plan.command,
+        "site": plan.site.name,
+        "partition": plan.partition,
+        "stack": plan.stack.name,
+        "format": plan.format,
+        "engine": plan.engine,
+        "content": assembly.labels["io.hpcgen.content"],
+        "images": {"builder": _image(assembly.builder.image), "final": _image(assembly.final.image)},
+        "blocks": {b.name: _without_empty({"version": b.version, "options": b.options}) for b in plan.blocks},
+        "environment": assembly.final.environment,
+        "packages": assembly.packages,
+        "inputs": [{"block": label, **_input(item)} for label, item in assembly.inputs if not isinstance(item, Image)],
+    }
+
+
+class _Line(dict[str, Any]):
+    """A mapping that is written in one line."""
+
+
+def _in_lines(value: Any) -> Any:
+    """One line for each package, image and key, so that a change of one is a change of one line."""
+    if isinstance(value, list):
+        return [_in_lines(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "sha256" in value or "digest" in value or "fingerprint" in value:
+        return _Line(value)
+    return {key: _in_lines(each) for key, each in value.items()}
+
+
+def _dump(data: Mapping[str, Any], width: int = 110) -> str:
+    import yaml
+
+    # The C dumper writes the same bytes several times faster.
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        """Knows mappings of one line."""
+
+    Dumper.add_representer(
+        _Line, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value.items(), flow_style=True)
+    )
+    body: str = yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=width)
+    return body
+
+
+def _image(image: Image) -> dict[str, str]:
+    return {"name": image.name, "digest": image.digest or "not pinned"}
+
+
+def _input(item: Input) -> dict[str, Any]:
+    if isinstance(item, Archive):
+        return {"archive": item.url, "sha256": item.sha256}
+    if isinstance(item, Wheels):
+        return {"wheels": item.name, "hashed": item.hashed, "requirements": list(item.requirements)}
+    if isinstance(item, BazelFiles):
+        return {"bazel": item.name, "files": {file.sha256: file.name for file in item.files}}
+    if isinstance(item, GitTree):
+        return {"tree": item.url, "commit": item.commit}
+    return {"image": item.name}
+
+
+def _without_empty(data: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in data.items() if value not in ({}, [], "", None)}

@@ -1,0 +1,1 @@
+"""Plan → pins: asks registries, indexes and package managers what a build takes from outside."""

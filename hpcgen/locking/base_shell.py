@@ -1,0 +1,276 @@
+"""A base image's files unpacked into a temporary folder, and shell commands run in them, with the host's network.
+
+The image is somebody else's: its commands see their own root alone. They run in a user namespace in which the
+caller is root, as ch-run and rootless podman do it, so nobody needs to be root here, and root gives nothing away.
+Where the kernel keeps plain users from making one, an engine that is installed for them enters it (podman, buildah,
+ch-run, Apptainer). Facts: unshare(1), user_namespaces(7), ch-run(1), podman-unshare(1), apptainer exec --help.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import subprocess
+import tarfile
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.errors import FetchError, InputError, MissingToolError, PolicyError, Problem
+from hpcgen.support.processes import interruptible, need, stream
+from hpcgen.support.quoting import sh
+
+OWN = ".hpcgen"
+"""Folder in the unpacked root for files that hpcgen itself puts there."""
+_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_LINES = 200_000
+_TAIL = 30
+
+# Runs as root of a mount namespace of its own. Single devices are enough for package tools.
+_ENTER = """
+set -e
+root=$1
+shift
+mount --make-rprivate / 2>/dev/null || true
+for name in null zero full random urandom; do
+  : >> "$root/dev/$name"
+  mount --bind "/dev/$name" "$root/dev/$name"
+done
+mount --rbind /proc "$root/proc" 2>/dev/null || true
+exec chroot "$root" "$@"
+"""
+
+
+class Way(msgspec.Struct, frozen=True):
+    """How a command is started in an unpacked root: the words that come before the command."""
+
+    program: str
+    words: list[str]
+
+
+def _ways(root: str) -> list[Way]:
+    enter = ["sh", "-c", _ENTER, "enter", root]
+    ways = [Way("unshare", ["unshare", "--user", "--map-root-user", "--mount", *enter])]
+    if os.geteuid() == 0:
+        ways.append(Way("unshare", ["unshare", "--mount", *enter]))
+    ways += [Way(name, [name, "unshare", *enter]) for name in ("podman", "buildah")]
+    ways.append(Way("ch-run", ["ch-run", "--write", "--uid=0", "--gid=0", root, "--"]))
+    options = ["exec", "--fakeroot", "--writable", "--contain", "--no-home", root]
+    ways += [Way(name, [name, *options]) for name in ("apptainer", "singularity")]
+    return ways
+
+
+class BaseShell:
+    """Commands in an unpacked base image. Made by :func:`base_shell`."""
+
+    def __init__(self, root: Path, image: str, environment: Mapping[str, str]) -> None:
+        self.root = root
+        self.image = image
+        self._environment = {"HOME": "/root", "USER": "root", **environment, "PATH": environment.get("PATH", _PATH)}
+        self._environment |= {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
+        self._way = self._find_way()
+
+    def run(self, script: str, on_line: Callable[[str], None] = lambda line: None) -> tuple[int, list[str]]:
+        """The exit status of a shell script in the image, and all lines that it wrote (stdout and stderr)."""
+        lines: list[str] = []
+
+        def take(line: str) -> None:
+            if len(lines) >= _LINES:
+                raise InputError(Problem(f"a command in {self.image} wrote more than {_LINES} lines"))
+            lines.append(line)
+            on_line(line)
+
+        status = stream([*self._way.words, *self._command(script)], take, env=self._outside(), cwd="/")
+        return status, lines
+
+    def check(self, script: str, what: str) -> list[str]:
+        """The same, for what must succeed; FetchError with the last lines otherwise."""
+        status, lines = self.run(script)
+        if status:
+            raise failed(self.image, what, lines, status)
+        return lines
+
+    def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Files of the image by their path; links are followed inside it alone."""
+        from hpcgen.images.folder import read_folder
+
+        return read_folder(str(self.root), paths)
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write a file into the image, in place of what is there; InputError if a link leads out of it."""
+        place = self.root / path.lstrip("/")
+        for parent in reversed(place.relative_to(self.root).parents):
+            folder = self.root / parent
+            inside = folder.resolve().is_relative_to(self.root.resolve())
+            if not inside or (folder.is_symlink() and not folder.exists()):
+                raise InputError(Problem(f"in {self.image} the link {parent} leads out of the image"))
+            folder.mkdir(exist_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            place.unlink()
+        with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as out:
+            out.write(data)
+
+    def _find_way(self) -> Way:
+        tried: list[str] = []
+        for way in _ways(str(self.root)):
+            if shutil.which(way.program) is None:
+                continue
+            said: list[str] = []
+            status = stream([*way.words, *self._command("true")], said.append, env=self._outside(), cwd="/")
+            if status == 0:
+                return way
+            tried.append(f"{way.program}: {said[-1] if said else f'exit status {status}'}")
+        if not tried:
+            raise MissingToolError(
+                Problem(
+                    f"nothing here can run a command in {self.image}",
+                    expected="unshare, podman, buildah, ch-run or apptainer on PATH",
+                    remedy="install util-linux, or one of the engines",
+                )
+            )
+        raise PolicyError(
+            [
+                Problem(
+                    f"no command can be run in {self.image} on this machine",
+                    expected="a user namespace, of the kernel's own or by an engine",
+                    remedy="lock on a machine that lets users build images, or as root",
+                ),
+                *(Problem(each) for each in tried),
+            ]
+        )
+
+    def _command(self, script: str) -> list[str]:
+        variables = [f"{name}={value}" for name, value in sorted(self._environment.items())]
+        return ["/usr/bin/env", "-i", *variables, "/bin/sh", "-c", f"cd /\n{script}"]
+
+    @staticmethod
+    def _outside() -> dict[str, str]:
+        # chroot and mount are in sbin, which is not on every user's PATH; ch-run wants to know a user.
+        path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+        return {"USER": "user", **os.environ, "PATH": path, "LC_ALL": "C"}
+
+
+def failed(image: str, what: str, lines: Sequence[str], status: int) -> FetchError:
+    """The error for commands in an image that did not do what they should, with what they said."""
+    told = [line for line in lines if line.startswith(("E:", "W:", "Err:"))] or list(lines)
+    said = "\n".join(f"    {line}" for line in told[-_TAIL:])
+    return FetchError(
+        Problem(
+            f"{what} failed in {image} (exit status {status}):\n{said}",
+            remedy="check the site's mirrors, certificates and proxy (hpcgen show site), then try again",
+        )
+    )
+
+
+@contextlib.contextmanager
+def base_shell(layout: Path, image: str, environment: Mapping[str, str]) -> Iterator[BaseShell]:
+    """Unpack an image of an OCI layout into a temporary folder (``TMPDIR``), which is removed at the end.
+
+    Parameters
+    ----------
+    environment: variables of the commands, besides HOME, USER, PATH and the C locale.
+
+    Raises
+    ------
+    InputError, MissingToolError, PolicyError: it cannot be unpacked, or nothing here can run a command in it.
+    """
+    with _scratch() as scratch:
+        root = scratch / "root"
+        _unpack(layout, image, root)
+        for name in ("/etc/resolv.conf", "/etc/hosts"):
+            _take_over(root, name)
+        for place in (root / "dev", root / "proc"):
+            # Empty, so that no link in it leads to a file of this machine.
+            shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink(missing_ok=True)
+            place.mkdir()
+        yield BaseShell(root, image, environment)
+
+
+def _take_over(root: Path, name: str) -> None:
+    """Names are looked up as on this machine."""
+    with contextlib.suppress(OSError):
+        data = Path(name).read_bytes()
+        place = root / name.lstrip("/")
+        if place.parent.is_symlink():
+            return
+        place.unlink(missing_ok=True)
+        place.write_bytes(data)
+
+
+def _unpack(layout: Path, image: str, root: Path) -> None:
+    from hpcgen.images.oci_layout import LayoutImage
+    from hpcgen.images.roots import flatten
+
+    tar = need("tar", "unpack a base image")
+    root.mkdir()
+    words = [tar, "--extract", "--file=-", f"--directory={root}", "--no-same-owner", "--no-same-permissions"]
+    with tempfile.TemporaryFile() as complaint:
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stderr=complaint, start_new_session=True)
+        broken = None
+        try:
+            assert process.stdin is not None
+            with tarfile.open(fileobj=process.stdin, mode="w|", format=tarfile.PAX_FORMAT) as out:
+                flatten(LayoutImage(layout, image), out, _ordinary)
+            process.stdin.close()
+        except BrokenPipeError as failure:
+            broken = failure
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
+        status = process.wait()
+        if status or broken:
+            complaint.seek(0)
+            said = complaint.read(4096).decode("utf-8", "replace").strip().splitlines()
+            raise InputError(
+                Problem(
+                    f"{image} cannot be unpacked in {root.parent}: {said[-1] if said else f'exit status {status}'}",
+                    remedy="set TMPDIR to a folder with room, on a local disk",
+                )
+            )
+
+
+def _ordinary(member: tarfile.TarInfo) -> bool:
+    """No devices, which only root could make; and every folder stays one that its owner can remove."""
+    if member.isdir():
+        member.mode |= stat.S_IRWXU
+    return not (member.ischr() or member.isblk() or member.isfifo())
+
+
+@contextlib.contextmanager
+def _scratch() -> Iterator[Path]:
+    """A private folder, removed at the end whatever happens, SIGTERM included."""
+    main = threading.current_thread() is threading.main_thread()
+    with interruptible() if main else contextlib.nullcontext():
+        folder = Path(tempfile.mkdtemp(prefix="hpcgen-base-"))
+        try:
+            yield folder
+        finally:
+            _remove(folder)
+
+
+def _remove(folder: Path) -> None:
+    """Remove an unpacked root, but never what somebody mounted in it."""
+    if f" {folder}/" in Path("/proc/self/mountinfo").read_text("utf-8", "replace"):
+        return
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        for place, _, _ in os.walk(folder):
+            with contextlib.suppress(OSError):
+                Path(place).chmod(0o700)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def script_of(commands: Sequence[str]) -> str:
+    """A step's commands as a script: each must succeed, and each step starts in ``/``."""
+    return "\n".join(["set -eu", "cd /", *commands])
+
+
+def quoted(words: Sequence[str]) -> str:
+    """Words of one command, each quoted for the shell."""
+    return " ".join(sh(word) for word in words)

@@ -1,0 +1,267 @@
+"""``hpcgen lock``: a plan → everything pinned that its build takes from outside. Uses the network, writes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from hpcgen.blocks.steps import Wheels
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import HpcgenError, PolicyError, Problem
+from hpcgen.lockfile.lock import parse_lock, sealed_text
+from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import Assembly, Stage, assemble
+from hpcgen.recipe.formats.charliecloud import FAKEROOT
+
+Found = TypeVar("Found")
+Say = Callable[[str], None]
+FORMAT_PACKAGES = {"charliecloud": (FAKEROOT,)}
+"""Packages that a builder installs by itself, and could not without a network."""
+
+
+def make_lock(
+    plan: Plan,
+    catalog: Catalog,
+    *,
+    images: Mapping[str, str] | None = None,
+    old: Lock | None = None,
+    keep: Iterable[str] = (),
+    say: Say = lambda text: None,
+) -> Lock:
+    """Pin everything that the plan leaves open.
+
+    Parameters
+    ----------
+    images: skopeo references to take base images from, by their name; the site's mirror or the registry otherwise.
+    old, keep: what stays as it is in an older lock: ``images``, ``packages``, ``wheels``.
+    say: told what is being done.
+
+    Raises
+    ------
+    FetchError, InputError, MissingToolError, PolicyError: all that stands in the way, at once where that can be.
+    """
+    loose = assemble(plan, catalog)
+    _check_manager(plan, catalog)
+    kept = set(keep) if old is not None else set()
+    before = old.pins if old is not None else Pins()
+    with tempfile.TemporaryDirectory(prefix="hpcgen-lock-", ignore_cleanup_errors=True) as folder:
+        layout = Path(folder) / "images"
+        pinned = _images(plan, loose, images or {}, old, "images" in kept, say)
+        # Wheels and base images do not depend on one another: what is wrong with either is said in one go.
+        problems: list[Problem] = []
+        none: dict[str, list[str]] = {}
+        wheels = _collect(problems, none, lambda: _wheels(plan, catalog, loose, old if "wheels" in kept else None, say))
+        nothing: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
+        found = _collect(
+            problems,
+            nothing,
+            lambda: _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say),
+        )
+        unmade: dict[str, str] = {}
+        trees = _collect(problems, unmade, lambda: _trees(loose, before, Path(folder), say))
+    if problems:
+        from hpcgen.errors import FetchError
+
+        raise FetchError(problems)
+    packages, keys, epoch = found
+    pins = Pins(images=pinned, packages=packages, keys=keys, wheels=wheels, trees=trees, epoch=epoch)
+    return lock_of(plan, catalog, pins)
+
+
+def lock_of(plan: Plan, catalog: Catalog, pins: Pins) -> Lock:
+    """The lock of a plan and its pins, as it is read back from its text."""
+    assembly = assemble(plan, catalog, pins)
+    text = sealed_text(plan, assembly, pins, collection_files(plan, catalog))
+    return parse_lock(text, "the new lock")
+
+
+def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
+    """sha256 of the files of collections that the plan's recipe is made from; ``assemble`` must have been called."""
+    paths = [path for block in plan.blocks for path in _block_files(block.name, catalog)]
+    named = {catalog.shown(path): path for path in paths} | catalog.lists_read
+    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(named.items())}
+
+
+def _block_files(name: str, catalog: Catalog) -> list[Path]:
+    return [catalog.find("block", name), *catalog.release_files(name)]
+
+
+def _check_manager(plan: Plan, catalog: Catalog) -> None:
+    base = plan.blocks[0]
+    manager = catalog.releases(base.name)[base.version].values["package_manager"]
+    if manager != "apt":
+        raise PolicyError(
+            Problem(
+                f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
+                expected="a base with apt: debian or ubuntu",
+                remedy="choose one with --set base.provider=debian; render without a lock works for every base",
+            )
+        )
+
+
+def _collect(problems: list[Problem], default: Found, ask: Callable[[], Found]) -> Found:
+    try:
+        return ask()
+    except HpcgenError as error:
+        problems.extend(error.problems)
+        return default
+
+
+def _images(
+    plan: Plan, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
+) -> dict[str, ImagePin]:
+    from hpcgen.errors import InputError, did_you_mean
+    from hpcgen.locking.base_images import image_sources, pin_image
+    from hpcgen.platform.mirrors import image_mirror
+
+    names = sorted({stage.image.name for stage in (loose.builder, loose.final)})
+    unknown = [name for name in given if name not in names]
+    if unknown:
+        raise InputError(
+            [
+                Problem(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
+                for name in unknown
+            ]
+        )
+    before = old.pins.images if old is not None else {}
+    known = _told_then(old) | dict(given) if old is not None else given
+    pinned = {}
+    for name in names:
+        if keep and name in before and name not in given:
+            pinned[name] = before[name]
+            continue
+        say(f"base image {name}")
+        sources = image_sources(name, image_mirror(plan.site.network.mirrors, name), known)
+        pinned[name] = pin_image(name, sources, plan.site.system.architecture)
+    return pinned
+
+
+def _told_then(old: Lock) -> dict[str, str]:
+    """Where an older lock found images by ``--image``: neither the registry nor a mirror of the site then."""
+    from hpcgen.locking.base_images import image_sources
+    from hpcgen.platform.mirrors import image_mirror
+
+    mirrors = old.plan.site.network.mirrors
+    return {
+        name: pin.origin
+        for name, pin in old.pins.images.items()
+        if pin.origin not in image_sources(name, image_mirror(mirrors, name), {})
+    }
+
+
+def _packages(
+    plan: Plan,
+    catalog: Catalog,
+    loose: Assembly,
+    images: Mapping[str, ImagePin],
+    layout: Path,
+    old: Lock | None,
+    say: Say,
+) -> tuple[dict[StageName, StagePackages], list[KeyPin], int]:
+    """What apt adds to each stage; as an older lock has it, if the same is asked of the same images."""
+    from hpcgen.locking.base_images import fetch_image
+    from hpcgen.locking.os_packages import resolve_packages
+
+    stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
+    if old is not None and old.pins.images == images and _asked_then(old, catalog) == _asked(plan, loose):
+        return {**old.pins.packages}, old.pins.keys, old.pins.epoch
+    for name, pin in images.items():
+        say(f"fetching {name} ({pin.digest[:19]}…)")
+        fetch_image(pin, name, plan.site.system.architecture, layout)
+    packages: dict[StageName, StagePackages] = {}
+    keys: dict[tuple[str, str], KeyPin] = {}
+    epoch = 0
+    for part, stage in stages:
+        names = _asked(plan, loose)[part]
+        say(f"packages of the {stage.name} stage: {len(names)} asked for")
+        found, signed, date = resolve_packages(layout, stage.image.name, _before_packages(stage), names, "apt", say)
+        packages[part] = found
+        keys |= {(key.index, key.fingerprint): key for key in signed}
+        epoch = max(epoch, date)
+    return packages, [keys[each] for each in sorted(keys)], epoch
+
+
+def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:
+    """Names of the OS packages that the stages want."""
+    more = FORMAT_PACKAGES.get(plan.format, ())
+    return {stage: sorted({*names, *more}) for stage, names in assembly.packages.items()}
+
+
+def _asked_then(old: Lock, catalog: Catalog) -> dict[str, list[str]] | None:
+    """The same for the plan of an older lock; None where the collections no longer have what it names."""
+    try:
+        return _asked(old.plan, assemble(old.plan, catalog))
+    except HpcgenError:
+        return None
+
+
+def _before_packages(stage: Stage) -> Stage:
+    """The stage as it is when its packages are installed: certificates and mirrors are in place."""
+    before = []
+    for label, step in stage.steps:
+        if label == "distribution":
+            break
+        before.append((label, step))
+    return msgspec.structs.replace(stage, steps=before)
+
+
+def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say: Say) -> dict[str, list[str]]:
+    """Hashed lines for every list that no collection has; they must fit those that are hashed already."""
+    from hpcgen.locking.wheels import lock_wheels
+
+    python = plan.block("python")
+    base = plan.blocks[0]
+    glibc = str(catalog.releases(base.name)[base.version].values["glibc"])
+    fixed = [line for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed for line in item.requirements]
+    kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
+    result: dict[str, list[str]] = {}
+    for name, requirements in sorted(loose.loose.items()):
+        if _still_fits(requirements, kept.get(name, []), fixed):
+            result[name] = kept[name]
+        elif python is not None:
+            say(f"Python packages of {name}")
+            architecture = plan.site.system.architecture
+            result[name] = lock_wheels(requirements, python.version, architecture, glibc, constraints=fixed)
+    return result
+
+
+def _runs_on(plan: Plan) -> tuple[str, ...]:
+    """What decides which file of a Python package is the right one: Python, architecture, and the base's C library."""
+    python, base = plan.block("python"), plan.blocks[0]
+    return (python.version if python else "", plan.site.system.architecture, base.name, base.version)
+
+
+def _still_fits(requirements: Iterable[str], lines: Iterable[str], fixed: Iterable[str]) -> bool:
+    """Whether hashed lines hold every requirement in the version that it asks for, beside those that are fixed."""
+    held, beside = _versions(lines), _versions(fixed)
+    asked = {canonicalize_name(each.name): each.specifier for each in map(Requirement, requirements)}
+    fits = all(name in held and specifier.contains(held[name], True) for name, specifier in asked.items())
+    return bool(held) and fits and all(beside.get(name, version) == version for name, version in held.items())
+
+
+def _versions(lines: Iterable[str]) -> dict[str, str]:
+    """Version by normalised name, of lines ``NAME==VERSION --hash=…``."""
+    pairs = (line.split(" ", 1)[0].split("==", 1) for line in lines if "==" in line)
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:
+    from hpcgen.blocks.steps import GitTree
+    from hpcgen.locking.git_trees import fetch_tree
+
+    result = {}
+    for _, item in loose.inputs:
+        if isinstance(item, GitTree):
+            key = f"{item.url}@{item.commit}"
+            if key not in before.trees:
+                say(f"git tree {key}")
+            result[key] = before.trees.get(key) or fetch_tree(item, folder)
+    return result

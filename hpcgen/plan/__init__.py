@@ -1,0 +1,1 @@
+"""Resolved blocks → plan: job layout, findings."""

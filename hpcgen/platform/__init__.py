@@ -1,0 +1,1 @@
+"""What machines are: CPU targets, fabrics, MPI families, mirrors."""

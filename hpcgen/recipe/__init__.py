@@ -1,0 +1,1 @@
+"""Plan → stages → text: assembly, self-test, formats."""

@@ -1,0 +1,390 @@
+"""plan → stages: what the builder does and what the slim final stage keeps, in words of no format."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hpcgen.blocks.base import Block, Chosen, Context, Facts
+from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.sources import BundleSupply, Supply
+from hpcgen.blocks.steps import (
+    Environment,
+    HostFile,
+    Image,
+    Input,
+    Packages,
+    Run,
+    Wheels,
+    command,
+    image,
+    run,
+    write_lines,
+)
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
+from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.platform.microarchitecture import compiler_flags
+from hpcgen.recipe.selftest import selftest_script
+
+if TYPE_CHECKING:
+    from hpcgen.model.lock import Pins
+
+SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
+STAGES = ("builder", "final")
+TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/log/apt", "/var/log/dpkg.log")
+"""What package tools leave that differs from one build to the next."""
+
+
+class Stage(msgspec.Struct):
+    """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder."""
+
+    name: str
+    image: Image
+    arguments: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    host_files: list[HostFile] = []
+    steps: list[tuple[str, Run]] = []
+    copies: list[str] = []
+
+
+class Assembly(msgspec.Struct):
+    """Both stages of an image, its labels, self-test and inputs, and what a person should know.
+
+    ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
+    has made with hashes, by the list's name. ``promises``: what each block promises a host, by the block's name.
+    """
+
+    builder: Stage
+    final: Stage
+    labels: dict[str, str]
+    selftest: str
+    inputs: list[tuple[str, Input]]
+    packages: dict[str, list[str]]
+    notices: list[str]
+    loose: dict[str, tuple[str, ...]] = {}
+    promises: dict[str, Promises] = {}
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """What a plan's image promises a host: of each block by its name, and the OS packages of the final stage."""
+
+    promises: dict[str, Promises]
+    packages: list[str]
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """A block of the plan with all that its methods are given."""
+
+    planned: PlannedBlock
+    block: Block
+    ctx: Context
+
+    @property
+    def label(self) -> str:
+        return f"{self.planned.name} {self.planned.version}"
+
+
+def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: str | None = None) -> Assembly:
+    """Ask every block of the plan for its part and put the stages together.
+
+    Parameters
+    ----------
+    pins: exact versions and digests of a lock, which then stand in the recipe.
+    content: the plan hash, if the same image is meant that another recipe makes (from a bundle, with other
+        mirrors); computed from the stages if None.
+
+    Raises
+    ------
+    InputError: two blocks give one variable different values, or claim the base image both; the plan was made with
+        other collections and does not fit these.
+    """
+    loose: dict[str, tuple[str, ...]] = {}
+    parts = list(_parts(plan, catalog, pins, loose))
+    kept = _in_stage("final", parts)
+    script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in kept])
+    builder, final = (_stage(name, parts, pins) for name in STAGES)
+    _fill_builder(builder, parts, pins)
+    _fill_final(final, plan, parts, script, pins)
+    return Assembly(
+        builder=builder,
+        final=final,
+        labels=_labels(plan, content or content_hash([builder, final])),
+        selftest=script,
+        inputs=[(part.label, item) for part in parts for item in part.block.inputs(part.ctx)],
+        packages={stage: _package_names(stage, parts) for stage in STAGES},
+        notices=[notice for part in parts for notice in part.block.notices(part.ctx)],
+        loose=loose,
+        promises={part.planned.name: part.block.promises(part.ctx) for part in parts},
+    )
+
+
+def outline(plan: Plan, catalog: Catalog) -> Outline:
+    """What can be said of an image without its stages, far quicker than :func:`assemble`. InputError as there."""
+    parts = list(_parts(plan, catalog, None, {}))
+    promises = {part.planned.name: part.block.promises(part.ctx) for part in parts}
+    return Outline(promises, _package_names("final", parts))
+
+
+def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tuple[str, ...]]) -> Iterator[_Part]:
+    facts = Facts.of(plan.site, plan.partition)
+    bundled = plan.supply == "bundle" and pins is not None
+    supply = BundleSupply(pins.trees) if bundled and pins is not None else Supply(plan.site.network)
+    chosen = _all_chosen(plan, catalog)
+    base = chosen[plan.blocks[0].name]
+    compiler = chosen.get("gnu")
+    flags = compiler_flags(facts.partition.cpu.target, "gcc", compiler.version) if compiler else ()
+    python = chosen.get("python")
+    for planned in plan.blocks:
+        others = {}
+        for wanted, name in planned.needs.items():
+            others[wanted] = others[name] = chosen[name]
+        ctx = Context(
+            me=chosen[planned.name],
+            facts=facts,
+            others=others,
+            base=base,
+            flags=flags,
+            supply=supply,
+            find_wheels=partial(_find_wheels, catalog, python, pins, loose),
+            find_bazel=catalog.bazel_files,
+            find_file=catalog.text_file,
+        )
+        yield _Part(planned, catalog.block(planned.name)(), ctx)
+
+
+def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
+    """Every block of the plan, which may come from a file; InputError where the collections lack what it names."""
+    chosen: dict[str, Chosen] = {}
+    problems = []
+    names = {block.name for block in plan.blocks}
+    for planned in plan.blocks:
+        try:
+            chosen[planned.name] = _chosen(planned, catalog)
+            lost = [f"needs {name}, which is not planned" for name in planned.needs.values() if name not in names]
+        except KeyError:
+            lost = [f"has no version {planned.version}"]
+        except msgspec.ValidationError as failure:
+            lost = [f"takes other options ({failure})"]
+        problems += [f"{planned.name} {each}" for each in lost]
+    if problems or not chosen:
+        message = f"the plan does not fit the collections here: {', '.join(problems) or 'it has no blocks'}"
+        remedy = "install that release, name its collections with --collection, or plan again"
+        raise InputError(Problem(message, expected=f"those that hpcgen {plan.hpcgen} planned with", remedy=remedy))
+    return chosen
+
+
+def _chosen(planned: PlannedBlock, catalog: Catalog) -> Chosen:
+    options: Any = msgspec.convert(planned.options, catalog.block(planned.name).Options, strict=False)
+    return Chosen(planned.name, planned.version, options, catalog.releases(planned.name)[planned.version])
+
+
+def _find_wheels(
+    catalog: Catalog,
+    python: Chosen | None,
+    pins: Pins | None,
+    loose: dict[str, tuple[str, ...]],
+    name: str,
+    fallback: tuple[str, ...],
+) -> tuple[str, ...] | None:
+    """The list of the lock, one for every Python, or the one for the chosen Python; missing ones are noted."""
+    if pins is not None and name in pins.wheels:
+        return tuple(pins.wheels[name])
+    found = catalog.wheels(name)
+    if found is None and python is not None:
+        major, minor = python.version.split(".")[:2]
+        found = catalog.wheels(f"{name}-cp{major}{minor}")
+    if found is None:
+        loose[name] = fallback
+    return found
+
+
+# stages
+
+
+def _stage(name: str, parts: list[_Part], pins: Pins | None) -> Stage:
+    contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
+    base = _base_image(name, parts)
+    arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
+    if pins is not None:
+        supply = parts[0].ctx.supply
+        base = supply.image(base.name, pins.images[base.name]) if base.name in pins.images else base
+        arguments = {**arguments, **supply.arguments(), "SOURCE_DATE_EPOCH": str(pins.epoch)}
+    return Stage(
+        name=name,
+        image=base,
+        arguments=arguments,
+        environment=_environment(name, contributions),
+        host_files=[file for part in parts for file in part.block.host_files(part.ctx)],
+    )
+
+
+def _in_stage(name: str, parts: list[_Part]) -> list[_Part]:
+    return [part for part in parts if name == "builder" or not part.planned.build_only]
+
+
+def _base_image(stage: str, parts: list[_Part]) -> Image:
+    claims = [(part.label, claim) for part in parts if (claim := part.block.base_image(part.ctx, stage)) is not None]
+    if len(claims) > 1:
+        names = ", ".join(f"{label} ({claim.name})" for label, claim in claims)
+        remedy = "let only one of them do so, through its options"
+        raise InputError(Problem(f"more than one block wants to choose the base image: {names}", remedy=remedy))
+    if claims:
+        return claims[0][1]
+    return image(parts[0].ctx.base.release.images["default"])
+
+
+def _environment(stage: str, contributions: list[tuple[str, Environment]]) -> dict[str, str]:
+    """Variables of a stage, PATH-like ones joined; a later block's folders come before an earlier one's."""
+    plain = [(label, env.both) for label, env in contributions]
+    folders: dict[str, list[str]] = {"PATH": list(SYSTEM_PATH)}
+    if stage == "builder":
+        plain += [(label, env.build) for label, env in contributions]
+    for _, env in contributions:
+        for paths in (env.paths, env.build_paths if stage == "builder" else {}):
+            for name, added in paths.items():
+                known = folders.setdefault(name, [])
+                folders[name] = [f for f in added if f not in known] + known
+    joined = [("the PATH-like variables", {name: ":".join(paths) for name, paths in folders.items()})]
+    return _merged("variable", plain + joined)
+
+
+def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[str, str]:
+    merged: dict[str, tuple[str, str]] = {}
+    problems = []
+    for label, values in contributions:
+        for name, value in values.items():
+            if name in merged and merged[name][1] != value:
+                first, other = merged[name]
+                problems.append(
+                    Problem(
+                        f"{what} {name} is {other!r} for {first} and {value!r} for {label}",
+                        remedy="drop one of the two",
+                    )
+                )
+            merged.setdefault(name, (label, value))
+    if problems:
+        raise InputError(problems)
+    return {name: value for name, (_, value) in sorted(merged.items())}
+
+
+def _fill_builder(stage: Stage, parts: list[_Part], pins: Pins | None) -> None:
+    stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
+    stage.steps += _install(stage.name, parts, pins)
+    stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
+    stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
+    stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
+
+
+def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str, pins: Pins | None) -> None:
+    kept = _in_stage("final", parts)
+    stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
+    stage.steps += _install(stage.name, kept, pins)
+    runtimes = [part.block.runtime(part.ctx) for part in kept]
+    stage.copies = sorted({path for runtime in runtimes for path in runtime.copies})
+    folders = {path for runtime in runtimes for path in runtime.folders} | set(bind_targets(plan))
+    make = command("mkdir", "-p", *sorted(folders))
+    stage.steps.append(("site", run("folders that the host's are bound onto", make)))
+    stage.steps += [("site", step) for step in _bind_files(plan)]
+    write = [
+        command("mkdir", "-p", SELFTEST.rsplit("/", 1)[0]),
+        *write_lines(SELFTEST, script),
+        command("chmod", "755", SELFTEST),
+    ]
+    stage.steps.append(("hpcgen", run("self-test", write)))
+    stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
+
+
+def bind_targets(plan: Plan) -> list[str]:
+    """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
+    mpi = plan.site.mpi
+    targets = {bind.target for bind in mpi.binds if not bind.file} if mpi is not None else set()
+    return sorted(targets | {SUBMIT_FOLDER})
+
+
+def _bind_files(plan: Plan) -> list[Run]:
+    """Files that must exist for the same reason; what the image has of them stays as it is."""
+    mpi = plan.site.mpi
+    files = sorted({bind.target for bind in mpi.binds if bind.file}) if mpi is not None else []
+    if not files:
+        return []
+    folders = sorted({file.rsplit("/", 1)[0] or "/" for file in files})
+    return [run("files that the host's are bound onto", command("mkdir", "-p", *folders), command("touch", *files))]
+
+
+def _steps(parts: Iterable[_Part], ask: Callable[[_Part], Iterable[Run]]) -> list[tuple[str, Run]]:
+    return [(part.label, step) for part in parts for step in ask(part) if step.commands]
+
+
+def _install(stage: str, parts: list[_Part], pins: Pins | None) -> list[tuple[str, Run]]:
+    """One step that installs all distribution packages of a stage; with a lock, every one in its exact version."""
+    names = _package_names(stage, parts)
+    pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
+    if pinned is not None:
+        names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items())]
+    if not names:
+        return []
+    if _manager(parts) == "apt":
+        install = ["apt-get", "install", "-y", "--no-install-recommends", *names]
+        commands = [
+            "apt-get update",
+            "DEBIAN_FRONTEND=noninteractive " + command(*install),
+            "apt-get clean",
+            "rm -rf /var/lib/apt/lists/*",
+            *([] if pins is None else [command("rm", "-rf", *TRACES)]),
+        ]
+    else:
+        commands = [
+            command("dnf", "install", "-y", "--setopt=install_weak_deps=False", *names),
+            "dnf clean all",
+        ]
+    return [("distribution", run("packages", commands))]
+
+
+def _manager(parts: list[_Part]) -> str:
+    return str(parts[0].ctx.base.release.values["package_manager"])
+
+
+def _package_names(stage: str, parts: list[_Part]) -> list[str]:
+    manager = _manager(parts)
+    names: set[str] = set()
+    for part in _in_stage(stage, parts):
+        wanted: Packages = part.block.packages(part.ctx)
+        names.update(wanted.run.get(manager, []))
+        if stage == "builder":
+            names.update(wanted.build.get(manager, []))
+    return sorted(names)
+
+
+def content_hash(stages: Iterable[Stage]) -> str:
+    """A hash of all that decides what is in the image: bases, variables, steps, copies. How it is started is not."""
+    return hashlib.sha256(msgspec.json.encode(list(stages), order="sorted")).hexdigest()
+
+
+def _labels(plan: Plan, content: str) -> dict[str, str]:
+    blocks: Mapping[str, str] = {b.name: b.version for b in plan.blocks}
+    return {
+        "org.opencontainers.image.title": f"{plan.stack.name} for {plan.site.name}",
+        "org.opencontainers.image.description": plan.stack.title,
+        "io.hpcgen.version": plan.hpcgen,
+        "io.hpcgen.site": plan.site.name,
+        "io.hpcgen.partition": plan.partition,
+        "io.hpcgen.stack": plan.stack.name,
+        "io.hpcgen.blocks": " ".join(f"{name}@{version}" for name, version in blocks.items()),
+        "io.hpcgen.content": content,
+        "io.hpcgen.kit": KIT,
+    }
+
+
+def notices(assembly: Assembly) -> list[str]:
+    """What the blocks want a person to know, and which downloads no hash protects."""
+    loose = [f"{label} ({i.name})" for label, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
+    if not loose:
+        return assembly.notices
+    message = f"no hashed wheel list for {', '.join(loose)}: versions are pinned, hashes are not checked"
+    return [*assembly.notices, message]

@@ -1,0 +1,67 @@
+"""Charliecloud: one build script with the Dockerfile in it, in the dialect that ch-image 0.31 and 0.45 both read."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpcgen.blocks.steps import run
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.bundle_paths import MOUNT
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import Assembly, Stage
+from hpcgen.recipe.formats.bundled import base_names, script_part, usage
+from hpcgen.recipe.formats.docker import CH_IMAGE, base_name, instructions
+from hpcgen.recipe.formats.files import kit_files
+from hpcgen.recipe.formats.header import commented, header
+from hpcgen.recipe.formats.templates import fill
+from hpcgen.support.quoting import sh
+
+DELIMITER = "HPCGEN_DOCKERFILE"
+FAKEROOT = "fakeroot"
+"""The package that ``ch-image build --force`` of 0.31 wants in every image where package tools run."""
+
+
+def build_script(plan: Plan, assembly: Assembly) -> str:
+    """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
+    if plan.supply == "bundle":
+        stages = [_named_base(_with_fakeroot(stage)) for stage in (assembly.builder, assembly.final)]
+        assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
+    dockerfile = instructions(plan, assembly, CH_IMAGE)
+    if DELIMITER in dockerfile.splitlines():
+        raise InputError(Problem(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script"))
+    return fill(
+        "build_charliecloud.sh",
+        header=commented(header(plan, "Build script")),
+        usage=usage(plan, "OUTPUT"),
+        where="without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network",
+        start=script_part(plan, "bundle.sh"),
+        bases=script_part(plan, "bundle_charliecloud.sh", bases=base_names(assembly), mount=MOUNT),
+        image=sh(f"{plan.stack.name}-{plan.site.name}"),
+        output=sh(f"{plan.stack.name}.sqfs"),
+        kit_files=" ".join(kit_files(plan)),
+        certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
+        certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
+        delimiter=DELIMITER,
+        dockerfile=dockerfile,
+    )
+
+
+def _named_base(stage: Stage) -> Stage:
+    """Name the base's digest in an instruction.
+
+    ch-image's cache knows an imported image by no more than that it was imported (build_cache.py of 0.31, import_id):
+    it would take the steps of another base for those of this one.
+    """
+    return msgspec.structs.replace(stage, arguments={"HPCGEN_BASE": stage.image.digest, **stage.arguments})
+
+
+def _with_fakeroot(stage: Stage) -> Stage:
+    """Install what ch-image would install itself, where it sees no bundle, before its first step with package tools.
+
+    It starts that by the words apt, apt-get and dpkg (fakeroot.py of 0.31); a program named with its folder is none.
+    """
+    tool = "/usr/bin/apt-get -o APT::Sandbox::User=root"
+    install = f"DEBIAN_FRONTEND=noninteractive {tool} install -y --no-install-recommends {FAKEROOT}"
+    step = ("charliecloud", run("what ch-image --force wants", f"{tool} update", install))
+    place = next((n for n, (label, _) in enumerate(stage.steps) if label == "distribution"), len(stage.steps))
+    return msgspec.structs.replace(stage, steps=[*stage.steps[:place], step, *stage.steps[place:]])

@@ -1,0 +1,177 @@
+"""Singularity and Apptainer definition file, and the script that builds it.
+
+Two stages by name need Singularity 3.2. Before 3.5.3 ``%files from`` followed symbolic links, so what the final
+stage keeps travels as one tar file. Source: Singularity's change log for 3.5.3.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from hpcgen.blocks.steps import Run, command, run
+from hpcgen.errors import PolicyError, Problem
+from hpcgen.model.image_paths import KIT, SELFTEST
+from hpcgen.model.plan import Plan
+from hpcgen.platform.mirrors import image_mirror
+from hpcgen.recipe.assemble import Assembly, Stage
+from hpcgen.recipe.formats.bundled import (
+    BUNDLE_LINK,
+    EVERY_IMAGE_HAS,
+    definition_base,
+    link_steps,
+    script_part,
+    unlink_steps,
+    usage,
+)
+from hpcgen.recipe.formats.files import kit_files
+from hpcgen.recipe.formats.header import commented, header
+from hpcgen.recipe.formats.hpccm_session import Primitive, emit, primitive
+from hpcgen.recipe.formats.templates import fill
+from hpcgen.support.quoting import plain, sh, sh_assign
+
+CARGO = "/opt/hpcgen-kept.tar"
+STEP_MARK = "hpcgen: step"
+"""What a step prints before it begins, followed by ``3 of 12: BLOCK VERSION: what is done``."""
+
+Steps = list[tuple[str, Run]]
+
+
+def definition(plan: Plan, assembly: Assembly) -> str:
+    """The definition file."""
+    builder, final = assembly.builder, assembly.final
+    steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
+    final_steps = [*link_steps(plan), *_unpacking(final.copies), *final.steps, _kit_step(plan), *unlink_steps(plan)]
+    total = len(steps) + len(final_steps)
+    marked = [_step(label, step, f"{number} of {total}") for number, (label, step) in enumerate(steps + final_steps, 1)]
+    stages = [
+        [*_start(plan, builder), *chain.from_iterable(marked[: len(steps)])],
+        [*_final_start(plan, final), *chain.from_iterable(marked[len(steps) :]), *_final_end(final, assembly)],
+    ]
+    return commented(header(plan, "Definition file")) + "\n\n" + emit(stages, "singularity") + "\n"
+
+
+def _packing(steps: Steps, kept: list[str]) -> Steps:
+    if not kept:
+        return steps
+    paths = [path.lstrip("/") for path in kept]
+    return [*steps, ("hpcgen", run("pack what is kept", command("tar", "-C", "/", "-cf", CARGO, *paths)))]
+
+
+def _unpacking(kept: list[str]) -> Steps:
+    if not kept:
+        return []
+    unpack = run("unpack what is kept", command("tar", "-C", "/", "-xf", CARGO), command("rm", CARGO))
+    return [("hpcgen", unpack)]
+
+
+def _kit_step(plan: Plan) -> tuple[str, Run]:
+    """%files makes no folders in older releases, so the kit's files are put into theirs afterwards."""
+    moves = [command("mv", _arrival(name), f"{KIT}/{name}") for name in kit_files(plan)]
+    return ("hpcgen", run("the kit", command("mkdir", "-p", KIT), moves))
+
+
+def _arrival(name: str) -> str:
+    return f"/opt/hpcgen-kit-{name}"
+
+
+def _final_start(plan: Plan, stage: Stage) -> list[Primitive]:
+    result = _start(plan, stage)
+    lines = [f"    {name} {_arrival(name)}" for name in kit_files(plan)]
+    result.insert(1, _raw("\n".join(["%files", *lines])))
+    if stage.copies:
+        result.insert(1, primitive("copy", _from="builder", src=CARGO, dest=CARGO))
+    return result
+
+
+def _final_end(stage: Stage, assembly: Assembly) -> list[Primitive]:
+    result = []
+    if stage.environment:
+        lines = [f"    export {sh_assign(name, value)}" for name, value in stage.environment.items()]
+        result.append(_raw("\n".join(["%environment", *lines])))
+    result.append(_raw('%runscript\n    exec "$@"'))
+    result.append(_raw(f"%test\n    /bin/sh {SELFTEST}"))
+    labels = [f"    {key} {plain(value, key)}" for key, value in assembly.labels.items()]
+    result.append(_raw("\n".join(["%labels", *labels])))
+    return result
+
+
+def _raw(text: str) -> Primitive:
+    return primitive("raw", singularity=_guarded(text))
+
+
+def _guarded(text: str) -> str:
+    """Apptainer 1.2 and later read ``{{ name }}`` as a template argument."""
+    if "{{" in text:
+        raise PolicyError(Problem("a definition file cannot hold '{{': Apptainer reads it as a template argument"))
+    return text
+
+
+def _start(plan: Plan, stage: Stage) -> list[Primitive]:
+    """The stage's header, the files it takes from the building machine, and its variables while building."""
+    name = "builder" if stage.name == "builder" else "final"
+    image, bootstrap = _from(plan, stage)
+    result = [
+        primitive(
+            "baseimage",
+            image=image,
+            _as=name,
+            _bootstrap=bootstrap,
+            _docker_env=False,
+            _distro="ubuntu22",
+            _arch="x86_64",
+        )
+    ]
+    if stage.host_files:
+        lines = [f"    {file.source} {file.target}" for file in stage.host_files]
+        result.append(_raw("\n".join(["%files", *lines])))
+    exports = [f"    export {sh_assign(key, value)}" for key, value in {**stage.arguments, **stage.environment}.items()]
+    result.append(_raw("\n".join(["%post", "    set -eu", *exports])))
+    return result
+
+
+def _step(label: str, step: Run, number: str) -> list[Primitive]:
+    """One step in a shell of its own, as a Dockerfile's RUN has one; the first failing line ends the build.
+
+    Apptainer says nothing of its own between two steps, so each names itself.
+    """
+    for line in step.commands:
+        _guarded(line)
+    title = f"{label}: {step.about}"
+    commands = ["(", "cd /", command("echo", f"{STEP_MARK} {number}: {title}"), *step.commands, ")"]
+    return [
+        primitive("comment", text=title, reformat=False),
+        primitive("shell", chdir=False, commands=commands),
+    ]
+
+
+def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
+    image = stage.image
+    if plan.supply == "bundle":
+        return definition_base(image)
+    mirror = image_mirror(plan.site.network.mirrors, image.name)
+    name, bootstrap = image.name, "docker"
+    if mirror is not None and mirror.singularity is not None:
+        name, bootstrap = mirror.singularity, mirror.bootstrap
+    if not image.digest or bootstrap != "docker" or "@" in name:
+        return name, bootstrap
+    # Singularity takes a tag or a digest, not both; what follows the last colon is a port if it has a slash.
+    untagged, _, tag = name.rpartition(":")
+    return f"{untagged if untagged and '/' not in tag else name}@{image.digest}", bootstrap
+
+
+def build_script(plan: Plan, assembly: Assembly) -> str:
+    """build.sh for Apptainer and Singularity."""
+    engine = plan.site.containers.engines.get(plan.engine)
+    return fill(
+        "build_singularity.sh",
+        header=commented(header(plan, "Build script")),
+        usage=usage(plan, "OUTPUT.sif"),
+        start=script_part(plan, "bundle.sh"),
+        bases=script_part(
+            plan, "bundle_singularity.sh", link=BUNDLE_LINK, kit_files=" ".join(kit_files(plan)), mount=EVERY_IMAGE_HAS
+        ),
+        engine=sh(plan.engine),
+        output=sh(f"{plan.stack.name}.sif"),
+        fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",
+        certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
+    )

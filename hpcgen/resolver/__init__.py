@@ -1,0 +1,1 @@
+"""Site × stack → chosen blocks and versions, with the reason for each."""

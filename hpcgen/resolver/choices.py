@@ -1,0 +1,101 @@
+"""The options of every block that may come up while versions are chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hpcgen.blocks.base import Facts
+from hpcgen.blocks.options import RESERVED, BlockChoice, block_options
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import HpcgenError, Position, Problem, UnknownNameError, did_you_mean
+from hpcgen.model.stack import Stack, StackBlock
+
+
+class Choices(Mapping[str, BlockChoice]):
+    """Options of every block that may come up, worked out when a block does come up."""
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        facts: Facts,
+        stack: Stack,
+        document: Document | None,
+        settings: Mapping[str, Mapping[str, str]],
+        enough: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self._catalog = catalog
+        self._facts = facts
+        self._stack = stack
+        self._document = document
+        self._settings = settings
+        self._enough = enough or {}
+        self._made: dict[str, BlockChoice] = {}
+        # Mistakes in what was said outright are told before anything is resolved, all at once.
+        problems: list[Problem] = []
+        for name in dict.fromkeys([*stack.blocks, *settings]):
+            if name not in catalog.virtuals:
+                try:
+                    self[name]
+                except UnknownNameError as error:
+                    problems.extend(error.problems)
+            else:
+                problems.extend(_wrong_virtual_settings(catalog, name, settings.get(name, {})))
+        if problems:
+            raise UnknownNameError(problems)
+
+    def __getitem__(self, name: str) -> BlockChoice:
+        if name not in self._made:
+            asked = self._stack.blocks.get(name, StackBlock())
+            # Of a block ``provider`` is an option like any other; only a virtual is stood for by another block.
+            said = {k: v for k, v in self._settings.get(name, {}).items() if k != "version"}
+            self._made[name] = block_options(
+                self._catalog.block(name),
+                self._facts,
+                asked.options,
+                said,
+                lambda option: self._where(name, option),
+                self._enough.get(name),
+            )
+        return self._made[name]
+
+    def _where(self, name: str, option: str) -> Position | str | None:
+        if option in self._settings.get(name, {}):
+            return "--set"
+        asked = self._stack.blocks.get(name)
+        if asked is not None and option in asked.options and self._document is not None:
+            return self._document.position(["blocks", name, "options", option])
+        return None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._catalog.names("block"))
+
+    def __len__(self) -> int:
+        return len(self._catalog.names("block"))
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            self._catalog.find("block", str(name))
+        except HpcgenError:
+            return False
+        return True
+
+
+def _wrong_virtual_settings(catalog: Catalog, name: str, said: Mapping[str, str]) -> list[Problem]:
+    providers = catalog.virtuals[name]
+    problems = []
+    for option, value in said.items():
+        if option == "provider" and value not in providers:
+            message = f"{value!r} does not provide {name}"
+            problems.append(Problem(message, "--set", remedy=did_you_mean(value, providers)))
+        elif option not in RESERVED:
+            message = f"{name} is a virtual and has no option {option!r}"
+            problems.append(
+                Problem(
+                    message,
+                    "--set",
+                    f"{name}.provider or {name}.version",
+                    f"set it on {' or '.join(providers)}",
+                )
+            )
+    return problems

@@ -1,0 +1,52 @@
+"""``--set BLOCK.OPTION=VALUE``: parsed, and checked against the blocks that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import HpcgenError, InputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.support.quoting import plain
+
+
+def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[str, str]]:
+    """block → option → value, the last of a repeated option. Every mistake is told at once.
+
+    Raises
+    ------
+    InputError: not of the form BLOCK.OPTION=VALUE, or with control characters.
+    UnknownNameError: no such block or virtual.
+    """
+    result: dict[str, dict[str, str]] = {}
+    problems: list[Problem] = []
+    unknown: list[Problem] = []
+    for text in settings:
+        path, equals, value = text.partition("=")
+        block, dot, option = path.partition(".")
+        if not (equals and dot and block and option):
+            problems.append(
+                Problem(
+                    f"{text!r} is not a setting",
+                    where="--set",
+                    expected="BLOCK.OPTION=VALUE, such as tensorflow.install=pip",
+                )
+            )
+            continue
+        try:
+            plain(value, f"the value of {path}")
+        except InputError as error:
+            problems += [problem.at("--set") for problem in error.problems]
+            continue
+        if block not in catalog.virtuals:
+            try:
+                catalog.find("block", block)
+            except HpcgenError:
+                known = [*catalog.names("block"), *catalog.virtuals]
+                unknown.append(Problem(f"no block is called {block!r}", "--set", remedy=did_you_mean(block, known)))
+                continue
+        result.setdefault(block, {})[option] = value
+    if problems:
+        raise InputError([*problems, *unknown])
+    if unknown:
+        raise UnknownNameError(unknown)
+    return result

@@ -1,0 +1,1 @@
+"""An image started: here, or submitted and followed."""

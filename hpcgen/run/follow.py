@@ -1,0 +1,258 @@
+"""Follow a job to its end: what it is doing, and its output as it comes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from hpcgen.errors import JobFailedError, Problem
+from hpcgen.run.here import OWN_STATUS, told
+from hpcgen.run.submission import Submitted
+from hpcgen.schedulers.queue import GONE, JobState
+
+FIRST_ASK_S = 1.0
+LAST_ASK_S = 15.0
+"""The batch system is asked often at first, then every 15 s: it serves others too."""
+LOOK_S = 0.5
+"""How often the output file is looked at."""
+SETTLE_S = 1.5
+"""An output file that has not grown for so long after the job's end is complete."""
+COPY_S = 60.0
+"""How long PBS may take to copy the output back after the job's end."""
+DEAF_S = 600.0
+"""How long the batch system may give no answer."""
+ANSWER_S = 60.0
+TAIL_LINES = 20
+
+
+class Result(msgspec.Struct, frozen=True):
+    """How a job ended. ``output`` are its files, as far as they are there."""
+
+    id: str
+    name: str
+    state: str
+    good: bool
+    exit_status: int | None
+    elapsed_s: int | None
+    output: list[str]
+    script: str
+    reason: str = ""
+    signal: int = 0
+
+
+class Tail:
+    """What a growing file has got since the last look. It is opened each time: only so do network file systems tell."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.offset = 0
+
+    def pour(self, stream: BinaryIO) -> bool:
+        """Copy what is new; False if there was nothing."""
+        try:
+            with self.path.open("rb") as file:
+                size = file.seek(0, 2)
+                # A shorter file was begun anew.
+                self.offset = min(self.offset, size) if size >= self.offset else 0
+                file.seek(self.offset)
+                new = file.read()
+        except OSError:
+            return False
+        self.offset += len(new)
+        if new:
+            stream.write(new)
+            stream.flush()
+        return bool(new)
+
+
+class Follower:
+    """Asks for a job's state, shows its output, and knows when both have come to an end."""
+
+    def __init__(self, submitted: Submitted, say: Callable[[str], None], to_stderr: bool = False) -> None:
+        self.submitted = submitted
+        self.say = say
+        self.state = JobState("waiting", "")
+        self.tails: list[tuple[Tail, BinaryIO]] = []
+        self.heard = time.monotonic()
+        self.shown = ""
+        self.out = sys.stderr.buffer if to_stderr else sys.stdout.buffer
+
+    def to_the_end(self) -> Result:
+        """Follow until the job has ended and its output is complete.
+
+        Raises
+        ------
+        JobFailedError: the batch system gives no answer any more.
+        KeyboardInterrupt: the job goes on.
+        """
+        pause = FIRST_ASK_S
+        while True:
+            self._ask()
+            if self.state.phase in ("ended", "gone"):
+                break
+            self._show_for(pause)
+            pause = min(pause * 1.3, LAST_ASK_S)
+        self._drain()
+        return self._result()
+
+    def _ask(self) -> None:
+        state = ask(self.submitted)
+        if state is None:
+            if time.monotonic() - self.heard > DEAF_S:
+                message = f"the batch system has not answered for {DEAF_S:.0f} s; job {self.submitted.id} may go on"
+                raise JobFailedError(
+                    Problem(message, remedy=f"later: {' '.join(self.submitted.queue.look(self.submitted.id))}")
+                )
+            return
+        self.heard = time.monotonic()
+        if state.phase == "gone" and not self.shown:
+            # Some systems know of a job a moment after they took it.
+            self.shown = "gone"
+            return
+        if state.phase != "gone":
+            self.state = state
+        else:
+            self.state = msgspec.structs.replace(self.state, phase="gone", word=GONE.word, good=False, exit_status=None)
+        self._tell()
+        if self.state.phase == "running" or (self.state.phase in ("ended", "gone") and not self.tails):
+            self._open()
+
+    def _tell(self) -> None:
+        state = self.state
+        line = {
+            "waiting": f"waits ({state.reason})" if state.reason else "waits",
+            "running": f"runs on {state.where}" if state.where else "runs",
+        }.get(state.phase, "")
+        if line and line != self.shown:
+            self.shown = line
+            self.say(f"job {self.submitted.id} {line}")
+
+    def _open(self) -> None:
+        """Begin with the output files, whose names the batch system may tell only now."""
+        if self.tails:
+            return
+        output, error = files_of(self.submitted, self.state)
+        self.tails = [(Tail(output), self.out)]
+        if error is not None:
+            self.tails.append((Tail(error), sys.stderr.buffer))
+
+    def _show_for(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._pour()
+            time.sleep(min(LOOK_S, left))
+
+    def _pour(self) -> bool:
+        poured = [tail.pour(stream) for tail, stream in self.tails]
+        return any(poured)
+
+    def _drain(self) -> None:
+        """Wait for the last of the output."""
+        end = time.monotonic() + COPY_S
+        quiet = time.monotonic()
+        while time.monotonic() - quiet < SETTLE_S:
+            missing = self.submitted.queue.output_at_end and not all(tail.path.exists() for tail, _ in self.tails)
+            if self._pour() or (missing and time.monotonic() < end):
+                quiet = time.monotonic()
+            time.sleep(LOOK_S / 2)
+
+    def _result(self) -> Result:
+        state = self.state
+        return Result(
+            id=self.submitted.id,
+            name=self.submitted.name,
+            state=state.word,
+            good=state.good,
+            exit_status=state.exit_status,
+            elapsed_s=state.elapsed_s,
+            output=[str(tail.path) for tail, _ in self.tails if tail.path.exists()],
+            script=str(self.submitted.script),
+            reason=state.reason,
+            signal=state.signal,
+        )
+
+
+def ask(submitted: Submitted) -> JobState | None:
+    """The job's state; ``gone`` if the system does not know it, None if it gives no answer."""
+    answers = []
+    for command in submitted.queue.ask(submitted.id):
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                timeout=ANSWER_S,
+                check=False,
+                # So that a Ctrl-C for hpcgen does not cut the answer off.
+                start_new_session=True,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            continue
+        state = submitted.queue.read(done.returncode, done.stdout, done.stderr)
+        if state is not None and state.phase != "gone":
+            return state
+        answers.append(state)
+    return next((state for state in answers if state is not None), None)
+
+
+def files_of(submitted: Submitted, state: JobState) -> tuple[Path, Path | None]:
+    """Output and error file: as the batch system tells them, else as they are named by default."""
+    plan = submitted.job.plan
+    output, error = submitted.queue.default_files(submitted.name, submitted.id, plan.site.scheduler)
+    if state.output:
+        output, error = state.output, state.error
+    return submitted.folder / output, submitted.folder / error if error else None
+
+
+def failure(result: Result) -> JobFailedError:
+    """What is said of a job that did not end as it should, with the last lines of its output."""
+    if result.state == GONE.word:
+        message = f"how job {result.id} ({result.name}) ended is not known: the batch system has forgotten it"
+    else:
+        message = f"job {result.id} ({result.name}) ended in the state {result.state}"
+        if result.signal:
+            message += f", by {told(-result.signal)}"
+        elif result.exit_status is not None:
+            message += f", with {told(result.exit_status)}"
+    if result.reason and result.reason != "NonZeroExitCode":
+        message += f" ({result.reason})"
+    # Errors last: they say most.
+    for name in result.output:
+        if lines := last_lines(Path(name)):
+            message += f"\nthe end of {name}:\n" + "\n".join(f"  | {line}" for line in lines)
+    where = f"; the output is in {' and '.join(result.output)}" if result.output else "; it has left no output"
+    return JobFailedError(Problem(message, remedy=_remedy(result) + where))
+
+
+def _remedy(result: Result) -> str:
+    if result.exit_status in OWN_STATUS:
+        return f"{OWN_STATUS[result.exit_status]}, if its output says so"
+    known = {
+        "TIMEOUT": "give it more time: --time",
+        "DEADLINE": "give it more time: --time",
+        "OUT_OF_MEMORY": "fewer ranks on each node, or nodes with more memory: --ranks-per-node, --partition",
+        "NODE_FAIL": "submit it again: a node failed",
+        "PREEMPTED": "submit it again: another job took its place",
+    }
+    return known.get(result.state, f"look at the script {result.script}")
+
+
+def last_lines(path: Path, count: int = TAIL_LINES) -> list[str]:
+    """The last lines of a file that may be large; control characters are left out."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            file.seek(max(0, size - 200 * count))
+            text = file.read().decode("utf-8", "replace")
+    except OSError:
+        return []
+    lines = ["".join(c for c in line if c.isprintable() or c == "\t") for line in text.splitlines()]
+    return lines[-count:]

@@ -1,0 +1,108 @@
+"""Start a job right here and wait for it: its output goes straight to the terminal."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from collections.abc import Mapping
+
+from hpcgen.errors import JobFailedError, PolicyError, Problem
+from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
+from hpcgen.launch.start import start
+from hpcgen.run.image_job import ImageJob, direct_script
+from hpcgen.support.processes import PATIENCE_S, interruptible, need
+
+ALLOCATION = ("SLURM_JOB_ID", "PBS_JOBID")
+"""Variables that are set in an allocation of a batch system."""
+
+BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
+
+OWN_STATUS = {
+    66: "the image is not there",
+    69: "a program is missing",
+    PREFLIGHT_FAILED: "the preflight stopped it: docs/preflight.md",
+}
+"""Statuses of the script itself; it has said on stderr what is missing."""
+
+
+def allocation(environ: Mapping[str, str]) -> str:
+    """The job that this process runs in, "" outside of one."""
+    return next((environ[name] for name in ALLOCATION if environ.get(name)), "")
+
+
+def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
+    """What a person should know before it starts here.
+
+    Raises
+    ------
+    PolicyError: it needs an allocation, and there is none.
+    """
+    plan = job.plan
+    kind = plan.site.scheduler.kind
+    how = start(plan, job.environment)
+    if kind == "none" or allocation(environ):
+        return []
+    if how.outer[:1] == ["srun"]:
+        return [f"not in an allocation of {plan.site.name}: srun asks for one of its own"]
+    if plan.job.nodes > 1:
+        take = "salloc" if kind == "slurm" else "qsub -I"
+        raise PolicyError(
+            Problem(
+                f"{plan.job.nodes} nodes need an allocation, and this is outside of one",
+                expected="--nodes 1",
+                remedy=f"hpcgen submit, or hpcgen run inside of {take}",
+            )
+        )
+    return [f"not in an allocation of {plan.site.name}: it starts on this machine, which may be shared by all users"]
+
+
+def run_here(job: ImageJob) -> None:
+    """Start it in the present folder and wait.
+
+    Raises
+    ------
+    JobFailedError: the program ended with an error.
+    MissingToolError: there is no bash.
+    KeyboardInterrupt: after what was started has been ended.
+    BrokenPipeError: the reader of its output went away.
+    """
+    bash = need("bash", "start a job")
+    # In this process's own group: Ctrl-C reaches the launcher too, and programs can read from the terminal.
+    process = subprocess.Popen([bash, "-c", direct_script(job), "run.sh"])
+    try:
+        with interruptible():
+            status = process.wait()
+    except BaseException:
+        _end(process)
+        raise
+    if status in BROKEN_PIPE:
+        raise BrokenPipeError
+    if status:
+        raise JobFailedError(Problem(f"{job.plan.job.command[0]} ended with {told(status)}", remedy=_remedy(status)))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """After Ctrl-C the launcher ends by itself as a rule; after a SIGTERM to hpcgen alone it knows of nothing."""
+    for wait_s, number in ((1.0, signal.SIGTERM), (PATIENCE_S, signal.SIGTERM), (PATIENCE_S, signal.SIGKILL)):
+        try:
+            process.wait(wait_s)
+            return
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+    process.wait()
+
+
+def told(status: int) -> str:
+    """An exit status in words; shells and launchers tell a signal as 128 and its number."""
+    number = -status if status < 0 else status - 128
+    try:
+        name = signal.Signals(number).name if number > 0 else ""
+    except ValueError:
+        name = ""
+    if status < 0:
+        return f"the signal {name or number}"
+    return f"status {status}" + (f" (the signal {name})" if name else "")
+
+
+def _remedy(status: int) -> str:
+    return f"{OWN_STATUS[status]}, if the lines above say so" if status in OWN_STATUS else ""

@@ -1,0 +1,296 @@
+"""A built image and a site → the script that starts it, right here or as a job.
+
+The plan comes with the image. Laid out anew for another site or another number of nodes it keeps its blocks: what is
+in the image does not change, only how it is started.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hpcgen.engines import engine_for
+from hpcgen.errors import PolicyError, Problem, UnknownNameError, did_you_mean
+from hpcgen.job.layout import job_findings, parse_walltime, resolve_job, walltime_text
+from hpcgen.launch.script import job_script
+from hpcgen.model.fields import EngineName
+from hpcgen.model.job import Job, JobRequest
+from hpcgen.model.plan import Finding, Plan
+from hpcgen.model.record import ImageKind
+from hpcgen.model.site import Site
+from hpcgen.recipe.assemble import bind_targets
+from hpcgen.support.quoting import sh
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.reference import ImageReference
+
+RUNNERS: dict[ImageKind, tuple[EngineName, ...]] = {
+    "sif": ("apptainer", "singularity"),
+    "squashfs": ("charliecloud",),
+    "directory": ("charliecloud",),
+    "ch-image": ("charliecloud",),
+    "podman": ("podman",),
+    "docker": ("docker",),
+    "tar": (),
+    "oci-archive": (),
+}
+"""Engines that start an image as it lies there, with all that its recipe set."""
+
+SANDBOX_RUNNERS: tuple[EngineName, ...] = ("apptainer", "singularity", "charliecloud")
+"""Engines that start a folder which Apptainer or Singularity built."""
+
+
+class ImageJob(msgspec.Struct, frozen=True):
+    """What is started, and how.
+
+    Parameters
+    ----------
+    environment: variables of the image, as its recipe sets them.
+    image: an absolute path or a name in the engine's store; "" where the kit's job script looks for it.
+    kind: where the image lies; None for ``image=""``.
+    built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
+    """
+
+    plan: Plan
+    environment: dict[str, str]
+    image: str = ""
+    kind: ImageKind | None = None
+    built_for: str = ""
+
+
+def plan_for_image(
+    image: ImageReference,
+    *,
+    site: Site | None = None,
+    partition: str | None = None,
+    request: JobRequest | None = None,
+    engine: EngineName | None = None,
+    account: Callable[[Site], str | None] | None = None,
+) -> ImageJob:
+    """The plan that an image carries, laid out for a site.
+
+    Parameters
+    ----------
+    site: another site than the recorded one, or a newer profile of it.
+    partition: kind of node; the recorded one on the recorded site, else the site's default.
+    request: what is asked of the job. Without a layout asked for, on the recorded site, it is the recorded one.
+    engine: another engine than the site prefers.
+    account: the user's own account at a site, for a request without one; it comes before the recorded one.
+
+    Raises
+    ------
+    InputError: the image carries no record.
+    PolicyError: nothing allowed here starts this kind of image; the job does not fit the machine.
+    UnknownNameError: there is no such partition.
+    """
+    from hpcgen.images.recorded import recorded_kit
+
+    kit = recorded_kit(image)
+    asked = request or JobRequest()
+    if asked.account is None and account is not None:
+        asked = msgspec.structs.replace(asked, account=account(site or kit.plan.site))
+    plan = laid_out(kit.plan, site, partition, asked)
+    chosen = choose_engine(plan.site, image.kind, image.name, engine)
+    plan = msgspec.structs.replace(
+        plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[]
+    )
+    _check_mpi(plan)
+    findings = [*_contract(plan), *job_findings(plan.site, plan.job, asked), *_bind_findings(kit.plan, plan)]
+    plan = msgspec.structs.replace(plan, findings=findings)
+    built_for = kit.plan.site.partitions[kit.plan.partition].cpu.target
+    return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for)
+
+
+def plan_for_stack(
+    plan: Plan, catalog: Catalog, image: ImageReference | None = None, engine: EngineName | None = None
+) -> ImageJob:
+    """The job of a stack that is planned anew.
+
+    Parameters
+    ----------
+    image: for an image that carries no record; where the kit's job script looks for it if None.
+    engine: another engine than the site prefers.
+
+    Raises
+    ------
+    PolicyError: the engine is not allowed, or starts no such image.
+    """
+    from hpcgen.recipe.assemble import assemble
+
+    if image is not None:
+        plan = msgspec.structs.replace(plan, engine=choose_engine(plan.site, image.kind, image.name, engine))
+    elif engine is not None:
+        plan = msgspec.structs.replace(plan, engine=_allowed(plan.site, (engine,), "the image")[0])
+    environment = assemble(plan, catalog).final.environment
+    return ImageJob(plan, environment, image.name, image.kind) if image is not None else ImageJob(plan, environment)
+
+
+def direct_script(job: ImageJob, preflight: bool = True) -> str:
+    """bash that starts the job right here: in an allocation where there is one, else on this machine.
+
+    Parameters
+    ----------
+    preflight: look first whether the machine has what the job counts on.
+
+    Raises
+    ------
+    PolicyError, InputError: as :func:`hpcgen.launch.job_script`.
+    """
+    return job_script(
+        job.plan,
+        job.environment,
+        job.image or None,
+        direct=True,
+        named=_named(job),
+        built_for=job.built_for,
+        preflight=preflight,
+    )[1]
+
+
+def batch_script(job: ImageJob) -> tuple[str, str]:
+    """File name and text of the job script, with the image written in, so that no variable has to reach the job."""
+    return job_script(job.plan, job.environment, job.image or None, named=_named(job), built_for=job.built_for)
+
+
+def _named(job: ImageJob) -> bool:
+    return job.kind in ("ch-image", "podman", "docker")
+
+
+def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: JobRequest) -> Plan:
+    """A recorded plan with the site, partition and job that are asked for."""
+    here = site or recorded.site
+    name = _partition(recorded, here, partition)
+    old = recorded.job
+    command = list(request.command or old.command)
+    if here.name == recorded.site.name:
+        request = msgspec.structs.replace(request, account=request.account or old.account or None)
+    layout = (request.nodes, request.ranks_per_node, request.threads_per_rank, request.memory_per_rank_gb)
+    same_place = site is None and name == recorded.partition
+    if same_place and not any((*layout, request.queue)):
+        job = _recorded_job(old, request)
+    else:
+        if same_place and request.walltime is None:
+            request = msgspec.structs.replace(request, walltime=walltime_text(old.walltime_s))
+        job = resolve_job(here, name, recorded.stack, request)
+    job = msgspec.structs.replace(job, command=command)
+    return msgspec.structs.replace(recorded, site=here, partition=name, job=job)
+
+
+def _recorded_job(old: Job, request: JobRequest) -> Job:
+    seconds = old.walltime_s if request.walltime is None else parse_walltime(request.walltime)
+    reasons = [reason for reason in old.reasons if request.walltime is None or not reason.startswith("time ")]
+    if request.walltime is not None:
+        reasons.append(f"time {walltime_text(seconds)}: asked for")
+    return msgspec.structs.replace(old, walltime_s=seconds, account=request.account or "", reasons=reasons)
+
+
+def _partition(recorded: Plan, site: Site, asked: str | None) -> str:
+    if asked is None:
+        same = site.name == recorded.site.name and recorded.partition in site.partitions
+        return recorded.partition if same else site.default_partition
+    if asked not in site.partitions:
+        remedy = did_you_mean(asked, list(site.partitions))
+        raise UnknownNameError(Problem(f"{site.name} has no partition {asked!r}", "--partition", remedy=remedy))
+    return asked
+
+
+def choose_engine(site: Site, kind: ImageKind, name: str, asked: EngineName | None) -> EngineName:
+    """The engine that starts an image: the asked one, else the site's preferred, else the first that is at hand.
+
+    Raises
+    ------
+    PolicyError: the engine that was asked for cannot start it or is not allowed; none that can is allowed.
+    """
+    able = SANDBOX_RUNNERS if kind == "directory" and Path(name, ".singularity.d").is_dir() else RUNNERS[kind]
+    if not able:
+        remedy = f"make another of it first: hpcgen convert {name} …"
+        raise PolicyError(Problem(f"no engine starts an image of the kind {kind}: {name}", remedy=remedy))
+    if asked is not None and asked not in able:
+        expected = f"--engine {' or '.join(able)}"
+        raise PolicyError(Problem(f"{asked} does not start an image of the kind {kind}", "--engine", expected))
+    known = site.containers.engines
+    allowed = _allowed(site, (asked,) if asked is not None else able, name)
+    allowed.sort(key=lambda each: (each != site.containers.preferred, each not in known))
+    return next((each for each in allowed if _at_hand(site, each)), allowed[0])
+
+
+def _allowed(site: Site, wanted: tuple[EngineName, ...], image: str) -> list[EngineName]:
+    known = site.containers.engines
+    allowed = [each for each in wanted if each not in known or known[each].allowed]
+    if not allowed:
+        why = "; ".join(f"{each}: {known[each].reason}" for each in wanted)
+        remedy = "make another of it: hpcgen convert, or build it for this site"
+        message = f"{site.name} does not allow {' or '.join(wanted)} to start {image} ({why})"
+        raise PolicyError(Problem(message, remedy=remedy))
+    return allowed
+
+
+def _at_hand(site: Site, engine: EngineName) -> bool:
+    """Whether a program is there, or comes with a module of the site."""
+    known = site.containers.engines.get(engine)
+    if known is not None and known.modules:
+        return True
+    return shutil.which(engine_for(engine, None).command_name()) is not None
+
+
+def _check_mpi(plan: Plan) -> None:
+    """The host's MPI can only take the place of one with the same binary interface."""
+    block, host = plan.block("mpi"), plan.site.mpi
+    if block is None or host is None or not plan.stack.run.mpi:
+        return
+    abi = "openmpi" if block.name == "openmpi" else "mpich"
+    if host.abi != abi:
+        remedy = f"build it for this site: hpcgen build --site {plan.site.name} --stack {plan.stack.name}"
+        message = (
+            f"{block.name} {block.version} of the image cannot be replaced by the {host.flavour} of {plan.site.name}"
+        )
+        raise PolicyError(Problem(message, expected=f"an MPI with the binary interface of {host.abi}", remedy=remedy))
+
+
+def _contract(plan: Plan) -> list[Finding]:
+    """What of the contract with the host can still be asked, as warnings: what is in the image is as it is."""
+    from hpcgen.contract.verdict import AT_START, checks_of, findings_of, light_case
+
+    found = findings_of(checks_of(light_case(plan), only=AT_START))
+    return [finding for finding in found if finding.severity == "warning"]
+
+
+def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
+    """Folders of this site's MPI that an image which was built for another site has not."""
+    missing = sorted(set(bind_targets(plan)) - set(bind_targets(recorded)))
+    if not missing or plan.engine != "charliecloud":
+        return []
+    message = (
+        f"the image was built for {recorded.site.name} and has no folder {', '.join(missing)} to bind the host's onto"
+    )
+    remedy = f"if it does not start: hpcgen build --site {plan.site.name} --stack {plan.stack.name}"
+    return [Finding(name="binds", severity="warning", message=message, remedy=remedy)]
+
+
+def _command(
+    image: str, site: Site | None, partition: str | None, request: JobRequest, engine: EngineName | None
+) -> str:
+    """The command that prints the job script."""
+    words = ["hpcgen", "job", image]
+    for option, value in (
+        ("--site", site.name if site is not None else None),
+        ("--partition", partition),
+        ("--engine", engine),
+        ("--nodes", request.nodes),
+        ("--ranks-per-node", request.ranks_per_node),
+        ("--threads", request.threads_per_rank),
+        ("--time", request.walltime),
+        ("--queue", request.queue),
+        ("--account", request.account),
+        ("--memory-per-rank", request.memory_per_rank_gb),
+    ):
+        if value is not None:
+            words += [option, str(value)]
+    if request.command:
+        words += ["--", *request.command]
+    return " ".join(sh(word) for word in words)

@@ -1,0 +1,90 @@
+"""Write a job script, hand it to the batch system, and say what came of it."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.errors import JobFailedError, PolicyError, Problem
+from hpcgen.run.image_job import ImageJob, batch_script
+from hpcgen.schedulers.queue import Queue, queue_for
+from hpcgen.support.processes import need
+from hpcgen.support.writing import write_file
+
+PATIENCE_S = 120.0
+"""How long the batch system may take to accept a job."""
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """A job that the batch system has taken: its id, its name, its script, and the folder that it starts in."""
+
+    id: str
+    name: str
+    script: Path
+    folder: Path
+    job: ImageJob
+    queue: Queue
+
+
+def submit(job: ImageJob, folder: Path) -> Submitted:
+    """Write the script into a folder and submit it from there.
+
+    Parameters
+    ----------
+    folder: made if it is not there; an older script of the same stack in it is replaced.
+
+    Raises
+    ------
+    PolicyError: the site has no batch system, or wants an account.
+    MissingToolError: its commands are not here.
+    OutputError: the script cannot be written.
+    JobFailedError: the batch system refuses the job.
+    """
+    plan = job.plan
+    queue = queue_for(plan.site.scheduler)
+    if queue is None:
+        raise PolicyError(Problem(f"{plan.site.name} has no batch system", remedy="start it right here: hpcgen run"))
+    if plan.site.scheduler.account == "required" and not plan.job.account:
+        raise PolicyError(
+            Problem(f"{plan.site.name} wants an account, and none was given", remedy="add --account NAME")
+        )
+    for program in queue.programs:
+        need(program, f"submit jobs of {plan.site.name}", "call it where jobs are submitted, as a rule a login node")
+    name, text = batch_script(job)
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    script = folder / f"{plan.stack.name}.{name}"
+    write_file(script, text, executable=True)
+    return Submitted(hand_over(queue, script), plan.stack.name, script, folder, job, queue)
+
+
+def hand_over(queue: Queue, script: Path) -> str:
+    """Submit a script from the folder that it lies in; the job's id. JobFailedError if it is not taken."""
+    command = queue.submit(script)
+    try:
+        done = subprocess.run(
+            command,
+            cwd=script.parent,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        message = f"{command[0]} has not answered for {PATIENCE_S:.0f} s; whether the job was taken is not known"
+        raise JobFailedError(
+            Problem(message, str(script), remedy="look at your jobs before you submit it again")
+        ) from None
+    said = "\n".join(part.strip() for part in (done.stdout, done.stderr) if part.strip())
+    if done.returncode != 0:
+        message = f"{command[0]} did not take the job:\n{said or f'status {done.returncode}, without a word'}"
+        raise JobFailedError(Problem(message, str(script), remedy="other wishes: --queue, --account, --time, --nodes"))
+    job_id = queue.job_id(done.stdout)
+    if not job_id:
+        message = f"{command[0]} took the job, but its id is not in what it said:\n{said}"
+        raise JobFailedError(Problem(message, str(script), remedy="look at your jobs with the batch system's command"))
+    return job_id

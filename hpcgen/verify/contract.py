@@ -1,0 +1,264 @@
+"""The promises between image and host, held against what was seen while the image ran. Pure: no start happens here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from hpcgen.blocks.rank_test import RANK_TEST
+from hpcgen.engines import engine_for
+from hpcgen.launch.libraries import mpi_folders, swapped_in
+from hpcgen.model.plan import Plan
+from hpcgen.model.record import TestResult
+from hpcgen.platform.fabrics import drivers
+from hpcgen.platform.microarchitecture import features_of
+from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
+from hpcgen.run.here import told
+from hpcgen.verify.lines import CONTRACT
+from hpcgen.verify.node import Node, engine_version
+from hpcgen.verify.ranks import Ranks, agree, read_ranks, version_of
+from hpcgen.verify.starts import Ended
+
+FEW = 6
+
+NO_MPI = "the stack runs without MPI"
+NO_GPU = "the partition has no GPU"
+
+
+class LeftOut(Exception):
+    """What a test needs is not there; the text says what."""
+
+
+class Broken(Exception):
+    """A promise does not hold; the text says which and how."""
+
+
+def judged(name: str, check: Callable[[], str], output: str = "", seconds: float = 0.0) -> TestResult:
+    """One test of the contract: ``check`` gives a remark, or raises :class:`LeftOut` or :class:`Broken`."""
+    result = TestResult(group=CONTRACT, name=name, result="passed", seconds=seconds)
+    try:
+        return msgspec.structs.replace(result, reason=check())
+    except LeftOut as why:
+        return msgspec.structs.replace(result, result="left out", reason=str(why), seconds=0.0)
+    except Broken as why:
+        return msgspec.structs.replace(result, result="failed", reason=str(why), output=output)
+
+
+# the machine
+
+
+def engine_tests(plan: Plan, ended: Ended) -> list[TestResult]:
+    """The engine is there, and not older than the profile says."""
+
+    def check() -> str:
+        name = engine_for(plan.engine, None).command_name()
+        if ended.status != 0:
+            raise Broken(f"{name} does not start here")
+        here = engine_version(ended.lines)
+        known = plan.site.containers.engines.get(plan.engine)
+        wanted = known.version if known is not None else None
+        if not here or wanted is None:
+            return f"{plan.engine} {here or 'of unknown version'}; the profile names none"
+        if older(here, wanted):
+            raise Broken(f"{plan.engine} {here} is here, the profile of {plan.site.name} says {wanted}")
+        return f"{plan.engine} {here}" + ("" if agree(here, wanted) else f"; the profile says {wanted}")
+
+    return [judged("engine", check, ended.output, ended.seconds)]
+
+
+def node_tests(plan: Plan, node: Node | None, ended: Ended, built_for: str = "") -> list[TestResult]:
+    """The CPU has what the image was compiled for; the GPU, its driver and its devices are seen inside.
+
+    Parameters
+    ----------
+    built_for: archspec's name of that CPU, where it is another than the plan's.
+    """
+
+    def seen() -> Node:
+        if node is None:
+            how = "took too long" if ended.status is None else f"ended with {told(ended.status)}"
+            raise LeftOut(f"the start {how}")
+        return node
+
+    return [
+        judged("CPU", lambda: _cpu(plan, built_for, seen()), seconds=ended.seconds),
+        judged("GPU device", lambda: _gpu_device(plan, seen())),
+        judged("GPU driver", lambda: _gpu_driver(plan, seen())),
+    ]
+
+
+def _cpu(plan: Plan, built_for: str, node: Node) -> str:
+    """The image's own target first: a program with instructions that the CPU has not ends with SIGILL."""
+    known = plan.site.partitions[plan.partition].cpu.target
+    built_for = built_for or known
+    if not node.features:
+        raise LeftOut("/proc/cpuinfo names no features of the CPU")
+    for target, said in (
+        (built_for, f"the image is for {built_for}, and this CPU lacks %s: its programs end with SIGILL"),
+        (known, f"the profile of {plan.site.name} says {known}, and this CPU lacks %s"),
+    ):
+        missing = sorted(features_of(target) - node.features)
+        if missing:
+            raise Broken(said % _some(missing))
+    return f"it has all of {built_for}"
+
+
+def _gpu_device(plan: Plan, node: Node) -> str:
+    gpu = plan.site.partitions[plan.partition].gpu
+    if gpu is None:
+        raise LeftOut(NO_GPU)
+    device = GPU_DEVICES[gpu.vendor]
+    if device not in node.devices:
+        raise LeftOut(f"no {device} inside the image: this machine has no such GPU, or the engine was not told of it")
+    return device
+
+
+def _gpu_driver(plan: Plan, node: Node) -> str:
+    gpu = plan.site.partitions[plan.partition].gpu
+    if gpu is None:
+        raise LeftOut(NO_GPU)
+    if gpu.vendor != "nvidia":
+        raise LeftOut(f"how the driver of {gpu.vendor} tells its version is not known")
+    if not node.driver:
+        raise LeftOut(f"no {DRIVER_FILE}: the driver is not loaded on this machine")
+    if gpu.driver is not None and older(node.driver, gpu.driver):
+        says = f"the profile of {plan.site.name} says {gpu.driver}, for which CUDA was chosen"
+        raise Broken(f"driver {node.driver} is loaded, {says}")
+    if not node.libraries:
+        raise Broken(f"driver {node.driver} is loaded, but its libcuda.so.1 is not found inside the image")
+    return f"driver {node.driver}" + (f"; the profile says {gpu.driver}" if gpu.driver is not None else "")
+
+
+# the ranks
+
+
+def rank_tests(plan: Plan, ended: Ended | None) -> list[TestResult]:
+    """One job of the wanted size, one MPI in it, the right one, in the right version, over the right provider.
+
+    Parameters
+    ----------
+    ended: how the rank test ended; None where the stack runs without MPI or the image has no rank test.
+    """
+    output = ended.output if ended is not None else ""
+    ranks = read_ranks(ended.lines) if ended is not None else Ranks([], {})
+
+    def started() -> Ranks:
+        if ended is None:
+            raise LeftOut(no_ranks(plan))
+        if not ranks.seen:
+            raise LeftOut("no rank started")
+        return ranks
+
+    def counted() -> str:
+        if ended is None:
+            raise LeftOut(no_ranks(plan))
+        return _count(plan, ranks, ended)
+
+    seconds = ended.seconds if ended is not None else 0.0
+    return [
+        judged("ranks", counted, output, seconds),
+        judged("MPI library", lambda: _library(plan, started()), output),
+        judged("one MPI library", lambda: _one_library(started()), output),
+        judged("MPI version", lambda: _version(plan, started()), output),
+        judged("fabric provider", lambda: _provider(plan, started()), output),
+    ]
+
+
+def no_ranks(plan: Plan) -> str:
+    """Why no ranks are started, "" where they are."""
+    if not plan.stack.run.mpi or plan.block("mpi") is None:
+        return NO_MPI
+    return "" if plan.block(RANK_TEST) is not None else f"the image has no {RANK_TEST}"
+
+
+def _count(plan: Plan, ranks: Ranks, ended: Ended) -> str:
+    wanted = plan.job.ranks
+    if not ranks.seen:
+        how = "it took too long" if ended.status is None else told(ended.status)
+        raise Broken(f"no rank of {wanted} started: {how}")
+    sizes = sorted({size for _, size in ranks.seen})
+    if sizes != [wanted]:
+        jobs = f"jobs of {', '.join(map(str, sizes))} instead of one of {wanted}"
+        raise Broken(f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not fit the MPI that is used")
+    numbers = sorted(number for number, _ in ranks.seen)
+    if numbers != list(range(wanted)):
+        missing = sorted(set(range(wanted)) - set(numbers))
+        raise Broken(f"rank {_some([str(number) for number in missing])} of {wanted} did not come up")
+    if ended.status != 0:
+        how = "it took too long to end" if ended.status is None else f"the start ended with {told(ended.status)}"
+        raise Broken(f"all {wanted} ranks came up, but {how}")
+    return f"{wanted} of {wanted}"
+
+
+def _library(plan: Plan, ranks: Ranks) -> str:
+    whose, folders = mpi_folders(plan)
+    wrong = []
+    for rank in sorted({number for number, _ in ranks.seen}):
+        paths = ranks.mpi(rank)
+        if not paths:
+            raise Broken(f"rank {rank} has mapped no MPI library")
+        wrong += [f"rank {rank}: {path}" for path in paths if not _below(path, folders)]
+    if wrong:
+        raise Broken(f"not {whose} from {' or '.join(folders)}: {_some(wrong)}")
+    return f"{whose}: {', '.join(ranks.mpi(ranks.seen[0][0]))}"
+
+
+def _one_library(ranks: Ranks) -> str:
+    sets: dict[tuple[str, ...], list[int]] = {}
+    for rank in sorted({number for number, _ in ranks.seen}):
+        sets.setdefault(tuple(ranks.mpi(rank)), []).append(rank)
+    if () in sets:
+        raise Broken(f"rank {_some([str(rank) for rank in sets[()]])} has mapped no MPI library")
+    if len(sets) > 1:
+        told = [f"rank {_some([str(rank) for rank in who])}: {', '.join(paths)}" for paths, who in sets.items()]
+        raise Broken(f"ranks of one job use different libraries: {'; '.join(told)}")
+    return f"the same for {'all ' if len(ranks.seen) > 1 else ''}{len(ranks.seen)}"
+
+
+def _version(plan: Plan, ranks: Ranks) -> str:
+    host, block = swapped_in(plan), plan.block("mpi")
+    wanted, whose = "", ""
+    if host is not None:
+        wanted, whose = host.version, f"the profile of {plan.site.name} says"
+    elif block is not None:
+        wanted, whose = block.version, "the image was planned with"
+    here = version_of(ranks.version)
+    if not here:
+        raise LeftOut(f"the library does not tell its version: {ranks.version or 'it says nothing'}")
+    if not agree(here, wanted):
+        raise Broken(f"{ranks.version} is used, {whose} {wanted}")
+    return ranks.version
+
+
+def _provider(plan: Plan, ranks: Ranks) -> str:
+    fabric = plan.site.fabric
+    if fabric.kind == "none":
+        raise LeftOut("the site has no fabric")
+    if fabric.provider is None:
+        raise LeftOut(f"the profile names no provider for {fabric.kind}")
+    if not ranks.provider:
+        raise LeftOut(f"the MPI does not say which provider it uses: {ranks.version or 'no version either'}")
+    # A layer over it is named too: verbs;ofi_rxm.
+    if ranks.provider.split(";")[0] not in drivers(fabric.provider):
+        raise Broken(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")
+    return ranks.provider
+
+
+def _below(path: str, folders: list[str]) -> bool:
+    return any(path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
+
+
+def _some(words: list[str]) -> str:
+    more = f" and {len(words) - FEW} more" if len(words) > FEW else ""
+    return ", ".join(words[:FEW]) + more
+
+
+def older(here: str, wanted: str) -> bool:
+    """Whether a version is older than another as far as both go; one that cannot be read is not."""
+    from packaging.version import InvalidVersion, Version
+
+    try:
+        return not agree(here, wanted) and Version(here) < Version(wanted)
+    except InvalidVersion:
+        return False

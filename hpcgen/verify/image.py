@@ -1,0 +1,158 @@
+"""Start an image in the ways that its site starts it, and gather what that proves."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime, timezone
+
+from msgspec.structs import replace
+
+from hpcgen.blocks.rank_test import DEBUG, OPEN_MPI_DEBUG, RANK_PROGRAM
+from hpcgen.images.reference import ImageReference
+from hpcgen.model.fields import EngineName
+from hpcgen.model.image_paths import SELFTEST
+from hpcgen.model.job import JobRequest
+from hpcgen.model.record import TestResult, TestRun
+from hpcgen.model.site import Site
+from hpcgen.run.image_job import ImageJob, plan_for_image
+from hpcgen.verify.contract import engine_tests, no_ranks, node_tests, rank_tests
+from hpcgen.verify.lines import CONTRACT, OnBegin, OnResult, SelfTestLines
+from hpcgen.verify.node import engine_script, node_command, read_node
+from hpcgen.verify.starts import start_job, start_script, with_layout
+
+TIMEOUT_S = 900.0
+"""Seconds for each start of an image, of which there are three."""
+
+
+def prove_image(
+    image: ImageReference,
+    *,
+    site: Site | None = None,
+    partition: str | None = None,
+    engine: EngineName | None = None,
+    ranks_per_node: int | None = None,
+    threads: int | None = None,
+    timeout_s: float = TIMEOUT_S,
+    on_begin: OnBegin | None = None,
+    on_result: OnResult | None = None,
+) -> TestRun:
+    """Run the self-tests and the contract's run-time half right here, by the site's own launch line.
+
+    Parameters
+    ----------
+    site, partition, engine, ranks_per_node, threads: other than the recorded ones. Where a layout has one rank on
+        a node, two are started unless ``ranks_per_node`` says otherwise.
+    timeout_s: seconds for each start of the image.
+    on_begin: called with the group and name of each test that begins.
+    on_result: called with each result, as it is known.
+
+    Returns
+    -------
+    Every result. That tests failed raises nothing: see :func:`failed`. No record is written.
+
+    Raises
+    ------
+    InputError: the image carries no record.
+    PolicyError: it cannot be started here, whatever the result would be.
+    """
+    request = JobRequest(ranks_per_node=ranks_per_node, threads_per_rank=threads)
+    job = plan_for_image(image, site=site, partition=partition, request=request, engine=engine)
+    if ranks_per_node is None:
+        job = _with_company(job)
+    return prove_job(job, timeout_s=timeout_s, on_begin=on_begin, on_result=on_result)
+
+
+def prove_job(
+    job: ImageJob,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    on_begin: OnBegin | None = None,
+    on_result: OnResult | None = None,
+) -> TestRun:
+    """The same for an image that is laid out already; of several nodes one is used."""
+    started, began = datetime.now(timezone.utc), time.monotonic()
+    job = with_layout(job, job.plan.job.command, job.plan.job.ranks_per_node)
+    proof = _Proof(job, timeout_s, on_begin or _nobody, on_result or _nobody)
+    proof.run()
+    return TestRun(
+        started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
+        site=job.plan.site.name,
+        engine=job.plan.engine,
+        # What the blocks say first, then what holds between image and host.
+        results=sorted(proof.results, key=lambda each: each.group == CONTRACT),
+        seconds=round(time.monotonic() - began, 3),
+    )
+
+
+def _with_company(job: ImageJob) -> ImageJob:
+    """One rank would prove nothing of how ranks find each other: two share its threads."""
+    layout = job.plan.job
+    if layout.ranks_per_node > 1 or no_ranks(job.plan):
+        return job
+    layout = replace(layout, ranks_per_node=2, threads_per_rank=max(1, layout.threads_per_rank // 2))
+    return replace(job, plan=replace(job.plan, job=layout))
+
+
+def failed(run: TestRun) -> list[TestResult]:
+    """The tests that failed."""
+    return [each for each in run.results if each.result == "failed"]
+
+
+def _nobody(*words: object) -> None:
+    """Nobody is told."""
+
+
+class _Proof:
+    """The starts of one image, one after the other."""
+
+    def __init__(self, job: ImageJob, timeout_s: float, on_begin: OnBegin, on_result: OnResult) -> None:
+        self.results: list[TestResult] = []
+        self._job = job
+        self._timeout_s = timeout_s
+        self._on_begin = on_begin
+        self._tell = on_result
+
+    def run(self) -> None:
+        """All of them; without an engine there is nothing to start."""
+        if not self._engine():
+            return
+        self._node()
+        self._selftest()
+        self._ranks()
+
+    def _known(self, found: list[TestResult]) -> None:
+        for each in found:
+            self._on_result(each)
+
+    def _on_result(self, result: TestResult) -> None:
+        self.results.append(result)
+        self._tell(result)
+
+    def _engine(self) -> bool:
+        """Whether there is one that starts."""
+        self._on_begin(CONTRACT, "engine")
+        ended = start_script(engine_script(self._job.plan, self._job.environment), self._timeout_s)
+        self._known(engine_tests(self._job.plan, ended))
+        return ended.status == 0
+
+    def _node(self) -> None:
+        self._on_begin(CONTRACT, "CPU and GPU")
+        ended = start_job(with_layout(self._job, node_command(), 1), self._timeout_s)
+        self._known(node_tests(self._job.plan, read_node(ended.lines), ended, self._job.built_for))
+
+    def _selftest(self) -> None:
+        reader = SelfTestLines(self._on_begin, self._on_result)
+        job = with_layout(self._job, [SELFTEST, "--lines"], 1)
+        ended = start_job(job, self._timeout_s, reader.feed)
+        reader.finish(ended.status, self._timeout_s)
+
+    def _ranks(self) -> None:
+        plan = self._job.plan
+        ended = None
+        if not no_ranks(plan):
+            self._on_begin(CONTRACT, "ranks")
+            asked = {**DEBUG, **OPEN_MPI_DEBUG}
+            debug = {name: value for name, value in asked.items() if name not in plan.stack.run.environment}
+            job = with_layout(self._job, [RANK_PROGRAM], plan.job.ranks_per_node, debug)
+            ended = start_job(job, self._timeout_s)
+        self._known(rank_tests(plan, ended))

@@ -1,0 +1,82 @@
+"""Start a job's script right here, read what it prints, and end it when it takes too long."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from hpcgen.run.image_job import ImageJob, direct_script
+from hpcgen.support.processes import need, stream
+
+
+class _TooLong(Exception):
+    """The time is up."""
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """How a start ended: its exit status, None if its time was up; what it printed; how long it took."""
+
+    status: int | None
+    lines: list[str]
+    seconds: float
+
+    @property
+    def output(self) -> str:
+        """All lines as one text."""
+        return "\n".join(self.lines)
+
+
+def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Ended:
+    """Run a bash script in the present folder.
+
+    Parameters
+    ----------
+    timeout_s: seconds after which it, and all that it started, is ended.
+    on_line: is given each line as it comes; without it the lines are kept.
+    """
+    began = time.monotonic()
+    lines: list[str] = []
+    take = on_line or lines.append
+
+    def in_time() -> None:
+        if time.monotonic() - began > timeout_s:
+            raise _TooLong
+
+    def line(text: str) -> None:
+        take(text)
+        in_time()
+
+    # Job scripts would take another image from it.
+    env = {name: value for name, value in os.environ.items() if name != "HPCGEN_IMAGE"}
+    words = [need("bash", "start the image"), "-c", script, "run.sh"]
+    try:
+        status: int | None = stream(words, line, env=env, on_tick=in_time)
+    except _TooLong:
+        status = None
+    return Ended(status, lines, round(time.monotonic() - began, 3))
+
+
+def start_job(job: ImageJob, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Ended:
+    """Start an image's job right here, by the site's launch line. Without the preflight: it would look twice."""
+    return start_script(direct_script(job, preflight=False), timeout_s, on_line)
+
+
+def with_layout(job: ImageJob, command: list[str], ranks: int, environment: dict[str, str] | None = None) -> ImageJob:
+    """The same image with another command on one node.
+
+    Parameters
+    ----------
+    ranks: ranks on that node.
+    environment: variables of the job beside the stack's own.
+    """
+    replace = msgspec.structs.replace
+    plan = job.plan
+    stack = replace(
+        plan.stack,
+        run=replace(plan.stack.run, environment={**plan.stack.run.environment, **(environment or {})}),
+    )
+    layout = replace(plan.job, nodes=1, ranks_per_node=ranks, command=command, memory_per_rank_gb=None)
+    return replace(job, plan=replace(plan, stack=stack, job=layout))
