@@ -3,7 +3,7 @@
 Each is caused for real, in a few seconds, on this machine or in the sid root: an address where nobody listens, a server
 with a certificate of its own, another sha256, a full disk, a killed engine, no entry in /etc/subuid, no permission for
 /dev/fuse, an edited recipe, a failing test, no memory. The kernel's killer alone is played by ``kill -9``, which leaves
-the same line and the same status; what it leaves under a memory cgroup is in tests/unit/failing_builds.yaml.
+the same line and the same status; what it leaves under a memory cgroup is in tests/unit/builders/failing_builds.yaml.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.plan.planning import make_plan
 from hpcgen.platform.mirrors import with_mirrors
 from hpcgen.recipe.assemble import assemble
-from tests.unit.file_server import FileServer, make_certificate, serving
+from tests.helpers.file_server import FileServer, make_certificate, serving
 
 TOOLS = ("dnf", "createrepo_c", "rpmbuild", "rpmsign", "gpg", "unshare")
 ARCHITECTURE = platform.machine()

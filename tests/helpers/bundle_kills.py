@@ -1,0 +1,108 @@
+"""Kill the making of a bundle at random moments (``kill -9``), let it finish, and compare with one made in peace.
+
+``python -m tests.helpers.bundle_kills 20`` does it twenty times and says at which moments; the unit tests, a few times.
+As ``… make ROOT TARGET URL`` it is the process that is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hpcgen.bundle.create import Creation, create_bundle
+from hpcgen.bundle.verify import verify
+from hpcgen.model.bundle import Wanted
+from hpcgen.support.progress import Plain
+from tests.conftest import ROOT
+from tests.helpers.bundles import QUICK, a_lock, content, sha, tree
+from tests.helpers.file_server import make_certificate, serving
+
+FILES = {f"f{number}": content(f"f{number}", 300_000) for number in range(10)}
+PIECE = 1_000_000
+
+
+def make_one(target: Path, url: str, quiet: bool = False) -> None:
+    """Make the bundle in this process."""
+    kinds = ("archive", "wheel", "hpcgen")
+    wants = [
+        Wanted(kind=kinds[n % 3], name=name, file=name, sha256=sha(data), urls=[f"{url}/{name}"], size=len(data))  # type: ignore[arg-type]
+        for n, (name, data) in enumerate(FILES.items())
+    ]
+    split = PIECE if target.suffix == ".tar" else None
+    watch = Plain(lambda text: None if quiet else print(text, flush=True))
+    create_bundle(a_lock(), wants, target, Creation(jobs=3, split=split, patience=QUICK, watch=watch))
+
+
+def start(target: Path, url: str, certificate: Path) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "tests.helpers.bundle_kills", "make", str(target), url]
+    environment = {**os.environ, "REQUESTS_CA_BUNDLE": str(certificate), "no_proxy": "*"}
+    return subprocess.Popen(words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+
+def finish(target: Path, url: str, certificate: Path) -> str:
+    process = start(target, url, certificate)
+    said, _ = process.communicate(timeout=120)
+    assert process.returncode == 0, said.decode()
+    return said.decode()
+
+
+def whole(folder: Path, target: Path) -> dict[str, bytes]:
+    """What was made, with nothing beside it."""
+    pieces = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    assert not [path.name for path in folder.iterdir() if path.name.endswith(".partial")]
+    first = target if target.is_dir() else target.with_name(f"{target.name}.000")
+    assert not verify(first).problems
+    return tree(target) if target.is_dir() else pieces
+
+
+def kill_at_moments(folder: Path, count: int, seed: int = 0) -> list[str]:
+    """Kill ``count`` processes, let the next finish; where each was when it was killed."""
+    key = make_certificate(folder)
+    told = []
+    dice = random.Random(seed)
+    with serving(key) as server:
+        server.files = dict(FILES)
+        server.faults = {name: ["slow:0.1"] for name in FILES}
+        url = server.url("")[:-1]
+        reference: dict[str, dict[str, bytes]] = {}
+        took: dict[str, float] = {}
+        for name in ("B", "B.tar"):
+            (folder / f"peace-{name}").mkdir()
+            began = time.monotonic()
+            finish(folder / f"peace-{name}" / name, url, key[1])
+            took[name] = time.monotonic() - began
+            reference[name] = whole(folder / f"peace-{name}", folder / f"peace-{name}" / name)
+        for number in range(count):
+            name = ("B", "B.tar")[number % 2]
+            place = folder / f"kill-{number}"
+            place.mkdir()
+            process = start(place / name, url, key[1])
+            moment = dice.uniform(0.25, 0.9) * took[name]
+            time.sleep(moment)
+            ended = process.poll() is not None
+            process.send_signal(signal.SIGKILL)
+            process.communicate()
+            files = sum(1 for path in (place / f"{name}.partial").rglob("f*") if path.is_file() and path.name in FILES)
+            finish_said = "" if ended else finish(place / name, url, key[1])
+            assert whole(place, place / name) == reference[name]
+            state = "had ended" if ended else f"{files} of {len(FILES)} files were there"
+            going = " (went on)" if "going on" in finish_said or "was whole" in finish_said else ""
+            told.append(
+                f"{name} killed after {moment:.2f} s of {took[name]:.2f} s: {state}; finished, the same bytes{going}"
+            )
+    return told
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "make":
+        make_one(Path(sys.argv[2]), sys.argv[3])
+    else:
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
+            for line in kill_at_moments(Path(work), int(sys.argv[1]), int(time.time())):
+                print(line)

@@ -1,0 +1,69 @@
+"""What the command line says of locks: what may stand beside one, and how its own command is read again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from hpcgen.cli import cli
+from hpcgen.cli.lock_command import _as_asked_then
+from hpcgen.kit.folder import KitFolder
+from tests.helpers import locks
+
+
+def hpcgen(*words: str) -> Result:
+    return CliRunner().invoke(cli, words)
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    path = tmp_path / "hpcgen.lock"
+    path.write_text(locks.lock("mpi-hello").text)
+    return path
+
+
+def test_a_build_as_a_job_takes_its_plan_from_the_lock(lock: Path) -> None:
+    """The workstation has no batch system, which is said only once there is a plan."""
+    for words in (["--locked", str(lock)], ["--bundle", str(lock.parent)]):
+        done = hpcgen("build", *words, "--submit", "--dry-run", "--time", "2h")
+        assert "name one KIT" not in done.output
+        assert "batch system" in str(done.output) + str(done.exception)
+
+
+def test_engine_chooses_the_format_of_a_locked_kit(lock: Path) -> None:
+    kit = lock.parent / "kit"
+    hpcgen(
+        "build", "--locked", str(lock), "--engine", "apptainer", "--allow-unsupported", "--kit", str(kit), "--dry-run"
+    )
+    assert (kit / "Singularity.def").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["build", "--locked", "L", "kit"], "a kit or a command: a lock holds"),
+        (["render", "--locked", "L", "--", "true"], "a command: a lock holds"),
+        (["render", "--bundle", "B", "--mirror", "pip=https://mirror.example.org/simple"], "asks no mirror"),
+        (["lock", "--site", "workstation", "--stack", "mpi-hello", "--json"], "--check or --update"),
+    ],
+)
+def test_what_does_not_go_with_a_lock_is_named_as_it_is_typed(words: list[str], said: str) -> None:
+    done = hpcgen(*words)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+def test_a_collection_may_be_called_lock() -> None:
+    asked = dict.fromkeys(("site", "stack"), None) | {"settings": ()}
+    line = "hpcgen --collection lock lock --site workstation --stack mpi-hello --set mpi.provider=mpich"
+    found = _as_asked_then(line, asked)
+    assert found == {"site": "workstation", "stack": "mpi-hello", "settings": ("mpi.provider=mpich",)}
+
+
+def test_a_record_names_git_trees_and_files_for_bazel() -> None:
+    tree, commit, sha256 = "https://git.example.org/a", "1" * 40, "2" * 64
+    inputs = [{"tree": tree, "commit": commit}, {"bazel": "tensorflow-1", "files": {sha256: "six"}}]
+    kit = KitFolder(Path("kit"), locks.lock("mpi-hello").plan, "", {"inputs": inputs})
+    assert kit.inputs() == [f"{tree} commit:{commit}", f"bazel six sha256:{sha256}"]

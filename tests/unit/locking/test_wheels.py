@@ -1,0 +1,284 @@
+"""Hashed lists for another machine than this one, and the page by which pip finds the files of a bundle."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from hpcgen.errors import ConflictError, FetchError, InputError
+from hpcgen.locking import uv_resolver
+from hpcgen.locking.wheels import Request, Target, best_wheel, lock_wheels, platforms, resolve
+from hpcgen.model.bundle import BundleItem
+from hpcgen.net.wheel_index import metadata_licence, wheel_index, wheel_licence
+from tests.helpers.stub_packages import index, sha256, source, wheel
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing of this machine's pip takes part, and no uv."""
+    for name in [name for name in os.environ if name.startswith(("PIP_", "UV_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+
+
+def line(path: Path, name: str, version: str) -> str:
+    return f"{name}=={version} --hash=sha256:{sha256(path)}"
+
+
+def test_markers_and_versions_are_those_of_the_target(tmp_path: Path) -> None:
+    """Not of this machine: another Python, another architecture; only the files say what Python they need."""
+    needs = [
+        'only-old ; python_version < "3.9"',
+        'only-new ; python_version >= "3.9"',
+        'only-arm ; platform_machine == "aarch64"',
+        'only-here ; platform_machine == "x86_64"',
+    ]
+    top = wheel(tmp_path, "top", "1.0", needs=needs)
+    old = wheel(tmp_path, "only-old", "1.0", python=">=3.6")
+    too_new = wheel(tmp_path, "only-old", "2.0", python=">=3.9")
+    others = [wheel(tmp_path, name, "1.0") for name in ("only-new", "only-arm", "only-here")]
+    address = index(tmp_path, top, old, too_new, *others)
+    found = lock_wheels(["top"], "3.8.10", "aarch64", "2.31", indexes=[address])
+    arm = next(path for path in others if "arm" in path.name)
+    assert found == [line(arm, "only-arm", "1.0"), line(old, "only-old", "1.0"), line(top, "top", "1.0")]
+
+
+def test_the_file_is_the_one_that_pip_would_take(tmp_path: Path) -> None:
+    """The newest platform that the C library allows, compiled before pure; and ``best_wheel`` says the same."""
+    kinds = [
+        "cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64",
+        "cp310-cp310-manylinux_2_35_x86_64",
+        "cp310-cp310-manylinux_2_36_x86_64",
+        "cp310-cp310-musllinux_1_2_x86_64",
+        "cp38-abi3-manylinux_2_28_x86_64",
+        "cp311-cp311-manylinux_2_17_x86_64",
+        "cp310-cp310-manylinux_2_17_aarch64",
+        "py3-none-any",
+    ]
+    files = {wheel(tmp_path, "pack", "1.0", kind) for kind in kinds}
+    address = index(tmp_path, *sorted(files))
+    names = [path.name for path in files]
+    for target, expected in (
+        (Target("3.10.12", "x86_64", "2.35"), "cp310-cp310-manylinux_2_35_x86_64"),
+        (Target("3.10", "x86_64", "2.17"), "cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64"),
+        (Target("3.12.3", "x86_64", "2.36"), "cp38-abi3-manylinux_2_28_x86_64"),
+        (Target("3.10.12", "aarch64", "2.35"), "cp310-cp310-manylinux_2_17_aarch64"),
+        (Target("3.6.9", "x86_64", "2.27"), "py3-none-any"),
+    ):
+        (found,) = resolve(Request(target, ("pack",), indexes=(address,)), with_uv=False)
+        assert found.file == f"pack-1.0-{expected}.whl" == best_wheel(names, target)
+
+
+def test_old_names_of_platforms_come_after_the_new_ones() -> None:
+    names = platforms(Target("3.7", "x86_64", "2.18"))
+    assert names[:3] == ["manylinux_2_18_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"]
+    assert names[-3:] == ["manylinux_2_5_x86_64", "manylinux1_x86_64", "linux_x86_64"]
+    assert platforms(Target("3.7", "aarch64", "2.17"))[-2:] == ["manylinux2014_aarch64", "linux_aarch64"]
+    files = ["a-1-cp37-cp37m-manylinux1_x86_64.whl", "a-1-cp37-cp37m-manylinux2014_x86_64.whl"]
+    assert best_wheel(files, Target("3.7.3", "x86_64", "2.28")) == files[1]
+    assert best_wheel(files, Target("3.8.10", "x86_64", "2.31")) is None
+
+
+def test_what_the_environment_holds_already_stays_as_it_is(tmp_path: Path) -> None:
+    """Its version, and its very file where its list has one."""
+    numpy = [wheel(tmp_path, "numpy", version) for version in ("1.26.4", "2.0.0")]
+    h5py = wheel(tmp_path, "h5py", "3.11.0", needs=["numpy>=1.17"])
+    address = index(tmp_path, *numpy, h5py)
+    held = ["# a list", f"numpy==1.26.4 --hash=sha256:{'c' * 64}"]
+    found = lock_wheels(["h5py==3.11.0"], "3.11.2", "x86_64", "2.36", constraints=held, indexes=[address])
+    assert found == [line(h5py, "h5py", "3.11.0"), held[1]]
+    loose = lock_wheels(["h5py"], "3.11.2", "x86_64", "2.36", constraints=["numpy==1.26.4"], indexes=[address])
+    assert loose[1] == line(numpy[0], "numpy", "1.26.4")
+    with pytest.raises(ConflictError) as error:
+        lock_wheels(["numpy==2.0.0"], "3.11.2", "x86_64", "2.36", constraints=held, indexes=[address])
+    assert "numpy==2.0.0" in str(error.value) and "(constraint) numpy==1.26.4" in str(error.value)
+
+
+def test_a_source_package_is_taken_without_running_it(tmp_path: Path) -> None:
+    horovod = source(tmp_path, "horovod", "0.28.1")
+    psutil = wheel(tmp_path, "psutil", "7.0")
+    address = index(tmp_path, horovod, psutil)
+    found = lock_wheels(["psutil"], "3.9", "x86_64", "2.34", sdists=["horovod==0.28.1"], indexes=[address])
+    assert found == [line(horovod, "horovod", "0.28.1"), line(psutil, "psutil", "7.0")]
+    with pytest.raises(FetchError, match=r"no package index has horovod==0\.1 as source"):
+        lock_wheels([], "3.9", "x86_64", "2.34", sdists=["horovod==0.1"], indexes=[address])
+    with pytest.raises(InputError, match="does not say which source package"):
+        lock_wheels([], "3.9", "x86_64", "2.34", sdists=["horovod>0"], indexes=[address])
+
+
+def test_no_solution_is_said_in_the_resolvers_own_words(tmp_path: Path) -> None:
+    only = wheel(tmp_path, "pack", "1.0", "cp311-cp311-manylinux_2_35_x86_64")
+    with pytest.raises(ConflictError) as error:
+        lock_wheels(["pack==1.0"], "3.11.2", "x86_64", "2.31", indexes=[index(tmp_path, only)])
+    text = str(error.value)
+    assert "found no wheels for pack==1.0 on CPython 3.11.2, x86_64, glibc 2.31" in text
+    assert "No matching distribution found for pack==1.0" in text
+    assert len(text) < 2000 and "Traceback" not in text
+
+
+def test_given_indexes_are_the_only_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not those of pip's settings beside them; one that does not answer is told as such."""
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheel(tmp_path / "more", "pack", "2.0").parent))
+    one = wheel(tmp_path, "pack", "1.0")
+    assert lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=[index(tmp_path, one)]) == [
+        line(one, "pack", "1.0")
+    ]
+    monkeypatch.setenv("PIP_RETRIES", "1")
+    with pytest.raises(FetchError, match="could not ask a package index for pack"):
+        lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=["https://127.0.0.1:9/simple"])
+
+
+def lock_tool(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """tools/lock_wheels.py as a person starts it, with the index in ``tmp_path``."""
+    command = [sys.executable, str(ROOT / "tools" / "lock_wheels.py"), "--into", str(tmp_path), *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "PIP_INDEX_URL": (tmp_path / "simple").as_uri()}
+    )
+
+
+def test_the_lock_tool_writes_names_versions_and_hashes_alone(tmp_path: Path) -> None:
+    """No address, and no wheel that is newer than the C library of the distributions with that Python."""
+    zope = wheel(tmp_path, "Zope_x", "1.0", "cp36-cp36m-manylinux2014_x86_64", needs=["absl-py"])
+    newer = wheel(tmp_path, "Zope_x", "1.0", "cp36-cp36m-manylinux_2_28_x86_64")
+    absl = wheel(tmp_path, "absl-py", "2.1")
+    index(tmp_path, zope, newer, absl)
+    done = lock_tool(tmp_path, "--python", "3.6.9", "mine-1.0", "zope.x==1.0")
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/mine-1.0-cp36.txt\n"), done.stderr
+    assert (tmp_path / "mine-1.0-cp36.txt").read_text().splitlines() == [
+        "# CPython 3.6, Linux x86_64: every package that pip installs, with its sha256.",
+        "# tools/lock_wheels.py --python 3.6.9 mine-1.0 zope.x==1.0",
+        line(absl, "absl-py", "2.1"),
+        line(zope, "zope-x", "1.0"),
+    ]
+
+
+def test_the_lock_tool_writes_nothing_where_it_finds_nothing(tmp_path: Path) -> None:
+    index(tmp_path, wheel(tmp_path, "compiled", "1.0", "cp310-cp310-manylinux2014_x86_64"))
+    nothing = lock_tool(tmp_path, "--python", "3.10.12", "mine", "absent==1")
+    assert nothing.returncode == 1 and "absent==1" in nothing.stderr and "Traceback" not in nothing.stderr
+    bound = lock_tool(tmp_path, "--python", "3.10.12", "--every-python", "mine", "compiled")
+    assert bound.returncode == 1 and "not for every Python: compiled-1.0-cp310" in bound.stderr
+    assert not list(tmp_path.glob("*.txt"))
+
+
+def test_what_is_no_requirement_never_reaches_pip() -> None:
+    bad = [
+        "--index-url=https://example.org",
+        "six @ https://example.org/six.whl",
+        "a b",
+        "six\n--pre",
+        "-r /etc/passwd",
+    ]
+    with pytest.raises(InputError) as error:
+        lock_wheels(bad, "3.11.2", "x86_64", "2.36", indexes=[])
+    assert len(error.value.problems) == len(bad)
+    with pytest.raises(InputError, match="wheels cannot be chosen for 'newest'"):
+        lock_wheels(["six"], "newest", "x86_64", "2.36", indexes=[])
+
+
+def test_uv_is_asked_for_versions_alone(tmp_path: Path) -> None:
+    """The file is chosen from all indexes; a stand-in shows what uv is told, since a plain machine has no uv."""
+    files = [wheel(tmp_path, "pack", "1.0", f"cp311-cp311-manylinux_2_{minor}_x86_64") for minor in (17, 34, 36)]
+    address = index(tmp_path, *files)
+    program = tmp_path / "bin" / "uv"
+    program.write_text(
+        "#!/bin/sh\n"
+        f'printf "%s\\n" "$@" > {tmp_path}/words\n'
+        'while [ "$1" != --output-file ]; do shift; done\n'
+        'printf "%s\\n" --no-binary "Pack==1.0 ; python_version > \\"3\\"" "    # via nothing" > "$2"\n'
+    )
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    request = Request(Target("3.11.2", "x86_64", "2.35"), ("pack",), indexes=(address,))
+    assert uv_resolver.suits(request)
+    (found,) = resolve(request)
+    assert found.line == line(files[1], "pack", "1.0")
+    words = (tmp_path / "words").read_text().splitlines()
+    for pair in (
+        ("--python-version", "3.11.2"),
+        ("--python-platform", "x86_64-manylinux_2_35"),
+        ("--default-index", address),
+        ("--index-strategy", "unsafe-best-match"),
+        ("--only-binary", ":all:"),
+    ):
+        assert words[words.index(pair[0]) + 1] == pair[1]
+    assert not uv_resolver.suits(Request(Target("3.6.9", "x86_64", "2.27"), ("pack",)))
+    assert not uv_resolver.suits(Request(Target("3.11", "ppc64le", "2.36"), ("pack",)))
+
+
+def item(folder: Path, path: Path) -> BundleItem:
+    target = folder / "files" / sha256(path) / path.name
+    target.parent.mkdir(parents=True)
+    target.write_bytes(path.read_bytes())
+    size = path.stat().st_size
+    return BundleItem(
+        kind="wheel", name=path.name, origin="x", sha256=sha256(path), size=size, path=str(target.relative_to(folder))
+    )
+
+
+def test_pip_installs_from_the_page_and_from_nothing_else(tmp_path: Path) -> None:
+    """Also a name with ``+``; a wrong hash is refused; the address of the page has a space in it."""
+    bundle = tmp_path / "a bundle"
+    pack, torch = wheel(tmp_path, "pack", "1.0"), wheel(tmp_path, "torch", "2.0+cpu")
+    (bundle / "files").mkdir(parents=True)
+    items = [item(bundle, pack), item(bundle, torch)]
+    (bundle / "wheels.html").write_text(wheel_index(items))
+    assert wheel_index(items) == wheel_index(reversed(items))
+
+    def install(name: str, *lines: str) -> subprocess.CompletedProcess[str]:
+        listing = tmp_path / f"{name}.txt"
+        listing.write_text("\n".join(lines))
+        words = ["--no-index", "--find-links", (bundle / "wheels.html").as_uri(), "--no-deps", "--require-hashes"]
+        command = [sys.executable, "-m", "pip", "install", "--target", str(tmp_path / name), *words, "-r", str(listing)]
+        return subprocess.run(command, capture_output=True, text=True)
+
+    done = install("good", line(pack, "pack", "1.0"), line(torch, "torch", "2.0+cpu"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "good" / "torch.py").read_text().startswith("version = '2.0+cpu'")
+    bad = install("bad", f"pack==1.0 --hash=sha256:{'0' * 64}")
+    assert bad.returncode == 1 and "DO NOT MATCH THE HASHES" in bad.stderr
+
+
+@pytest.mark.parametrize(
+    ("fields", "licence"),
+    [
+        ("License-Expression: Apache-2.0 OR BSD-2-Clause\nLicense: other", "Apache-2.0 OR BSD-2-Clause"),
+        ("License-Expression: MIT; rm -rf /", ""),
+        ("Classifier: License :: OSI Approved\nClassifier: License :: OSI Approved :: MIT License", "MIT"),
+        ("Classifier: License :: OSI Approved :: BSD License", ""),
+        ("Classifier: License :: OSI Approved :: BSD License\nLicense: BSD-3-Clause", "BSD-3-Clause"),
+        ("Classifier: License :: OSI Approved :: Apache Software License\nLicense: Apache 2.0", "Apache-2.0"),
+        ("License: Apache License, Version 2.0", "Apache-2.0"),
+        ("License: Apache-2.0 OR MIT", "Apache-2.0 OR MIT"),
+        (
+            "Classifier: License :: OSI Approved :: MIT License\n"
+            "Classifier: License :: OSI Approved :: Mozilla Public License 2.0 (MPL 2.0)",
+            "",
+        ),
+        ("License: see LICENSE", ""),
+        ("Name: nothing", ""),
+    ],
+)
+def test_a_licence_is_believed_where_it_is_said_plainly(fields: str, licence: str) -> None:
+    assert metadata_licence(f"Metadata-Version: 2.4\n{fields}\n\nLicense-Expression: GPL-3.0-only\n") == licence
+
+
+def test_licences_of_files(tmp_path: Path) -> None:
+    mit = ["Classifier: License :: OSI Approved :: MIT License"]
+    assert wheel_licence(wheel(tmp_path, "pack", "1.0", more=mit)) == "MIT"
+    assert wheel_licence(source(tmp_path, "pack", "1.0", more=mit)) == "MIT"
+    broken = tmp_path / "broken-1.0-py3-none-any.whl"
+    broken.write_bytes(b"PK\x03\x04 nothing")
+    assert wheel_licence(broken) == wheel_licence(tmp_path / "missing.tar.gz") == ""
+    with zipfile.ZipFile(tmp_path / "empty-1.0-py3-none-any.whl", "w"):
+        pass
+    assert wheel_licence(tmp_path / "empty-1.0-py3-none-any.whl") == ""

@@ -1,0 +1,152 @@
+"""A built image laid out for a site: the job, the engine, and the script that starts it here or as a job."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpcgen.errors import PolicyError, UnknownNameError
+from hpcgen.model.job import JobRequest
+from hpcgen.model.plan import Plan
+from hpcgen.model.record import ImageKind
+from hpcgen.model.site import Engine
+from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out
+from tests.unit.launch.test_launch import IMAGE, make_plan, site
+
+replace = msgspec.structs.replace
+
+
+def asked(**fields: Any) -> JobRequest:
+    return JobRequest(**fields)
+
+
+@pytest.fixture
+def recorded() -> Plan:
+    """Built for SuperMUC-NG, four nodes for two hours."""
+    return make_plan("supermuc", nodes=4, walltime="2h", account="pn12ab")
+
+
+def test_without_a_wish_the_job_is_the_recorded_one(recorded: Plan) -> None:
+    assert laid_out(recorded, None, None, asked()) == recorded
+    other = laid_out(recorded, None, None, asked(walltime="10m", command=["hostname"])).job
+    assert (other.nodes, other.walltime_s, other.command, other.account) == (4, 600, ["hostname"], "pn12ab")
+    assert [reason for reason in other.reasons if reason.startswith("time ")] == ["time 00:10:00: asked for"]
+
+
+def test_another_layout_keeps_what_was_not_asked_for(recorded: Plan) -> None:
+    job = laid_out(recorded, None, None, asked(nodes=20)).job
+    assert (job.nodes, job.ranks_per_node, job.queue, job.walltime_s, job.account) == (20, 4, "general", 7200, "pn12ab")
+    assert job.command == recorded.job.command
+
+
+def test_another_site_lays_it_out_anew(recorded: Plan) -> None:
+    plan = laid_out(recorded, site("workstation"), None, asked())
+    assert (plan.site.name, plan.partition, plan.job.nodes, plan.job.account) == ("workstation", "main", 1, "")
+    assert plan.blocks == recorded.blocks
+
+
+def test_an_unknown_partition_is_named(recorded: Plan) -> None:
+    with pytest.raises(UnknownNameError, match="no partition 'thick'"):
+        laid_out(recorded, None, "thick", asked())
+    assert laid_out(recorded, None, "fat", asked()).job.queue == "fat"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "engine"),
+    [
+        ("supermuc", "directory", "charliecloud"),
+        ("supermuc", "squashfs", "charliecloud"),
+        ("hlrs-testbed", "sif", "singularity"),
+        ("workstation", "docker", "docker"),
+        ("workstation", "podman", "podman"),
+    ],
+)
+def test_the_engine_follows_the_kind_of_image(name: str, kind: ImageKind, engine: str, no_programs: None) -> None:
+    assert choose_engine(site(name), kind, "/images/demo", None) == engine
+
+
+@pytest.fixture
+def no_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A PATH with nothing on it, and where programs can be put."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    return tmp_path
+
+
+def put(folder: Path, name: str) -> None:
+    (folder / name).write_text("#!/bin/sh\n")
+    (folder / name).chmod(0o755)
+
+
+def test_of_two_engines_the_one_at_hand_is_taken(no_programs: Path) -> None:
+    put(no_programs, "apptainer")
+    assert choose_engine(site("hlrs-testbed"), "sif", "/images/demo.sif", None) == "apptainer"
+    put(no_programs, "singularity")
+    assert choose_engine(site("hlrs-testbed"), "sif", "/images/demo.sif", None) == "singularity"
+
+
+def test_a_sandbox_is_told_from_charlieclouds_folder(tmp_path: Path, no_programs: Path) -> None:
+    (tmp_path / "image" / ".singularity.d").mkdir(parents=True)
+    put(no_programs, "apptainer")
+    profile = site("hlrs-testbed")
+    assert choose_engine(profile, "directory", str(tmp_path / "image"), None) == "apptainer"
+    assert choose_engine(profile, "directory", str(tmp_path), None) == "charliecloud"
+
+
+@pytest.mark.parametrize(
+    ("kind", "engine", "says"),
+    [
+        ("oci-archive", None, "hpcgen convert"),
+        ("sif", None, "supermuc does not allow apptainer or singularity"),
+        ("directory", "docker", "docker does not start an image of the kind directory"),
+    ],
+)
+def test_what_cannot_be_started_is_explained(kind: ImageKind, engine: Any, says: str) -> None:
+    with pytest.raises(PolicyError, match=says):
+        choose_engine(site("supermuc"), kind, "/images/demo", engine)
+
+
+def test_the_job_script_has_the_image_written_in(recorded: Plan) -> None:
+    name, text = batch_script(ImageJob(recorded, IMAGE, "/images/my demo", "directory"))
+    assert name == "job.slurm"
+    assert "image='/images/my demo'" in text.splitlines()
+    assert "HPCGEN_IMAGE" not in text
+    assert "#SBATCH --nodes=4" in text.splitlines()
+
+
+def start_here(plan: Plan, folder: Path, kind: ImageKind, image: str, **variables: str) -> str:
+    """Run the direct script with programs that print how they are called."""
+    for name in ("ch-run", "mpiexec", "docker"):
+        put(folder, name)
+        (folder / name).write_text(f'#!/bin/sh\necho {name} "$@"\necho bootstrap "$I_MPI_HYDRA_BOOTSTRAP"\n')
+    text = direct_script(ImageJob(plan, IMAGE, image, kind))
+    assert "#SBATCH" not in text
+    # The machines of these profiles are elsewhere.
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", "HPCGEN_PREFLIGHT": "0", **variables}
+    done = subprocess.run(["bash", "-c", text, "run.sh"], cwd=folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_here_the_launcher_asks_no_batch_system_without_an_allocation(tmp_path: Path) -> None:
+    plan = make_plan("supermuc")
+    plan = replace(plan, site=replace(plan.site, scheduler=replace(plan.site.scheduler, modules=[])))
+    plan = replace(plan, site=replace(plan.site, mpi=replace(plan.site.mpi, modules=[])))
+    engines = {**plan.site.containers.engines, "charliecloud": Engine(version="0.31")}
+    plan = replace(plan, site=replace(plan.site, containers=replace(plan.site.containers, engines=engines)))
+    (tmp_path / "image").mkdir()
+    output = start_here(plan, tmp_path, "directory", str(tmp_path / "image"))
+    assert "mpiexec -n 4 -ppn 4 ch-run" in output
+    assert "bootstrap fork" in output
+    inside = start_here(plan, tmp_path, "directory", str(tmp_path / "image"), SLURM_JOB_ID="7")
+    assert "bootstrap slurm" in inside
+
+
+def test_a_name_in_a_store_is_not_looked_for_as_a_file(tmp_path: Path) -> None:
+    plan = make_plan("workstation", engine="charliecloud")
+    assert " demo:1 -- " in start_here(plan, tmp_path, "ch-image", "demo:1")
+    assert "image inspect demo:1" not in start_here(make_plan("workstation"), tmp_path, "docker", "demo:1")
