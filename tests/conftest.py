@@ -30,6 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is rendered now")
 
 
+@pytest.fixture(autouse=True)
+def no_collections_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a catalog of another test taught the registries is forgotten."""
+    from hpcgen.support import registry
+
+    monkeypatch.setattr(registry, "COLLECTIONS", [])
+
+
 @pytest.fixture
 def hpcgen(tmp_path: Path) -> Command:
     """The command as a user starts it, in an empty folder; no collection or config file of the machine takes part."""

@@ -1,6 +1,7 @@
 """Collections, and finding sites, stacks and blocks in them by name.
 
-A collection is a folder with any of ``site_profiles/``, ``recipes/`` and ``building_blocks/``. The first
+A collection is a folder with any of ``site_profiles/``, ``recipes/`` and ``building_blocks/``, perhaps with further
+``engines/``, ``schedulers/`` and ``formats/`` (:mod:`hpcgen.support.registry`). The first
 collection that has a name wins, the built-in one is last. A name is looked up by its path alone, so that the
 cost does not grow with the number of files; folders are listed only to help with an unknown name.
 """
@@ -10,12 +11,10 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
-import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.base import Block
@@ -29,6 +28,7 @@ from hpcgen.model.release import Release, ReleaseTable
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.support.quoting import NAME_PATTERN
+from hpcgen.support.registry import entry_points, load_file, use_collection
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
@@ -60,34 +60,11 @@ def collections_from_environment() -> list[Path]:
     """
     folders = [Path(part) for part in os.environ.get("HPCGEN_COLLECTIONS", "").split(os.pathsep) if part]
     folders.extend(Path(folder) for folder in configured("collections", ()))
-    if os.environ.get("HPCGEN_ENTRY_POINTS", "1") != "0":
-        folders.extend(_entry_point_folders())
+    for _, module in entry_points("hpcgen.collections"):
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.submodule_search_locations:
+            folders.append(Path(next(iter(spec.submodule_search_locations))))
     return folders
-
-
-def _entry_point_folders() -> Iterable[Path]:
-    # Reading every installed package's metadata costs more than a render, so a quick look at the file names first.
-    for place in sys.path:
-        try:
-            names = os.listdir(place or ".")
-        except OSError:
-            continue
-        for name in names:
-            if not name.endswith(".dist-info") or name.startswith("hpcgen-"):
-                continue
-            listing = Path(place, name, "entry_points.txt")
-            try:
-                text = listing.read_text("utf-8")
-            except OSError:
-                continue
-            if "[hpcgen.collections]" not in text:
-                continue
-            section = text.split("[hpcgen.collections]", 1)[1].split("\n[", 1)[0]
-            for line in sorted(section.strip().splitlines()):
-                _, _, module = line.partition("=")
-                spec = importlib.util.find_spec(module.strip())
-                if spec is not None and spec.submodule_search_locations:
-                    yield Path(next(iter(spec.submodule_search_locations)))
 
 
 def is_file_name(name: str) -> bool:
@@ -117,6 +94,7 @@ class Catalog:
                         remedy="correct --collection, $HPCGEN_COLLECTIONS or your config file",
                     )
                 )
+            use_collection(folder)
         self._built_in = built_in()
         self.folders.append(self._built_in)
         self._documents: dict[tuple[str, str], Document] = {}
@@ -287,7 +265,7 @@ class Catalog:
         return self._classes[name]
 
     def _block_class(self, name: str, path: Path) -> type[Block]:
-        module = _load_module(path)
+        module = load_file(path)
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Block) and vars(value).get("name") == name:
                 return value
@@ -367,25 +345,3 @@ def _with_table(release: Release, table: ReleaseTable) -> Release:
     if source is release.source and licence is release.licence:
         return release
     return msgspec.structs.replace(release, source=source, licence=licence)
-
-
-def _load_module(path: Path) -> ModuleType:
-    """Load a block's file under a name of its own, so that collections cannot shadow each other."""
-    module_name = f"hpcgen_block_{path.stem}_{abs(hash(path.as_posix())):x}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
-    if spec is None or spec.loader is None:
-        raise InputError(Problem(f"{path} cannot be loaded as Python"))
-    module = importlib.util.module_from_spec(spec)
-    # Options structs look their annotations up through sys.modules.
-    sys.modules[module_name] = module
-    try:
-        spec.loader.exec_module(module)
-    except Exception as error:
-        del sys.modules[module_name]
-        raise InputError(
-            Problem(
-                f"{path} cannot be loaded: {type(error).__name__}: {error}",
-                remedy="run with --debug to see where",
-            )
-        ) from error
-    return module
