@@ -13,9 +13,10 @@ from pathlib import Path
 from same_recipe import differences, hpccm_recipe
 from timing import Command, Spread, alternating, ratios, spread
 
-from hpcgen.catalog.catalog import Catalog, collections_from_environment
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.kit.kit import render_recipe
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 
 GOAL = 2.0
 """``hpcgen render`` may take this many times as long as ``hpccm``."""

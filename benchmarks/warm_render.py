@@ -10,10 +10,11 @@ from pathlib import Path
 
 from timing import CallTimes, in_process
 
-from hpcgen.catalog.catalog import Catalog, collections_from_environment
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.kit.kit import make_kit, render_recipe
 from hpcgen.model.plan import Plan
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 
 GOAL = 0.005
 """Seconds that a warm render may take."""

@@ -1,9 +1,9 @@
 """hpcgen: HPC container recipes from a site profile and a software stack.
 
-    from hpcgen import load_site, load_stack, plan, render
+    import hpcgen
 
-    kit = render(plan(load_site("supermuc"), load_stack("tf-horovod")))
-    print(kit.recipe)
+    kit = hpcgen.render(hpcgen.plan("supermuc", "tf-horovod", nodes=8))
+    hpcgen.write_kit(kit, "kit")
 
 Names are loaded when they are first used, so that the command starts fast.
 """
@@ -15,27 +15,98 @@ from typing import TYPE_CHECKING, Any
 from hpcgen._version import __version__
 
 if TYPE_CHECKING:
-    from hpcgen.api import load_site, load_stack, plan, render
+    from hpcgen.api import load_site, load_stack, plan, render, write_kit
     from hpcgen.blocks.base import Block, BlockOptions, need
-    from hpcgen.errors import HpcgenError
-
-__all__ = ["Block", "BlockOptions", "HpcgenError", "__version__", "load_site", "load_stack", "need", "plan", "render"]
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.errors import (
+        BuildFailedError,
+        ConflictError,
+        FetchError,
+        HpcgenError,
+        InputError,
+        JobFailedError,
+        MissingToolError,
+        OutputError,
+        PolicyError,
+        Position,
+        Problem,
+        TestFailedError,
+        UnknownNameError,
+    )
+    from hpcgen.kit.kit import Kit
+    from hpcgen.model.job import JobRequest
+    from hpcgen.model.plan import Plan
+    from hpcgen.model.site import Site
+    from hpcgen.model.stack import Stack
 
 _PLACES = {
-    "load_site": "hpcgen.api",
-    "load_stack": "hpcgen.api",
-    "plan": "hpcgen.api",
-    "render": "hpcgen.api",
-    "Block": "hpcgen.blocks.base",
-    "BlockOptions": "hpcgen.blocks.base",
-    "need": "hpcgen.blocks.base",
-    "HpcgenError": "hpcgen.errors",
+    "hpcgen.api": ("load_site", "load_stack", "plan", "render", "write_kit"),
+    "hpcgen.blocks.base": ("Block", "BlockOptions", "need"),
+    "hpcgen.catalog.catalog": ("Catalog",),
+    "hpcgen.errors": (
+        "BuildFailedError",
+        "ConflictError",
+        "FetchError",
+        "HpcgenError",
+        "InputError",
+        "JobFailedError",
+        "MissingToolError",
+        "OutputError",
+        "PolicyError",
+        "Position",
+        "Problem",
+        "TestFailedError",
+        "UnknownNameError",
+    ),
+    "hpcgen.kit.kit": ("Kit",),
+    "hpcgen.model.job": ("JobRequest",),
+    "hpcgen.model.plan": ("Plan",),
+    "hpcgen.model.site": ("Site",),
+    "hpcgen.model.stack": ("Stack",),
 }
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
+
+__all__ = [
+    "Block",
+    "BlockOptions",
+    "BuildFailedError",
+    "Catalog",
+    "ConflictError",
+    "FetchError",
+    "HpcgenError",
+    "InputError",
+    "JobFailedError",
+    "JobRequest",
+    "Kit",
+    "MissingToolError",
+    "OutputError",
+    "Plan",
+    "PolicyError",
+    "Position",
+    "Problem",
+    "Site",
+    "Stack",
+    "TestFailedError",
+    "UnknownNameError",
+    "__version__",
+    "load_site",
+    "load_stack",
+    "need",
+    "plan",
+    "render",
+    "write_kit",
+]
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PLACES:
-        import importlib
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'hpcgen' has no attribute {name!r}")
+    import importlib
 
-        return getattr(importlib.import_module(_PLACES[name]), name)
-    raise AttributeError(f"module 'hpcgen' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,20 +1,31 @@
-"""The public functions. Reading happens in ``load_*``, everything after it is pure; ``support.writing`` writes."""
+"""The public functions. Reading happens in ``load_*``, everything after it is pure; :func:`write_kit` writes."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
-from hpcgen.catalog.catalog import Catalog, collections_from_environment
-from hpcgen.kit.kit import Kit, make_kit
+import msgspec
+
+from hpcgen.blocks.base import Block
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.checks import check_site, check_stack
+from hpcgen.catalog.collections import collections_from_environment
+from hpcgen.config.decoding import convert
+from hpcgen.config.in_memory import InMemory, checked
+from hpcgen.config.yamlfile import Document
+from hpcgen.kit.kit import KIT_FILES, Kit, make_kit
+from hpcgen.model.fields import FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
-from hpcgen.plan.planning import make_plan
+from hpcgen.model.stack import OptionValue, Stack
+from hpcgen.planning.planner import make_plan
+from hpcgen.support import writing
 
+S = TypeVar("S", Site, Stack)
 _default: Catalog | None = None
 _lock = threading.Lock()
 
@@ -28,29 +39,158 @@ def default_catalog() -> Catalog:
         return _default
 
 
-def load_site(name: str | Path, *, catalog: Catalog | None = None) -> Site:
-    """A site profile by name, or from a file if ``name`` is a path that ends in .yaml."""
-    return (catalog or default_catalog()).site(str(name))
+def load_site(source: str | Path | Mapping[str, object], *, catalog: Catalog | None = None) -> Site:
+    """A site profile.
+
+    Parameters
+    ----------
+    source: its name, a file if it ends in .yaml, or what such a file says as a mapping.
+    catalog: where names are looked up; :func:`default_catalog` if None.
+
+    Raises
+    ------
+    UnknownNameError: no profile has that name. InputError: it is wrong; every mistake is named with its place.
+    """
+    catalog = catalog or default_catalog()
+    if isinstance(source, Mapping):
+        document = InMemory(source, f"site {source.get('name', '')}".rstrip())
+        return catalog.site_from(catalog.with_parents(document, (str(source.get("name")),)))
+    return catalog.site(str(source))
 
 
-def load_stack(name: str | Path, *, catalog: Catalog | None = None) -> Stack:
-    """A stack recipe by name, or from a file if ``name`` is a path that ends in .yaml."""
-    return (catalog or default_catalog()).stack(str(name))
+def load_stack(source: str | Path | Mapping[str, object], *, catalog: Catalog | None = None) -> Stack:
+    """A stack recipe; parameters and errors are those of :func:`load_site`."""
+    catalog = catalog or default_catalog()
+    if isinstance(source, Mapping):
+        return catalog.stack_from(InMemory(source, f"stack {source.get('name', '')}".rstrip()))
+    return catalog.stack(str(source))
 
 
 def plan(
-    site: Site,
-    stack: Stack,
+    site: Site | str,
+    stack: Stack | str,
     *,
-    settings: Sequence[str] = (),
-    job: JobRequest | None = None,
+    partition: str | None = None,
+    format: FormatName | None = None,
+    settings: Mapping[str, OptionValue] | Sequence[str] = (),
+    nodes: int | None = None,
+    ranks_per_node: int | None = None,
+    threads_per_rank: int | None = None,
+    walltime: str | None = None,
+    queue: str | None = None,
+    account: str | None = None,
+    memory_per_rank_gb: float | None = None,
+    command: Sequence[str] | None = None,
+    allow_unsupported: bool = False,
+    blocks: Sequence[type[Block]] = (),
     catalog: Catalog | None = None,
-    **choices: Any,
 ) -> Plan:
-    """Resolve a stack for a site; the further keywords are those of :func:`hpcgen.plan.planning.make_plan`."""
-    return make_plan(catalog or default_catalog(), site, stack, settings=settings, job=job, **choices)
+    """Resolve a stack for a site and lay out its job. Uses no network and writes nothing.
+
+    Parameters
+    ----------
+    site, stack: records, or their names. Records made in Python are checked as files are.
+    partition: kind of node; the profile's default if None.
+    format: ``docker``, ``singularity`` or ``charliecloud``; what the site's preferred engine reads if None.
+    settings: ``{"tensorflow.install": "pip", "mpi.provider": "mpich"}``, or ``BLOCK.OPTION=VALUE`` texts as for
+        ``--set``.
+    nodes, ranks_per_node, threads_per_rank, queue, account: of the job; the site's layouts decide where None.
+    walltime: ``36:00:00``, ``36h`` or ``90m``.
+    memory_per_rank_gb: gigabytes of each rank, checked against the node's.
+    command: the job's command and its arguments; the stack's own if None.
+    allow_unsupported: what breaks the contract between image and host becomes a finding instead of an error.
+    blocks: classes of blocks that are in no collection; give them to :func:`render` too.
+    catalog: where names are looked up; :func:`default_catalog` if None.
+
+    Raises
+    ------
+    InputError: a record or argument is wrong. UnknownNameError: a name that does not exist.
+    ConflictError: no versions fit together. PolicyError: the site does not allow it, or the job does not fit.
+    """
+    catalog = _catalog_with(blocks, catalog)
+    request = JobRequest(
+        nodes=nodes,
+        ranks_per_node=ranks_per_node,
+        threads_per_rank=threads_per_rank,
+        walltime=walltime,
+        queue=queue,
+        account=account,
+        memory_per_rank_gb=memory_per_rank_gb,
+        command=list(command) if command is not None else None,
+    )
+    found_site, site_document = _record(catalog, site, Site)
+    found_stack, stack_document = _record(catalog, stack, Stack)
+    in_files = not blocks and not any(isinstance(each, InMemory) for each in (site_document, stack_document))
+    return make_plan(
+        catalog,
+        found_site,
+        found_stack,
+        partition=partition,
+        settings=_as_texts(settings),
+        format=format,
+        allow_unsupported=allow_unsupported,
+        job=checked(request, "plan()"),
+        site_document=site_document,
+        stack_document=stack_document,
+        # No command line makes again what is in no file.
+        command=None if in_files else str,
+    )
 
 
-def render(plan: Plan, *, catalog: Catalog | None = None) -> Kit:
-    """The kit of a plan: ``.recipe``, ``.files``, ``.notices``. Writes nothing, uses no network."""
-    return make_kit(plan, catalog or default_catalog())
+def render(plan: Plan, *, blocks: Sequence[type[Block]] = (), catalog: Catalog | None = None) -> Kit:
+    """The kit of a plan: ``.recipe``, ``.files`` by name, ``.notices``. Writes nothing, uses no network.
+
+    ``blocks`` and ``catalog`` are those that :func:`plan` was given.
+    """
+    return make_kit(plan, _catalog_with(blocks, catalog))
+
+
+def write_kit(kit: Kit, folder: Path | str) -> Path:
+    """Write a kit into a folder, whole or not at all; other files there stay, older files of a kit are replaced.
+
+    Returns
+    -------
+    The folder.
+
+    Raises
+    ------
+    OutputError: it cannot be written; what was there before is untouched.
+    """
+    writing.write_kit(Path(folder), kit.files, retired=KIT_FILES)
+    return Path(folder)
+
+
+def _catalog_with(blocks: Sequence[type[Block]], catalog: Catalog | None) -> Catalog:
+    catalog = catalog or default_catalog()
+    return Catalog(catalog.folders[:-1], blocks) if blocks else catalog
+
+
+def _record(catalog: Catalog, asked: S | str, kind: type[S]) -> tuple[S, Document]:
+    """The site or stack with what stands for its file, which is what it was loaded from, or itself."""
+    is_site = kind is Site
+    if not isinstance(asked, kind):
+        record = catalog.site(str(asked)) if is_site else catalog.stack(str(asked))
+        return record, catalog.site_document(str(asked)) if is_site else catalog.stack_document(str(asked))  # type: ignore[return-value]
+    for known in (catalog, _default):
+        document = known.document_of(asked) if known is not None else None
+        if document is not None:
+            return asked, document
+    document = InMemory(asked, f"{'site' if is_site else 'stack'} {asked.name}")
+    record = convert(document, kind)
+    if isinstance(record, Site):
+        check_site(record, document)
+    else:
+        check_stack(record, document, catalog)
+    return record, document
+
+
+def _as_texts(settings: Mapping[str, OptionValue] | Sequence[str]) -> list[str]:
+    if not isinstance(settings, Mapping):
+        return list(settings)
+    return [f"{name}={_as_text(value)}" for name, value in settings.items()]
+
+
+def _as_text(value: OptionValue) -> str:
+    if isinstance(value, list):
+        return ",".join(value)
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()

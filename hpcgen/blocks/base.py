@@ -284,7 +284,8 @@ class Block:
     """Base class of every building block. Subclasses override what applies to them.
 
     The class's docstring names the software and its source. ``name`` is the file's name. ``gpu_vendor``: whose GPUs it
-    is for (``nvidia``, ``amd``); a node with others cannot have it.
+    is for (``nvidia``, ``amd``); a node with others cannot have it. ``releases`` are the rows of a class that is in no
+    collection, and so has no table beside it: version → what a row of one says.
     """
 
     name: ClassVar[str]
@@ -292,6 +293,7 @@ class Block:
     needs: ClassVar[tuple[Need, ...]] = ()
     build_only: ClassVar[bool] = False
     gpu_vendor: ClassVar[str] = ""
+    releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     class Options(BlockOptions, frozen=True):
         """No options."""

@@ -8,19 +8,19 @@ cost does not grow with the number of files; folders are listed only to help wit
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.base import Block
+from hpcgen.catalog.collections import built_in
 from hpcgen.config.decoding import convert
+from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
-from hpcgen.config.user_config import configured
 from hpcgen.config.yamlfile import Document, load
 from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
 from hpcgen.model.fields import Name, Record
@@ -28,7 +28,7 @@ from hpcgen.model.release import Release, ReleaseTable
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.support.quoting import NAME_PATTERN
-from hpcgen.support.registry import entry_points, load_file, use_collection
+from hpcgen.support.registry import load_file, use_collection
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
@@ -45,28 +45,6 @@ class Virtuals(Record, frozen=True):
     virtuals: dict[Name, list[Name]]
 
 
-def built_in() -> Path:
-    """The built-in collection: beside the package in a checkout, inside it in a wheel."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "collection"
-    return installed if installed.is_dir() else package.parent
-
-
-def collections_from_environment() -> list[Path]:
-    """Folders of ``$HPCGEN_COLLECTIONS`` (separated as in PATH), of the user's config file, and of entry points.
-
-    An entry point (of the group ``hpcgen.collections``) names a module whose folder is the collection; it is found,
-    never run.
-    """
-    folders = [Path(part) for part in os.environ.get("HPCGEN_COLLECTIONS", "").split(os.pathsep) if part]
-    folders.extend(Path(folder) for folder in configured("collections", ()))
-    for _, module in entry_points("hpcgen.collections"):
-        spec = importlib.util.find_spec(module)
-        if spec is not None and spec.submodule_search_locations:
-            folders.append(Path(next(iter(spec.submodule_search_locations))))
-    return folders
-
-
 def is_file_name(name: str) -> bool:
     """Whether a site or stack is given as a file of its own instead of by its name in a collection."""
     return name.endswith(".yaml")
@@ -78,12 +56,14 @@ class Catalog:
     Parameters
     ----------
     collections: folders in order of precedence; the built-in collection is added last.
+    blocks: classes of blocks that come before those of every collection, each with its rows in ``releases``.
 
     Loaded files are kept: a catalog sees a file as it was when it was first asked for. Safe to share
     between threads, as a file read twice gives the same record.
     """
 
-    def __init__(self, collections: Sequence[Path | str] = ()) -> None:
+    def __init__(self, collections: Sequence[Path | str] = (), blocks: Sequence[type[Block]] = ()) -> None:
+        self._given = {block.name: block for block in blocks}
         self.folders: list[Path] = [Path(folder) for folder in collections]
         for folder in self.folders:
             if not folder.is_dir():
@@ -119,9 +99,30 @@ class Catalog:
                     return path
         raise UnknownNameError(Problem(f"no {kind} is called {name!r}", remedy=did_you_mean(name, self.names(kind))))
 
+    def has_block(self, name: str) -> bool:
+        """Whether there is a block of that name."""
+        if name in self._given:
+            return True
+        try:
+            self.find("block", name)
+        except UnknownNameError:
+            return False
+        return True
+
+    def is_given(self, name: str) -> bool:
+        """Whether the block is a class that is in no collection."""
+        return name in self._given
+
+    def block_origin(self, name: str) -> str:
+        """How the file of a block is named to people, or the class that was given in its place."""
+        given = self._given.get(name)
+        if given is not None:
+            return f"class {given.__module__}.{given.__qualname__}"
+        return self.shown(self.find("block", name))
+
     def names(self, kind: str) -> list[str]:
         """Every name of a kind, sorted. Reads folders; abstract profiles are included."""
-        found: set[str] = set()
+        found = set(self._given) if kind == "block" else set()
         for folder in self.folders:
             try:
                 entries = os.listdir(folder / FOLDERS[kind])
@@ -219,6 +220,12 @@ class Catalog:
         check_stack(stack, document, self)
         return stack
 
+    def document_of(self, record: Site | Stack) -> Document | None:
+        """The file that a site or stack was loaded from by this catalog; None if it was made in Python."""
+        read = self.site_document if isinstance(record, Site) else self.stack_document
+        loaded: Mapping[str, Site | Stack] = self._sites if isinstance(record, Site) else self._stacks
+        return next((read(name) for name, known in loaded.items() if known is record), None)
+
     def _document(self, kind: str, name: str, read: Any) -> Document:
         key = (kind, name)
         if key not in self._documents:
@@ -242,6 +249,9 @@ class Catalog:
     def virtuals(self) -> dict[str, list[str]]:
         """Providers of each virtual; a collection's providers come before the built-in ones."""
         result: dict[str, list[str]] = {}
+        for block in self._given.values():
+            for virtual in block.provides:
+                result.setdefault(virtual, []).append(block.name)
         for folder in self.folders:
             path = folder / FOLDERS["block"] / "virtuals.yaml"
             if path.is_file():
@@ -256,6 +266,8 @@ class Catalog:
 
     def block(self, name: str) -> type[Block]:
         """The class of a block; its file is loaded on first use."""
+        if name in self._given:
+            return self._given[name]
         if name not in self._classes:
             path = self.find("block", name)
             with self._loading:
@@ -288,8 +300,12 @@ class Catalog:
         return self._tables[name]
 
     def release_documents(self, name: str) -> list[Document]:
-        """The release tables of a block, one per collection that has one."""
-        return [load(path, self.shown(path)) for path in self.release_files(name)]
+        """The release tables of a block: that of the class that was given, then one per collection that has one."""
+        tables = [load(path, self.shown(path)) for path in self.release_files(name)]
+        given = self._given.get(name)
+        if given is not None:
+            tables.insert(0, InMemory({"block": name, "releases": given.releases}, self.block_origin(name)))
+        return tables
 
     def release_files(self, name: str) -> list[Path]:
         """The files of a block's release tables, one per collection that has one."""

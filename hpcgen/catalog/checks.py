@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import HpcgenError, InputError, Problem, did_you_mean
+from hpcgen.errors import InputError, Problem, did_you_mean
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 
@@ -37,7 +37,7 @@ def check_site(site: Site, document: Document) -> None:
             )
         )
     for path in site.sources:
-        if not _exists(document.data, path):
+        if not document.has(path.split(".")):
             problems.append(
                 Problem(
                     f"sources names {path!r}, which is no fact of this profile",
@@ -53,15 +53,6 @@ def _unknown(document: Document, path: list[Any], what: str, name: str, known: l
     return Problem(f"no {what} is called {name!r}", where=document.position(path), remedy=did_you_mean(name, known))
 
 
-def _exists(data: Any, path: str) -> bool:
-    for step in path.split("."):
-        if isinstance(data, dict) and step in data:
-            data = data[step]
-        else:
-            return False
-    return True
-
-
 def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
     """Blocks exist, ranges are ranges, providers provide; InputError with every mistake."""
     from hpcgen.blocks.requirements import version_range
@@ -69,12 +60,9 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
     problems = []
     for name, block in stack.blocks.items():
         providers = catalog.virtuals.get(name)
-        if providers is None:
-            try:
-                catalog.find("block", name)
-            except HpcgenError:
-                known = [*catalog.names("block"), *catalog.virtuals]
-                problems.append(_unknown(document, ["blocks", name], "block", name, known))
+        if providers is None and not catalog.has_block(name):
+            known = [*catalog.names("block"), *catalog.virtuals]
+            problems.append(_unknown(document, ["blocks", name], "block", name, known))
         if block.provider is not None and block.provider not in (providers or []):
             place = ["blocks", name, "provider"]
             problems.append(_unknown(document, place, f"provider of {name}", block.provider, providers or []))

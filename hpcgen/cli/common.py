@@ -19,14 +19,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def catalog_of(ctx: click.Context) -> Catalog:
     """The catalog of ``--collection``, the environment and the built-in collection."""
-    from hpcgen.catalog.catalog import Catalog, collections_from_environment
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.catalog.collections import collections_from_environment
 
     return Catalog([*ctx.obj, *collections_from_environment()])
 
 
 def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from hpcgen.catalog.catalog import Catalog, collections_from_environment
+        from hpcgen.catalog.catalog import Catalog
+        from hpcgen.catalog.collections import collections_from_environment
 
         given = ctx.find_root().params.get("collections") or ()
         known = Catalog([*given, *collections_from_environment()]).names(kind)
@@ -130,7 +132,7 @@ def plan_from(
     """
     from hpcgen.cli.personal import account_for, images_of, with_images
     from hpcgen.model.job import JobRequest
-    from hpcgen.plan.planning import make_plan, reproduce
+    from hpcgen.planning.planner import make_plan, reproduce
 
     settings: Sequence[str] = asked["settings"]
     mirrors: Sequence[str] = asked["mirrors"]
@@ -206,7 +208,7 @@ def plan_of_lock(
     from hpcgen.lockfile.lock import for_build, read_lock
     from hpcgen.locking.wanted import check_lock
     from hpcgen.model.bundle_paths import LOCK
-    from hpcgen.plan.planning import in_format
+    from hpcgen.planning.planner import in_format
     from hpcgen.support.quoting import sh
 
     _check_alone(locked, bundle, asked)

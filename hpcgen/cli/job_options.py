@@ -139,7 +139,7 @@ def _planned_anew(
     from msgspec.structs import replace
 
     from hpcgen.cli.personal import account_for, images_of, with_images
-    from hpcgen.plan.planning import make_plan
+    from hpcgen.planning.planner import make_plan
     from hpcgen.run.image_job import plan_for_stack
 
     if asked["site"] is None:

@@ -110,6 +110,15 @@ class Document:
         """The files that the data is from, the nearest first."""
         return [self.name]
 
+    def has(self, path: Sequence[str]) -> bool:
+        """Whether the mappings of the file say something at ``path``."""
+        value: Any = self.data
+        for step in path:
+            if not isinstance(value, dict) or step not in value:
+                return False
+            value = value[step]
+        return True
+
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """Where the value at ``path`` starts; of the nearest existing parent, if there is no such value.
 

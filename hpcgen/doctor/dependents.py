@@ -27,7 +27,7 @@ class Dependent(msgspec.Struct, frozen=True):
 
 def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent]:
     """Every stack that can be planned for a site, on one of its partitions; the others rest on nothing there."""
-    from hpcgen.plan.planning import make_plan
+    from hpcgen.planning.planner import make_plan
 
     profile = catalog.site(site)
     for name in catalog.names("stack"):

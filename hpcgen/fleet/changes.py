@@ -45,7 +45,7 @@ def member_states(
 
 def plan_member(loaded: LoadedFleet, member: FleetMember) -> tuple[Plan, str]:
     """A member's plan and its hash. HpcgenError as make_plan, with the member's place where it has no other."""
-    from hpcgen.plan.planning import make_plan
+    from hpcgen.planning.planner import make_plan
     from hpcgen.recipe.assemble import assemble
 
     catalog = loaded.catalog

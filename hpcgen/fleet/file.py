@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.builders.engines import format_of
-from hpcgen.catalog.catalog import Catalog, collections_from_environment, is_file_name
+from hpcgen.catalog.catalog import Catalog, is_file_name
+from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
 from hpcgen.errors import HpcgenError, InputError, Position, Problem, UnknownNameError, did_you_mean

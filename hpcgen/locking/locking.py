@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.steps import Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError, PolicyError, Problem
+from hpcgen.errors import HpcgenError, InputError, PolicyError, Problem
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
@@ -91,6 +91,13 @@ def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
 
 
 def _block_files(name: str, catalog: Catalog) -> list[Path]:
+    if catalog.is_given(name):
+        raise InputError(
+            Problem(
+                f"block {name} is {catalog.block_origin(name)}, and a lock pins files",
+                remedy=f"put it into a collection: building_blocks/{name}.py and {name}.yaml",
+            )
+        )
     return [catalog.find("block", name), *catalog.release_files(name)]
 
 

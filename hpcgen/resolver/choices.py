@@ -8,7 +8,7 @@ from hpcgen.blocks.base import Facts
 from hpcgen.blocks.options import RESERVED, BlockChoice, block_options
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import HpcgenError, Position, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import Position, Problem, UnknownNameError, did_you_mean
 from hpcgen.model.stack import Stack, StackBlock
 
 
@@ -74,11 +74,7 @@ class Choices(Mapping[str, BlockChoice]):
         return len(self._catalog.names("block"))
 
     def __contains__(self, name: object) -> bool:
-        try:
-            self._catalog.find("block", str(name))
-        except HpcgenError:
-            return False
-        return True
+        return self._catalog.has_block(str(name))
 
 
 def _wrong_virtual_settings(catalog: Catalog, name: str, said: Mapping[str, str]) -> list[Problem]:

@@ -196,7 +196,7 @@ class Question(msgspec.Struct):
     def _origin(self, candidate: Candidate, below: tuple[str, ...] | None) -> Origin:
         def place() -> Any:
             if below is None:
-                return self.catalog.shown(self.catalog.find("block", candidate.block))
+                return self.catalog.block_origin(candidate.block)
             for document in self.catalog.release_documents(candidate.block):
                 if candidate.version in document.data.get("releases", {}):
                     return document.position(["releases", candidate.version, *below])
@@ -285,7 +285,7 @@ def _planned(question: Question, result: Any) -> list[PlannedBlock]:
                 host=_asked_of_host(question.catalog.releases(candidate.block)[candidate.version]),
                 reasons=reasons(question, candidate, asked, chosen),
                 build_only=identifier not in kept or cls.build_only,
-                origin=question.catalog.shown(question.catalog.find("block", candidate.block)),
+                origin=question.catalog.block_origin(candidate.block),
             )
         )
     return planned

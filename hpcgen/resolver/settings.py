@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError, InputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
 from hpcgen.support.quoting import plain
 
 
@@ -37,13 +37,10 @@ def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[
         except InputError as error:
             problems += [problem.at("--set") for problem in error.problems]
             continue
-        if block not in catalog.virtuals:
-            try:
-                catalog.find("block", block)
-            except HpcgenError:
-                known = [*catalog.names("block"), *catalog.virtuals]
-                unknown.append(Problem(f"no block is called {block!r}", "--set", remedy=did_you_mean(block, known)))
-                continue
+        if block not in catalog.virtuals and not catalog.has_block(block):
+            known = [*catalog.names("block"), *catalog.virtuals]
+            unknown.append(Problem(f"no block is called {block!r}", "--set", remedy=did_you_mean(block, known)))
+            continue
         result.setdefault(block, {})[option] = value
     if problems:
         raise InputError([*problems, *unknown])

@@ -53,7 +53,7 @@ def broken(
 def kit(collection: Path, format: str) -> Path:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.kit.kit import make_kit
-    from hpcgen.plan.planning import make_plan
+    from hpcgen.planning.planner import make_plan
     from hpcgen.support.writing import write_kit
 
     catalog = Catalog([collection])

@@ -19,7 +19,7 @@ import pytest
 from container_tools import need
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.platform.mirrors import with_mirrors
 from hpcgen.recipe.assemble import assemble
 from tests.helpers.file_server import FileServer, make_certificate, serving

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 
 HOST = "/opt/host-mpi"
 NODE = {"cpu": {"target": "skylake_avx512", "cores": 48}, "memory": {"total_gb": 96}, "queues": [{"name": "work"}]}

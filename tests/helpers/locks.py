@@ -10,7 +10,7 @@ from hpcgen.locking.locking import collection_files
 from hpcgen.model.job import JobRequest
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin, Pins, StagePackages
 from hpcgen.model.site import Site
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 
 CATALOG = Catalog()

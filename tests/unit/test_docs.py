@@ -5,6 +5,7 @@ Those that need a collection of the reader's own are fenced as `console example`
 
 from __future__ import annotations
 
+import doctest
 import re
 import shlex
 import subprocess
@@ -72,3 +73,14 @@ def test_links_between_pages_lead_somewhere() -> None:
     for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "benchmarks" / "README.md"]:
         for target in re.findall(r"\]\((?!https?:)([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_examples_of_the_api_page_are_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (ROOT / "docs" / "api.md").read_text("utf-8")
+    blocks = re.findall(r"^```pycon\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    assert len(blocks) > 3
+    monkeypatch.chdir(tmp_path)
+    test = doctest.DocTestParser().get_doctest("\n".join(blocks), {}, "docs/api.md", "docs/api.md", 0)
+    said: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
+    assert result.failed == 0, "".join(said)

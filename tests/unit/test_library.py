@@ -6,11 +6,16 @@ import random
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from types import ModuleType
+
+import msgspec
+import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.kit.kit import make_kit
-from hpcgen.plan.planning import make_plan
+from hpcgen.model.stack import StackBlock
+from hpcgen.planning.planner import make_plan
 from tests.conftest import ROOT
 
 FORMATS = {"supermuc": "charliecloud", "hlrs-testbed": "singularity", "workstation": "docker"}
@@ -69,7 +74,63 @@ def test_hash_seed_does_not_change_a_byte() -> None:
     assert len(outputs) == 1
 
 
-def test_the_four_public_functions() -> None:
+def test_the_interface_shows_itself_and_no_module_hides_a_function() -> None:
+    import hpcgen.planning.planner
+
+    assert {"plan", "render", "write_kit", "Site", "Plan", "Kit", "JobRequest", "InputError"} <= set(dir(hpcgen))
+    for name in dir(hpcgen):
+        assert not isinstance(getattr(hpcgen, name), ModuleType), name
+
+
+def test_a_record_made_in_python_is_checked_like_a_file() -> None:
+    site = hpcgen.load_site("workstation")
+    wrong = msgspec.structs.replace(site, title="two\nlines", default_partition="none")
+    with pytest.raises(hpcgen.InputError) as caught:
+        hpcgen.plan(wrong, "mpi-hello")
+    assert "site workstation: title: `title` must be text on one line" in str(caught.value)
+    stack = msgspec.structs.replace(hpcgen.load_stack("mpi-hello"), blocks={"mpj": StackBlock()})
+    with pytest.raises(hpcgen.InputError, match=r"stack mpi-hello: blocks\.mpj: no block is called 'mpj'"):
+        hpcgen.plan(site, stack)
+
+
+def test_what_breaks_the_contract_of_a_loaded_file_names_its_line() -> None:
+    with pytest.raises(hpcgen.PolicyError, match=r"^site_profiles/hlrs-testbed\.yaml:\d+:\d+: "):
+        hpcgen.plan(hpcgen.load_site("hlrs-testbed"), "mpi-hello", format="docker")
+
+
+def test_an_unknown_format_is_an_error_with_the_known_ones() -> None:
+    with pytest.raises(hpcgen.UnknownNameError, match="did you mean docker"):
+        hpcgen.plan("supermuc", "mpi-hello", format="dockr")  # type: ignore[arg-type]
+
+
+def test_settings_may_be_python_values() -> None:
+    plan = hpcgen.plan("workstation", "mpi-hello", settings={"gnu.fortran": True, "mpich.fortran": True})
+    gnu = plan.block("gnu")
+    assert gnu is not None and gnu.options["fortran"] is True
+    assert plan.command.endswith("--set gnu.fortran=true --set mpich.fortran=true")
+
+
+def test_a_plan_with_a_class_has_no_command_and_no_lock() -> None:
+    from hpcgen.locking.locking import collection_files
+
+    class Greeting(hpcgen.Block):
+        """Nothing but a name.  Source: this test"""
+
+        name = "greeting"
+        releases = {"1.0": {}, "1.1": {}}
+
+    stack = msgspec.structs.replace(
+        hpcgen.load_stack("mpi-hello"), blocks={"mpi": StackBlock(), "greeting": StackBlock()}
+    )
+    plan = hpcgen.plan("workstation", stack, blocks=[Greeting])
+    block = plan.block("greeting")
+    assert block is not None and block.version == "1.1" and plan.command == ""
+    assert "made again by" not in hpcgen.render(plan, blocks=[Greeting]).recipe
+    with pytest.raises(hpcgen.InputError, match="put it into a collection"):
+        collection_files(plan, hpcgen.Catalog(blocks=[Greeting]))
+
+
+def test_the_public_functions() -> None:
     site, stack = hpcgen.load_site("supermuc"), hpcgen.load_stack("mpi-hello")
     kit = hpcgen.render(hpcgen.plan(site, stack))
     assert kit.recipe == kit.files["build.sh"].text

@@ -7,12 +7,11 @@ from hpcgen.support.quoting import plain
 
 
 def header(plan: Plan, what: str) -> list[str]:
-    """Lines without comment marks: version, site, stack, and the command that gives this very file again."""
-    return [
-        f"{what} of {plan.stack.name} for {plan.site.name}, partition {plan.partition}",
-        f"by hpcgen {plan.hpcgen}; made again by:",
-        f"  {plan.command}",
-    ]
+    """Lines without comment marks: version, site, stack, and the command that gives this very file again, if any."""
+    made = [f"by hpcgen {plan.hpcgen}; made again by:", f"  {plan.command}"]
+    if not plan.command:
+        made = [f"by hpcgen {plan.hpcgen}, from Python"]
+    return [f"{what} of {plan.stack.name} for {plan.site.name}, partition {plan.partition}", *made]
 
 
 def commented(lines: list[str]) -> str:

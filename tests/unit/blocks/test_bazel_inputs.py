@@ -14,14 +14,15 @@ import pytest
 from hpcgen.blocks.bazel_layout import CACHE, DISTDIR, bazel_words, distdir_commands, held_names
 from hpcgen.blocks.bazel_list import read_bazel_files
 from hpcgen.blocks.steps import BazelFile, BazelFiles, Wheels
-from hpcgen.catalog.catalog import Catalog, built_in
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.collections import built_in
 from hpcgen.errors import InputError
 from hpcgen.locking.bazel import bazel_wanted
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.lock import Pins
 from hpcgen.model.plan import Plan
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 
 TOOL = Path(__file__).resolve().parents[3] / "tools" / "list_bazel_inputs.py"

@@ -18,7 +18,7 @@ from hpcgen.errors import ConflictError
 from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from tests.conftest import ROOT
 from tests.unit.building_blocks.test_system import CATALOG, chosen, context, facts, intel_host, newest, text
 

@@ -19,7 +19,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError, InputError, UnknownNameError
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.plan import Plan
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import Assembly, assemble, notices
 from tests.unit.building_blocks.test_system import chosen, context, facts
 

@@ -10,7 +10,7 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.inheritance import merge
 from hpcgen.errors import UnknownNameError
-from hpcgen.plan.findings import unverified_facts
+from hpcgen.planning.findings import unverified_facts
 from tests.conftest import ROOT, Command
 
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from hpcgen.catalog.catalog import Catalog, built_in
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.collections import built_in
 from hpcgen.config.provenance import NO_FACTS, facts_of
 from hpcgen.config.yamlfile import load
 from hpcgen.launch.script import job_script
 from hpcgen.model.job import JobRequest
 from hpcgen.model.site import Site
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 
 FOLDER = built_in() / "site_profiles"
 ALL = sorted(path.stem for path in FOLDER.glob("*.yaml"))

@@ -12,7 +12,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError
 from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.job import JobRequest
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 
 # Site, partition, nodes; lines of the header; how the last line begins.
 JOBS: list[tuple[str, str, int, list[str], str]] = [

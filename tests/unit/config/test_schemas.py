@@ -13,7 +13,7 @@ import yaml
 from hpcgen.config.schemas import editor_comment
 from tests.conftest import ROOT, Command
 
-SHIPPED = ROOT / "hpcgen" / "schemas" / "site.json"
+SHIPPED = ROOT / "hpcgen" / "config" / "schemas" / "site.json"
 PROFILES = sorted((ROOT / "site_profiles").glob("*.yaml"))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.kit.kit import make_kit
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from tests.conftest import GOLDEN
 
 SITES = {"supermuc": ["charliecloud"], "hlrs-testbed": ["singularity"], "workstation": ["docker"]}

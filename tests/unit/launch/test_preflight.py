@@ -24,7 +24,7 @@ from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import Source
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Bind, Containers, Engine, Fabric, Gpu, HostMpi, Site
-from hpcgen.plan.planning import make_plan as real_plan
+from hpcgen.planning.planner import make_plan as real_plan
 from hpcgen.recipe.assemble import outline
 from tests.unit.launch.test_launch import IMAGE, SITES, every_script, make_plan, site
 

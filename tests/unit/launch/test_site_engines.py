@@ -14,7 +14,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import PolicyError
 from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.job import JobRequest
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 
 SITE: dict[str, Any] = {
     "name": "site",

@@ -19,7 +19,7 @@ from hpcgen.locking.locking import lock_of
 from hpcgen.locking.wanted import check_lock
 from hpcgen.model.lock import ImagePin, Lock, PackagePin, Pins, StagePackages
 from hpcgen.model.plan import Plan
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import recipe
 

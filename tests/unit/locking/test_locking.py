@@ -14,7 +14,7 @@ from hpcgen.locking.locking import make_lock
 from hpcgen.model.lock import ImagePin, Lock, PackagePin, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.model.stack import StackBlock
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.platform.mirrors import with_mirrors
 
 CATALOG = Catalog()

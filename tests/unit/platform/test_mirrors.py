@@ -14,7 +14,7 @@ from hpcgen.errors import HpcgenError, InputError, UnknownNameError
 from hpcgen.model.lock import ImagePin, Pins
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import AptMirror, ImageMirror, Mirrors, Site
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.platform.mirrors import KINDS, image_mirror, with_mirrors
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import recipe

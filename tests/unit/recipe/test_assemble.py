@@ -14,7 +14,7 @@ from hpcgen.errors import InputError
 from hpcgen.kit.kit import render_recipe
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import Assembly, assemble, bind_targets, notices
 
 CATALOG = Catalog()

@@ -8,7 +8,7 @@ import sys
 
 from hpcgen.blocks.steps import Archive, Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.input_list import input_list
 

@@ -9,7 +9,7 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError
 from hpcgen.model.plan import Plan
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 
 SITE = """\
 name: tiny

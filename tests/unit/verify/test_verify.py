@@ -15,7 +15,7 @@ from hpcgen.kit.kit import make_kit
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import TestResult as Result
 from hpcgen.model.record import TestRun as Run
-from hpcgen.plan.planning import make_plan
+from hpcgen.planning.planner import make_plan
 from hpcgen.verify.contract import engine_tests, node_tests, older, rank_tests
 from hpcgen.verify.junit import junit_xml
 from hpcgen.verify.lines import SelfTestLines

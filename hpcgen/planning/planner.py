@@ -27,7 +27,7 @@ from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
-from hpcgen.plan.findings import unverified_facts, unverified_releases
+from hpcgen.planning.findings import unverified_facts, unverified_releases
 from hpcgen.recipe.formats import ENGINE_FORMATS
 from hpcgen.resolver.choices import Choices
 from hpcgen.resolver.minimal_options import enough_for_all
@@ -240,6 +240,10 @@ def _engine(site: Site, format: FormatName | None) -> EngineName:
     if format is None or ENGINE_FORMATS[preferred] == format:
         return preferred
     candidates = [e for e, f in ENGINE_FORMATS.items() if f == format]
+    if not candidates:
+        formats = sorted(set(ENGINE_FORMATS.values()))
+        remedy = did_you_mean(format, formats)
+        raise UnknownNameError(Problem(f"no format is called {format!r}", "--format", remedy=remedy))
     known = [e for e in candidates if e in site.containers.engines]
     allowed = [e for e in known if site.containers.engines[e].allowed]
     return (allowed or known or candidates)[0]

@@ -1,0 +1,32 @@
+"""Where collections are."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+
+from hpcgen.config.user_config import configured
+from hpcgen.support.registry import entry_points
+
+
+def built_in() -> Path:
+    """The built-in collection: beside the package in a checkout, inside it in a wheel."""
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "collection"
+    return installed if installed.is_dir() else package.parent
+
+
+def collections_from_environment() -> list[Path]:
+    """Folders of ``$HPCGEN_COLLECTIONS`` (separated as in PATH), of the user's config file, and of entry points.
+
+    An entry point (of the group ``hpcgen.collections``) names a module whose folder is the collection; it is found,
+    never run.
+    """
+    folders = [Path(part) for part in os.environ.get("HPCGEN_COLLECTIONS", "").split(os.pathsep) if part]
+    folders.extend(Path(folder) for folder in configured("collections", ()))
+    for _, module in entry_points("hpcgen.collections"):
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.submodule_search_locations:
+            folders.append(Path(next(iter(spec.submodule_search_locations))))
+    return folders
