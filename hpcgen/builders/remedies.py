@@ -14,13 +14,15 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.recipe.formats.singularity import STEP_MARK
+
 _DATA = Path(__file__).with_name("remedies.yaml")
 
 # Where the output of a step begins: buildah and podman, ch-image 0.31 and 0.45, a definition file of hpcgen, Apptainer.
 _BEGINS = re.compile(
     r"(\[\d+/\d+\] )?STEP \d+(/\d+)?:"
     r"|\s*\d+[.*] (FROM|RUN|COPY|ARG|ENV|LABEL|WORKDIR|SHELL)(\.[A-Z])? "
-    r"|hpcgen: step \d+ of \d+:"
+    rf"|{re.escape(STEP_MARK)} \d+ of \d+:"
     r"|INFO:\s+(Starting build|Running testscript|Creating (SIF|sandbox))"
 )
 # Commands as they are repeated: by `set -x`, by BuildKit before a step and in its summary.

@@ -105,7 +105,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     target = builder.target(kit.plan, options.output, token)
     for program, purpose in builder.needs(target).items():
         need(program, purpose)
-    recipe = builder.recipe(kit.recipe)
+    recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
     recipe = msgspec.structs.replace(recipe, steps=[*recipe.steps, *builder.later_steps(target)])
     definition = builder.format == "singularity"
     name = RECIPE_FILES[kit.plan.format] if builder.format != "charliecloud" else "Dockerfile"

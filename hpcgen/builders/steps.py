@@ -1,26 +1,28 @@
-"""The steps of a recipe, read from its text: what is done, for which block, and where the engines name it.
+"""The steps of a recipe: what is done, for which block, and where the engines name it.
 
-A recipe says what each of its steps is for: in a Dockerfile in the comment above the ``RUN``, in a definition file
-by what the step prints as it begins (``formats.singularity.STEP_MARK``).
+What is done is said by the kit's recipe.json; where an instruction stands, by the recipe as the engine reads it.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.recipe.formats.singularity import STEP_MARK
 
 HPCGEN = "hpcgen"
 """Stands where a block's name is for steps that belong to none."""
 
+Labels = Sequence[Sequence[StepLabel]]
+"""By stage: what each of its instructions that run commands is for, in their order."""
+
 _LAYERS = ("FROM", "RUN", "COPY", "ADD", "WORKDIR")
 _STEPS = ("FROM", "RUN", "COPY")
 _INSTRUCTION = re.compile(r"([A-Z]+)\s+(.*)")
-_MARK = re.compile(rf"{re.escape(STEP_MARK)} \d+ of \d+: (.+)")
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -35,6 +37,7 @@ class Step(msgspec.Struct, frozen=True):
     line: the line of the Dockerfile on which the instruction begins; ch-image names it.
     instruction: which instruction of its stage, from 1; buildah and podman number them so.
     layer: which of those that make a layer, from 1; BuildKit numbers them so.
+    image: the base image that a ``FROM`` names.
     """
 
     block: str
@@ -44,6 +47,7 @@ class Step(msgspec.Struct, frozen=True):
     line: int = 0
     instruction: int = 0
     layer: int = 0
+    image: str = ""
 
     @property
     def title(self) -> str:
@@ -58,12 +62,18 @@ class Recipe(msgspec.Struct, frozen=True):
     instructions: list[int] = []
 
 
-def dockerfile_steps(text: str) -> Recipe:
-    """Steps of a Dockerfile: its ``FROM``, ``RUN`` and ``COPY`` instructions."""
+def dockerfile_steps(text: str, labels: Labels | None = None) -> Recipe:
+    """Steps of a Dockerfile: its ``FROM``, ``RUN`` and ``COPY`` instructions.
+
+    Parameters
+    ----------
+    labels: of its ``RUN`` instructions; None for a kit of hpcgen 0.1.0.
+    """
     steps: list[Step] = []
     instructions: list[int] = []
     layers = 0
-    for line, comment, keyword, words in _instructions(text):
+    told = [iter(stage) for stage in (_labels_in_comments(text) if labels is None else labels)]
+    for line, keyword, words in _instructions(text):
         if keyword == "FROM":
             instructions.append(0)
             layers = 0
@@ -72,45 +82,77 @@ def dockerfile_steps(text: str) -> Recipe:
         instructions[-1] += 1
         layers += keyword in _LAYERS
         if keyword in _STEPS:
-            block, about = _meaning(keyword, words, comment)
-            steps.append(Step(block, about, len(instructions), keyword, line, instructions[-1], layers))
+            stage = len(instructions)
+            label = _label(keyword, words)
+            if keyword == "RUN" and stage <= len(told):
+                label = next(told[stage - 1], label)
+            image = words.split()[0] if keyword == "FROM" else ""
+            steps.append(Step(label.block, label.about, stage, keyword, line, instructions[-1], layers, image))
     return Recipe(steps, instructions)
 
 
-def _instructions(text: str) -> Iterator[tuple[int, str, str, str]]:
-    """Line number, comment right above, keyword and the rest of the first line of every instruction."""
-    comment = ""
+def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
+    """Line number, keyword and the rest of the first line of every instruction."""
     continued = False
     for number, line in enumerate(text.splitlines(), 1):
-        if not continued:
-            found = _INSTRUCTION.match(line)
-            if found is not None:
-                yield number, comment, found[1], found[2]
-            comment = line[1:].strip() if line.startswith("#") else ""
+        found = None if continued else _INSTRUCTION.match(line)
+        if found is not None:
+            yield number, found[1], found[2]
         continued = line.endswith("\\")
 
 
-def _meaning(keyword: str, words: str, comment: str) -> tuple[str, str]:
+def _label(keyword: str, words: str) -> StepLabel:
+    """What an instruction says of itself."""
+    about = words.rstrip(" \\")
     if keyword == "FROM":
-        return HPCGEN, f"base image {words.split()[0]}"
-    if keyword == "COPY":
+        about = f"base image {words.split()[0]}"
+    elif keyword == "COPY":
         *options, source, _target = words.split()
-        return HPCGEN, f"copy {source} from the builder" if options else f"copy {source}"
-    block, separator, about = comment.partition(": ")
-    return (block, about) if separator else (HPCGEN, words.rstrip(" \\"))
+        about = f"copy {source} from the builder" if options else f"copy {source}"
+    return StepLabel(block=HPCGEN, about=about)
 
 
-def definition_steps(text: str) -> Recipe:
-    """Steps of a definition file: each stage's base, and what the steps print when they begin."""
+def definition_steps(text: str, labels: Labels | None = None) -> Recipe:
+    """Steps of a definition file: each stage's base, then what its section ``%post`` does.
+
+    Parameters
+    ----------
+    labels: of the steps that name themselves by number as they begin; None for a kit of hpcgen 0.1.0.
+    """
+    bases = [line.split(":", 1)[1].strip() for line in text.splitlines() if line.lower().startswith("from:")]
     steps: list[Step] = []
-    stage = 0
+    told_by_stage = _labels_in_marks(text) if labels is None else labels
+    for stage, (base, told) in enumerate(zip(bases, told_by_stage, strict=False), 1):
+        steps.append(Step(HPCGEN, f"base image {base}", stage, "BASE"))
+        steps += [Step(label.block, label.about, stage) for label in told]
+    return Recipe(steps)
+
+
+# Kits of hpcgen 0.1.0 have no recipe.json: there alone the recipe's own words are read.
+
+
+def _labels_in_comments(text: str) -> Labels:
+    stages: list[list[StepLabel]] = []
+    lines = text.splitlines()
+    for number, keyword, words in _instructions(text):
+        if keyword == "FROM":
+            stages.append([])
+        elif keyword == "RUN" and stages:
+            above = lines[number - 2]
+            block, separator, about = above.removeprefix("#").strip().partition(": ")
+            told = above.startswith("#") and separator
+            stages[-1].append(StepLabel(block=block, about=about) if told else _label(keyword, words))
+    return stages
+
+
+def _labels_in_marks(text: str) -> Labels:
+    stages: list[list[StepLabel]] = []
+    mark = re.compile(rf"{re.escape(STEP_MARK)} \d+ of \d+: (.+?): (.+)")
     for line in text.splitlines():
         if line.lower().startswith("from:"):
-            stage += 1
-            steps.append(Step(HPCGEN, f"base image {line.split(':', 1)[1].strip()}", stage, "BASE"))
-        elif STEP_MARK in line:
-            found = _MARK.fullmatch(shlex.split(line)[-1])
+            stages.append([])
+        elif STEP_MARK in line and stages:
+            found = mark.fullmatch(shlex.split(line)[-1])
             if found is not None:
-                block, _, about = found[1].partition(": ")
-                steps.append(Step(block, about, stage))
-    return Recipe(steps)
+                stages[-1].append(StepLabel(block=found[1], about=found[2]))
+    return stages

@@ -5,23 +5,26 @@ from __future__ import annotations
 import shlex
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from hpcgen.errors import InputError, Problem
-from hpcgen.model.plan import Plan
-from hpcgen.recipe.formats import RECIPE_FILES, kit_files
+from hpcgen.model.plan import FIRST_FORMAT, Plan
+from hpcgen.model.recipe_facts import RecipeFacts
+from hpcgen.recipe.formats import FACTS_FILE, RECIPE_FILES, kit_files
 from hpcgen.recipe.formats.bundled import BUNDLE_LINK
 from hpcgen.recipe.formats.charliecloud import DELIMITER
 from hpcgen.recipe.formats.docker import CERTIFICATE_FOLDER, KIT_FOLDER, base_name
 
+T = TypeVar("T")
 MAX_BYTES = 16 * 1024 * 1024
 
 
 class KitFolder(msgspec.Struct, frozen=True):
     """A kit that ``render -o`` wrote: where it is, its plan, its recipe as the engine reads it, its lock.
 
+    ``facts``: what a build must know of the recipe; None in a kit of hpcgen 0.1.0.
     ``host_files``: files of this machine that go into the image, with their names in the build context.
     """
 
@@ -29,6 +32,7 @@ class KitFolder(msgspec.Struct, frozen=True):
     plan: Plan
     recipe: str
     lock: dict[str, Any]
+    facts: RecipeFacts | None = None
     host_files: list[tuple[str, str]] = []
 
     @property
@@ -67,21 +71,30 @@ def read_kit(folder: Path) -> KitFolder:
                 remedy="make one with hpcgen render --site SITE --stack STACK -o DIR",
             )
         )
-    try:
-        plan = msgspec.json.decode(_read(folder / "plan.json").encode(), type=Plan)
-    except msgspec.MsgspecError as error:
-        raise InputError(
-            Problem(
-                f"{folder / 'plan.json'} is not the plan of a kit: {error}",
-                remedy="render the kit again with this hpcgen",
-            )
-        ) from error
+    plan = _decoded(folder / "plan.json", Plan)
     text = _read(folder / RECIPE_FILES[plan.format])
     recipe = charliecloud_dockerfile(text) if plan.format == "charliecloud" else text
-    for name in kit_files(plan):
+    for name in files_of(plan):
         _read(folder / name)
-    files = _host_files(_read(folder / "build.sh"))
-    return KitFolder(folder, plan, recipe, _lock(folder / "hpcgen.lock"), files)
+    lock = _lock(folder / "hpcgen.lock")
+    if FACTS_FILE not in files_of(plan):
+        return KitFolder(folder, plan, recipe, lock, None, _certificates_in(_read(folder / "build.sh")))
+    facts = _decoded(folder / FACTS_FILE, RecipeFacts)
+    return KitFolder(folder, plan, recipe, lock, facts, [(each.source, each.name) for each in facts.certificates])
+
+
+def files_of(plan: Plan) -> list[str]:
+    """The files of the kit that a plan lies in, in whatever format that is written."""
+    return [name for name in kit_files(plan) if plan.number > FIRST_FORMAT or name != FACTS_FILE]
+
+
+def _decoded(path: Path, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(_read(path).encode(), type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise InputError(
+            Problem(f"{path} is not that of a kit: {error}", remedy="render the kit again with this hpcgen")
+        ) from error
 
 
 def charliecloud_dockerfile(script: str) -> str:
@@ -116,8 +129,8 @@ def _read(path: Path) -> str:
         ) from failure
 
 
-def _host_files(script: str) -> list[tuple[str, str]]:
-    """The files that the kit's build script takes from the building machine, with their names in the context."""
+def _certificates_in(script: str) -> list[tuple[str, str]]:
+    """Files of the building machine with their names in the context, by the build script of hpcgen 0.1.0."""
     sources = _array(script, "certificates")
     names = _array(script, "certificate_names") or [base_name(source) for source in sources]
     return list(zip(sources, names, strict=True))
@@ -160,14 +173,14 @@ def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> N
     """
     if kit.plan.format == "singularity":
         context.mkdir(parents=True)
-        for name in kit_files(kit.plan):
+        for name in files_of(kit.plan):
             shutil.copy2(kit.folder / name, context / name)
         if bundle is not None:
             (context / BUNDLE_LINK).symlink_to(bundle)
         return
     (context / KIT_FOLDER).mkdir(parents=True)
     (context / CERTIFICATE_FOLDER).mkdir()
-    for name in kit_files(kit.plan):
+    for name in files_of(kit.plan):
         shutil.copy2(kit.folder / name, context / KIT_FOLDER / name)
     for source, name in kit.host_files:
         shutil.copy2(source, context / CERTIFICATE_FOLDER / name)

@@ -8,13 +8,17 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.lockfile.lock import lock_text
+from hpcgen.model.fields import Record
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.assemble import assemble, notices
-from hpcgen.recipe.formats import RECIPE_FILES, build_script, recipe
+from hpcgen.model.recipe_facts import Certificate, RecipeFacts
+from hpcgen.recipe.assemble import Assembly, assemble, notices
+from hpcgen.recipe.formats import FACTS_FILE, RECIPE_FILES, build_script, recipe
+from hpcgen.recipe.formats.docker import base_name
 from hpcgen.support.writing import KitFile
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock
+    from hpcgen.recipe.formats.hpccm_session import Written
 
 KIT_FILES = frozenset(
     {
@@ -26,6 +30,7 @@ KIT_FILES = frozenset(
         "selftest.sh",
         "preflight.sh",
         "plan.json",
+        FACTS_FILE,
         "hpcgen.lock",
     }
 )
@@ -42,12 +47,23 @@ class Kit(msgspec.Struct, frozen=True):
 
 def plan_text(plan: Plan) -> str:
     """plan.json: the whole plan, so that the kit can be written again from it alone."""
-    return msgspec.json.format(msgspec.json.encode(plan), indent=1).decode() + "\n"
+    return _json(plan)
+
+
+def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
+    certificates = [
+        Certificate(source=file.source, name=base_name(file.target)) for file in assembly.builder.host_files
+    ]
+    return RecipeFacts(recipe=1, steps=written.steps, certificates=certificates)
+
+
+def _json(record: Record) -> str:
+    return msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n"
 
 
 def render_recipe(plan: Plan, catalog: Catalog) -> str:
     """The recipe alone."""
-    return recipe(plan, assemble(plan, catalog))
+    return recipe(plan, assemble(plan, catalog)).text
 
 
 def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
@@ -55,16 +71,17 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     from hpcgen.launch.script import job_script, preflight_script
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
-    text = recipe(plan, assembly)
+    written = recipe(plan, assembly)
     job_name, job_text = job_script(plan, assembly.final.environment)
     files = {
-        RECIPE_FILES[plan.format]: KitFile(text, RECIPE_FILES[plan.format] == "build.sh"),
+        RECIPE_FILES[plan.format]: KitFile(written.text, RECIPE_FILES[plan.format] == "build.sh"),
         job_name: KitFile(job_text, True),
         "selftest.sh": KitFile(assembly.selftest, True),
         "preflight.sh": KitFile(preflight_script(plan, assembly.final.environment), True),
         "plan.json": KitFile(plan_text(plan), False),
+        FACTS_FILE: KitFile(_json(_facts(written, assembly)), False),
         "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
     }
     if "build.sh" not in files:
         files["build.sh"] = KitFile(build_script(plan, assembly), True)
-    return Kit(text, files, notices(assembly))
+    return Kit(written.text, files, notices(assembly))

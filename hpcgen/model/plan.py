@@ -1,6 +1,8 @@
 """The plan: the resolved answer for one site and one stack. Pure data, serialisable, no I/O."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from hpcgen.model.fields import EngineName, FormatName, Name, Record, Text, Url
 from hpcgen.model.job import Job
@@ -45,12 +47,19 @@ class PlannedLicence(Record, frozen=True):
     accepted: bool = False
 
 
-class Plan(Record, frozen=True):
+FIRST_FORMAT = 1
+"""Of hpcgen 0.1.0, whose plans bear no number: their reasons are sentences, and no recipe.json lies beside them."""
+FORMAT = 2
+
+
+class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
     ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
-    must accept; when they did is in the person's own config file.
+    must accept; when they did is in the person's own config file. ``number``: the format in which it is written down.
     """
+
+    number: Annotated[int, msgspec.Meta(ge=FIRST_FORMAT, le=FORMAT, description="the format of this plan")] = 1
 
     hpcgen: Text
     site: Site

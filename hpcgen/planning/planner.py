@@ -24,7 +24,7 @@ from hpcgen.errors import (
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Finding, Plan, PlannedBlock
+from hpcgen.model.plan import FORMAT, Finding, Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.findings import unverified_facts, unverified_releases
@@ -99,6 +99,7 @@ def make_plan(
     laid_out, misfits = lay_out(site, chosen_partition, stack, request)
     again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
     plan = Plan(
+        number=FORMAT,
         hpcgen=__version__,
         site=site,
         stack=stack,

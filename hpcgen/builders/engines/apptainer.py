@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from hpcgen.builders.engines.base import Builder, Call, Reader, Target, Work
 from hpcgen.builders.places import file_target, job_image
 from hpcgen.builders.progress import Event
-from hpcgen.builders.steps import HPCGEN, Recipe, Step, definition_steps
+from hpcgen.builders.steps import HPCGEN, Labels, Recipe, Step, definition_steps
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats.bundled import EVERY_IMAGE_HAS
 from hpcgen.recipe.formats.singularity import STEP_MARK
@@ -32,9 +32,9 @@ class Apptainer(Builder):
         """A file, or a folder."""
         return file_target(output or job_image(plan), token, {".sif": "sif"})
 
-    def recipe(self, text: str) -> Recipe:
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
         """The steps of the definition file."""
-        return definition_steps(text)
+        return definition_steps(text, labels)
 
     def later_steps(self, target: Target) -> list[Step]:
         """The image is tested as it is built, and a SIF file takes as long to write as many steps."""

@@ -12,7 +12,7 @@ import msgspec
 
 from hpcgen.builders.bundles import BundleFolder
 from hpcgen.builders.progress import Event
-from hpcgen.builders.steps import Recipe, Step
+from hpcgen.builders.steps import Labels, Recipe, Step
 from hpcgen.errors import Problem
 from hpcgen.model.fields import FormatName
 from hpcgen.model.plan import Plan
@@ -144,8 +144,8 @@ class Builder:
         """Where the image goes; ``output`` as it was asked for, or where the job script looks for it."""
         raise NotImplementedError
 
-    def recipe(self, text: str) -> Recipe:
-        """The steps of the recipe's text."""
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
+        """The steps of the recipe's text; ``labels`` of the instructions that run commands, None if there are none."""
         raise NotImplementedError
 
     def later_steps(self, target: Target) -> list[Step]:

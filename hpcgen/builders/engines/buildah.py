@@ -86,7 +86,7 @@ class Buildah(DockerfileBuilder):
         calls = [Call((self.program, "rmi", work.target.temporary))]
         if built or self._before is None:
             return calls
-        bases = {step.about.split()[-1] for step in work.steps if step.keyword == "FROM"}
+        bases = {step.image for step in work.steps if step.image}
         alone = not _another_build()
         for each in self._containers():
             ours = each["imageid"][:_SHORT] in self._layers or (alone and each["image"] in bases)

@@ -24,7 +24,7 @@ from pathlib import Path
 from hpcgen.builders.engines.base import Builder, Call, Reader, Target, Work, asked
 from hpcgen.builders.places import file_target, job_image, measured
 from hpcgen.builders.progress import Event
-from hpcgen.builders.steps import HPCGEN, Recipe, Step, dockerfile_steps
+from hpcgen.builders.steps import HPCGEN, Labels, Recipe, Step, dockerfile_steps
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import BuiltImage
@@ -65,9 +65,9 @@ class Charliecloud(Builder):
         """What the image is called in ch-image's store while it is built."""
         return f"hpcgen-build-{plan.stack.name}-{plan.site.name}"
 
-    def recipe(self, text: str) -> Recipe:
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
         """The steps of the Dockerfile."""
-        return dockerfile_steps(text)
+        return dockerfile_steps(text, labels)
 
     def later_steps(self, target: Target) -> list[Step]:
         """What the image is written as."""

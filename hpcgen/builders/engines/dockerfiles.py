@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.builders.engines.base import Builder, FromFile, Target, Word, Work
-from hpcgen.builders.steps import Recipe, dockerfile_steps
+from hpcgen.builders.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKind
@@ -49,9 +49,9 @@ class DockerfileBuilder(Builder):
         """What the image is called until it is whole."""
         return f"localhost/hpcgen-build:{token}"
 
-    def recipe(self, text: str) -> Recipe:
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
         """The steps of the Dockerfile."""
-        return dockerfile_steps(text)
+        return dockerfile_steps(text, labels)
 
     def labels(self, work: Work) -> list[Word]:
         """The words that put texts of the kit into labels."""

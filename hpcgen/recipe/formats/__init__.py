@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
-from hpcgen.recipe.formats.files import ENGINE_FORMATS, RECIPE_FILES, kit_files
+from hpcgen.recipe.formats.files import ENGINE_FORMATS, FACTS_FILE, RECIPE_FILES, kit_files
 
-__all__ = ["ENGINE_FORMATS", "RECIPE_FILES", "build_script", "kit_files", "recipe"]
+if TYPE_CHECKING:
+    from hpcgen.recipe.formats.hpccm_session import Written
+
+__all__ = ["ENGINE_FORMATS", "FACTS_FILE", "RECIPE_FILES", "build_script", "kit_files", "recipe"]
 
 
-def recipe(plan: Plan, assembly: Assembly) -> str:
+def recipe(plan: Plan, assembly: Assembly) -> Written:
     """The recipe in the plan's format: a Dockerfile, a definition file, or for Charliecloud the build script."""
     if plan.format == "docker":
         from hpcgen.recipe.formats import docker

@@ -13,6 +13,7 @@ from hpcgen.recipe.formats.bundled import base_names, script_part, usage
 from hpcgen.recipe.formats.docker import CH_IMAGE, base_name, instructions
 from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
+from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.recipe.formats.templates import fill
 from hpcgen.support.quoting import sh
 
@@ -21,15 +22,15 @@ FAKEROOT = "fakeroot"
 """The package that ``ch-image build --force`` of 0.31 wants in every image where package tools run."""
 
 
-def build_script(plan: Plan, assembly: Assembly) -> str:
+def build_script(plan: Plan, assembly: Assembly) -> Written:
     """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
     if plan.supply == "bundle":
         stages = [_named_base(_with_fakeroot(stage)) for stage in (assembly.builder, assembly.final)]
         assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
     dockerfile = instructions(plan, assembly, CH_IMAGE)
-    if DELIMITER in dockerfile.splitlines():
+    if DELIMITER in dockerfile.text.splitlines():
         raise InputError(Problem(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script"))
-    return fill(
+    text = fill(
         "build_charliecloud.sh",
         header=commented(header(plan, "Build script")),
         usage=usage(plan, "OUTPUT"),
@@ -42,8 +43,9 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
         certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
         delimiter=DELIMITER,
-        dockerfile=dockerfile,
+        dockerfile=dockerfile.text,
     )
+    return Written(text, dockerfile.steps)
 
 
 def _named_base(stage: Stage) -> Stage:

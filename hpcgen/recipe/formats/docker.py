@@ -9,12 +9,13 @@ from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.fields import EngineName
 from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
+from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror, split_image
 from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats.bundled import base_names, bundled_base, script_part, usage
 from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
-from hpcgen.recipe.formats.hpccm_session import Primitive, emit, primitive
+from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.templates import fill
 from hpcgen.support.quoting import docker_arg, docker_env, docker_label, sh
 
@@ -45,9 +46,9 @@ def qualified(image: str) -> str:
     return f"{registry or 'docker.io'}/{path}"
 
 
-def dockerfile(plan: Plan, assembly: Assembly) -> str:
+def dockerfile(plan: Plan, assembly: Assembly) -> Written:
     """The Dockerfile for BuildKit, buildah and podman."""
-    text = instructions(plan, assembly, BUILDKIT)
+    written = instructions(plan, assembly, BUILDKIT)
     held = f"the kit's files in {KIT_FOLDER}/"
     if assembly.builder.host_files:
         held += f" and the site's certificates in {CERTIFICATE_FOLDER}/"
@@ -57,10 +58,10 @@ def dockerfile(plan: Plan, assembly: Assembly) -> str:
     top = commented([*header(plan, "Dockerfile"), *notes])
     # The line asks a registry for its frontend, which a build without a network cannot.
     syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
-    return f"{syntax}{top}\n\n{text}\n"
+    return Written(f"{syntax}{top}\n\n{written.text}\n", written.steps)
 
 
-def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> str:
+def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
     builder = _stage(plan, assembly.builder, dialect)
     final = _stage(plan, assembly.final, dialect)
@@ -93,7 +94,8 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
     for label, step in stage.steps:
         result.append(primitive("comment", text=f"{label}: {step.about}", reformat=False))
         words = " ".join(_run_words(plan, step)) if dialect.mounts else ""
-        result.append(primitive("shell", commands=step.commands, _arguments=words))
+        told = StepLabel(block=label, about=step.about)
+        result.append(primitive("shell", told, commands=step.commands, _arguments=words))
     return result
 
 

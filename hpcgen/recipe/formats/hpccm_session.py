@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from hpcgen.model.recipe_facts import StepLabel
+
 _LOCK = threading.Lock()
 _GLOBALS = (
     "g_cpu_arch",
@@ -27,19 +29,30 @@ _GLOBALS = (
 
 
 class Primitive(msgspec.Struct, frozen=True):
-    """An hpccm primitive to be made: its class's name and keyword arguments."""
+    """An hpccm primitive to be made: its class's name and keyword arguments.
+
+    ``label``: what it does, for an instruction that runs commands.
+    """
 
     name: str
     arguments: Mapping[str, Any] = {}
+    label: StepLabel | None = None
 
 
-def primitive(name: str, **arguments: Any) -> Primitive:
+class Written(msgspec.Struct, frozen=True):
+    """The text of a recipe, and by stage what its instructions that run commands are for."""
+
+    text: str
+    steps: list[list[StepLabel]]
+
+
+def primitive(name: str, label: StepLabel | None = None, **arguments: Any) -> Primitive:
     """A :class:`Primitive` by keywords."""
-    return Primitive(name, arguments)
+    return Primitive(name, arguments, label)
 
 
-def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> str:
-    """The text of a recipe.
+def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
+    """A recipe: its text, and the labels of the primitives in the order in which they stand there.
 
     Parameters
     ----------
@@ -55,10 +68,11 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> str:
         try:
             hpccm.config.set_container_format(kind)
             hpccm.config.set_singularity_version("3.2")
-            return "\n\n".join(_stage(hpccm, stage) for stage in stages)
+            text = "\n\n".join(_stage(hpccm, stage) for stage in stages)
         finally:
             for name, value in kept.items():
                 setattr(hpccm.config, name, value)
+    return Written(text, [[each.label for each in stage if each.label is not None] for stage in stages])
 
 
 def _stage(hpccm: Any, descriptions: Sequence[Primitive]) -> str:

@@ -12,6 +12,7 @@ from hpcgen.blocks.steps import Run, command, run
 from hpcgen.errors import PolicyError, Problem
 from hpcgen.model.image_paths import KIT, SELFTEST
 from hpcgen.model.plan import Plan
+from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror
 from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats.bundled import (
@@ -25,7 +26,7 @@ from hpcgen.recipe.formats.bundled import (
 )
 from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
-from hpcgen.recipe.formats.hpccm_session import Primitive, emit, primitive
+from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.templates import fill
 from hpcgen.support.quoting import plain, sh, sh_assign
 
@@ -36,7 +37,7 @@ STEP_MARK = "hpcgen: step"
 Steps = list[tuple[str, Run]]
 
 
-def definition(plan: Plan, assembly: Assembly) -> str:
+def definition(plan: Plan, assembly: Assembly) -> Written:
     """The definition file."""
     builder, final = assembly.builder, assembly.final
     steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
@@ -47,7 +48,8 @@ def definition(plan: Plan, assembly: Assembly) -> str:
         [*_start(plan, builder), *chain.from_iterable(marked[: len(steps)])],
         [*_final_start(plan, final), *chain.from_iterable(marked[len(steps) :]), *_final_end(final, assembly)],
     ]
-    return commented(header(plan, "Definition file")) + "\n\n" + emit(stages, "singularity") + "\n"
+    written = emit(stages, "singularity")
+    return Written(f"{commented(header(plan, 'Definition file'))}\n\n{written.text}\n", written.steps)
 
 
 def _packing(steps: Steps, kept: list[str]) -> Steps:
@@ -140,7 +142,7 @@ def _step(label: str, step: Run, number: str) -> list[Primitive]:
     commands = ["(", "cd /", command("echo", f"{STEP_MARK} {number}: {title}"), *step.commands, ")"]
     return [
         primitive("comment", text=title, reformat=False),
-        primitive("shell", chdir=False, commands=commands),
+        primitive("shell", StepLabel(block=label, about=step.about), chdir=False, commands=commands),
     ]
 
 

@@ -178,7 +178,7 @@ def test_a_folder_that_is_no_kit_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no plan\.json"):
         read_kit(tmp_path)
     kit = written(tmp_path / "kit", kit_files(DOCKER_KIT, **{"plan.json": '{"hpcgen": 1}'}))
-    with pytest.raises(InputError, match=r"plan\.json' is not|plan\.json is not the plan"):
+    with pytest.raises(InputError, match=r"plan\.json is not that of a kit"):
         read_kit(kit)
     (kit / "plan.json").write_text((DOCKER_KIT / "plan.json").read_text())
     (kit / "selftest.sh").unlink()
@@ -188,10 +188,9 @@ def test_a_folder_that_is_no_kit_is_told(tmp_path: Path) -> None:
 
 def test_a_certificate_that_is_not_here_stops_before_anything_runs(path: Path, tmp_path: Path) -> None:
     calls = docker(path)
-    script = (DOCKER_KIT / "build.sh").read_text()
-    named = script.replace("certificates=()", "certificates=(/nowhere/ca.crt)")
-    named = named.replace("certificate_names=()", "certificate_names=(ca.crt)")
-    kit = written(tmp_path / "kit", kit_files(DOCKER_KIT, **{"build.sh": named}))
+    facts = json.loads((DOCKER_KIT / "recipe.json").read_text())
+    facts["certificates"] = [{"source": "/nowhere/ca.crt", "name": "ca.crt"}]
+    kit = written(tmp_path / "kit", kit_files(DOCKER_KIT, **{"recipe.json": json.dumps(facts)}))
     with pytest.raises(InputError, match=r"/nowhere/ca\.crt is not on this machine"):
         build_image(kit)
     assert not calls.exists()

@@ -6,8 +6,11 @@ is from moby/buildkit issues 3834 and 5644 and docker/cli issue 3423; 20.10 prin
 
 from __future__ import annotations
 
+import re
+import shutil
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpcgen.builders.engines import BUILDERS, builder_for, format_of
@@ -15,6 +18,7 @@ from hpcgen.builders.engines.base import Reader
 from hpcgen.builders.progress import Event, Progress
 from hpcgen.builders.steps import Recipe, definition_steps, dockerfile_steps
 from hpcgen.kit.folder import KitFolder, read_kit
+from hpcgen.kit.kit import plan_text
 from hpcgen.model.record import BuilderName
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -146,12 +150,47 @@ def test_a_dockerfile_says_what_each_step_is_for(recipe: Recipe) -> None:
     assert recipe.instructions == [5, 5]
 
 
+@pytest.mark.parametrize("name", BUILDERS)
+def test_what_a_step_is_for_is_not_read_out_of_the_recipe(name: BuilderName) -> None:
+    kit = golden(name, "tf-horovod")
+    assert kit.facts is not None
+    reworded = re.sub(r"(?m)^( *)# .*: .*$", r"\1# something else", kit.recipe)
+    reworded = re.sub(r"(hpcgen: step \d+ of \d+): [^\n']+", r"\1: something else", reworded)
+    assert reworded != kit.recipe
+    builder = builder_for(name)
+    assert builder.recipe(reworded, kit.facts.steps) == builder.recipe(kit.recipe, kit.facts.steps)
+
+
+def test_a_kit_of_hpcgen_0_1_0_has_its_labels_in_comments(tmp_path: Path) -> None:
+    kit = golden("docker")
+    old = tmp_path / "kit"
+    shutil.copytree(kit.folder, old)
+    (old / "recipe.json").unlink()
+    plan = msgspec.structs.replace(kit.plan, number=1)
+    (old / "plan.json").write_text(plan_text(plan))
+    text = "FROM x AS builder\n# ucx 1.17.0: compile\nRUN make\n\nFROM x\nRUN true\n"
+    (old / "Dockerfile").write_text(text)
+    (old / "build.sh").write_text("certificates=('/etc/a b.crt')\ncertificate_names=(a.crt)\n")
+    again = read_kit(old)
+    assert '"plan"' not in (old / "plan.json").read_text()
+    assert again.facts is None
+    assert again.host_files == [("/etc/a b.crt", "a.crt")]
+    steps = builder_for("docker").recipe(again.recipe).steps
+    assert [step.title for step in steps] == [
+        "hpcgen: base image x",
+        "ucx 1.17.0: compile",
+        "hpcgen: base image x",
+        "hpcgen: true",
+    ]
+
+
 @pytest.mark.parametrize("stack", ["mpi-hello", "tf-horovod"])
 @pytest.mark.parametrize("name", BUILDERS)
 def test_every_block_of_a_kit_has_steps(name: BuilderName, stack: str) -> None:
     """What the writers of the formats print is what is read here: no RUN without its block."""
     kit = golden(name, stack)
-    steps = builder_for(name).recipe(kit.recipe).steps
+    assert kit.facts is not None
+    steps = builder_for(name).recipe(kit.recipe, kit.facts.steps).steps
     blocks = {step.block.split()[0] for step in steps}
     compiled = {"rank_test"} if stack == "mpi-hello" else {"horovod", "tensorflow"}
     assert compiled <= blocks

@@ -14,7 +14,7 @@ output=${1:-onnxruntime.sqfs}
 name=onnxruntime-supermuc
 certificates=()
 certificate_names=()
-kit_files=(build.sh hpcgen.lock job.slurm plan.json preflight.sh selftest.sh)
+kit_files=(build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 for tool in ch-image ch-convert; do

@@ -13,7 +13,7 @@ tag=${1:-mpi-hello:workstation}
 engine=${HPCGEN_ENGINE:-docker}
 certificates=()
 certificate_names=()
-kit_files=(Dockerfile build.sh hpcgen.lock plan.json preflight.sh run.sh selftest.sh)
+kit_files=(Dockerfile build.sh hpcgen.lock plan.json preflight.sh recipe.json run.sh selftest.sh)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 
 context=$(mktemp -d)

@@ -1,0 +1,27 @@
+"""What a build must know of a recipe and does not read out of its text: a kit's recipe.json."""
+
+from typing import Literal
+
+from hpcgen.model.fields import Record, Text
+
+
+class StepLabel(Record, frozen=True):
+    """What one instruction of a recipe does, and for which block (with its version; ``hpcgen`` for its own)."""
+
+    block: Text
+    about: Text
+
+
+class Certificate(Record, frozen=True):
+    """A certificate of the building machine that the recipe copies: its file, and its name in the build context."""
+
+    source: Text
+    name: Text
+
+
+class RecipeFacts(Record, frozen=True):
+    """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage."""
+
+    recipe: Literal[1]
+    steps: list[list[StepLabel]]
+    certificates: list[Certificate] = []
