@@ -7,8 +7,6 @@ unverified warns and does not stop a job, unless the image or the launch line wo
 from __future__ import annotations
 
 import math
-import re
-from functools import cache
 from pathlib import Path
 
 from hpcgen.blocks.rank_test import (
@@ -32,6 +30,7 @@ from hpcgen.platform.microarchitecture import features_of
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import Shell, line, quoted
+from hpcgen.support.templates import Template
 
 PREFLIGHT = "preflight.sh"
 """Name of the kit's script that does nothing but the preflight."""
@@ -49,8 +48,7 @@ RANKS_PER_SECOND = 32
 COMMON = "x86_64_v2"
 """What every x86 node of the last ten years has; a CPU is told by what it has beyond."""
 
-
-_PLACE = re.compile(r"@\{([a-z_]+)\}")
+fill = Template(Path(__file__).with_name("templates") / "preflight.sh").fill
 
 
 def preflight_text(plan: Plan, how: Start, script: str, *, built_for: str = "", named: bool = False) -> str:
@@ -75,28 +73,6 @@ def preflight_text(plan: Plan, how: Start, script: str, *, built_for: str = "", 
 def has_rank_test(plan: Plan, how: Start) -> bool:
     """Whether ranks are started: not by the image's own launcher, since nothing of the host takes part in that."""
     return bool(how.outer) and not how.inner and plan.stack.run.mpi and plan.block(RANK_TEST) is not None
-
-
-@cache
-def _parts() -> dict[str, str]:
-    """The parts of the template by name. It is no jinja2, which would take longer to read it than all else here."""
-    text = Path(__file__).with_name("templates").joinpath("preflight.sh").read_text("utf-8")
-    parts = (part.partition("\n") for part in text.split("\n#: ")[1:])
-    return {name: f"{body.rstrip()}\n" for name, _, body in parts}
-
-
-def fill(name: str, **values: str) -> str:
-    """A part of the template; KeyError for a value that is missing or not used."""
-    unused = dict(values)
-
-    def value(place: re.Match[str]) -> str:
-        unused.pop(place[1], None)
-        return values[place[1]]
-
-    text = _PLACE.sub(value, _parts()[name])
-    if unused:
-        raise KeyError(f"{name} has no {', '.join(unused)}")
-    return text
 
 
 def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
@@ -194,7 +170,7 @@ def _library(plan: Plan) -> str:
         return ""
     return fill(
         "library",
-        folders="\n        ".join(sh(folder) for folder in folders),
+        folders=[sh(folder) for folder in folders],
         library=sh(MPI_LIBRARIES[host.abi]),
         todo=sh(f"correct mpi.libraries and mpi.binds of the profile of {plan.site.name}"),
     )
@@ -222,7 +198,7 @@ def _engine(plan: Plan, how: Start, named: bool) -> str:
         "engine",
         engine=quoted(how.engine.command_name()),
         oldest=sh(oldest),
-        releases="\n        ".join(cases) or "*) ;;",
+        releases=cases or ["*) ;;"],
         todo=sh(f"load another release, or correct containers of the profile of {plan.site.name}"),
     )
 

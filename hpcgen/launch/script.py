@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from typing import Any
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -18,6 +17,9 @@ from hpcgen.recipe.formats.header import header as file_header
 from hpcgen.schedulers import Direct, Header, Scheduler, scheduler_for
 from hpcgen.support.quoting import plain, sh, sh_assign
 from hpcgen.support.shell_words import FOLDER, Shell, joined, line, loading, quoted
+from hpcgen.support.templates import Template
+
+_fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
 
 
 def job_script(
@@ -48,19 +50,40 @@ def job_script(
     """
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
     how = start(plan, image_environment)
-    values = _values(plan, scheduler, how, image, named)
     name = scheduler.file_name
     checks = preflight_text(plan, how, name, built_for=built_for, named=named) if preflight else ""
-    return name, _template("job.sh.j2").render(values, preflight=checks, job=True)
+    usage = _fill("usage", file_name=name)
+    usage += _fill("usage_image") if image is None else ""
+    usage += _fill("usage_preflight") if checks else ""
+    parts = [
+        _top(plan, scheduler, how, "Job script", usage),
+        _start(scheduler, how, name, folder=True),
+        _image(plan, how, name, image, named),
+        _fill("command", command=line(plan.job.command)),
+        _exports(how, scheduler),
+        _container(how, name),
+        _fill("preflight", preflight=checks) if checks else "",
+        _run(how, scheduler),
+    ]
+    return name, "\n".join(filter(None, parts))
 
 
 def preflight_script(plan: Plan, image_environment: Mapping[str, str]) -> str:
     """The preflight of the kit's job script alone, to be run by hand in an allocation. Raises as :func:`job_script`."""
     how = start(plan, image_environment)
-    values = _values(plan, Direct(), how, None, False)
-    values.update(file_name=PREFLIGHT, header=_header(plan, "Preflight"), status=STATUS)
-    values.update(ranks=has_rank_test(plan, how), preflight=preflight_text(plan, how, ""))
-    return str(_template("job.sh.j2").render(values, job=False))
+    scheduler = Direct()
+    ranks = has_rank_test(plan, how)
+    # An image of no fixed folder is looked for in the present one.
+    folder = ranks or (plan.site.containers.image_directory is None and how.engine.image_is_file)
+    parts = [
+        _top(plan, scheduler, how, "Preflight", _fill("usage_alone", file_name=PREFLIGHT, status=str(STATUS))),
+        _start(scheduler, how, PREFLIGHT, folder=folder),
+        _fill("given") + _image(plan, how, PREFLIGHT, None, False),
+        _exports(how, scheduler),
+        _container(how, PREFLIGHT) if ranks else "",
+        _fill("preflight", preflight=preflight_text(plan, how, "")),
+    ]
+    return "\n".join(filter(None, parts))
 
 
 def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:
@@ -79,47 +102,78 @@ def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:
     return line([*exports, *how.outer, *container, *how.inner, *plan.job.command])
 
 
-def _values(plan: Plan, scheduler: Scheduler, how: Start, image: str | None, named: bool) -> dict[str, Any]:
-    """What the template is filled with: every piece is quoted or checked here."""
-    scheduler_header = Header(
-        name=plan.stack.name,
-        job=plan.job,
-        partition=plan.site.partitions[plan.partition],
-        scheduler=plan.site.scheduler,
-    )
-    engine = how.engine
-    names = engine.image_names(plan.stack.name, plan.site.name)
-    directory = plan.site.containers.image_directory
-    folder = FOLDER if directory is None else directory
-    return {
-        "file_name": scheduler.file_name,
-        "directives": [f"{scheduler.mark} {item}" for item in scheduler.directives(scheduler_header)],
-        "account_missing": _account_line(plan, scheduler),
-        "header": _header(plan, "Job script"),
-        "reasons": [plain(text, "a reason") for text in plan.job.reasons],
-        "memory": memory_text(plan.site.partitions[plan.partition], plan.job),
+def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) -> str:
+    """All that a person reads first, and the loading of modules."""
+    partition = plan.site.partitions[plan.partition]
+    header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
+    reasons = [plain(text, "a reason") for text in plan.job.reasons]
+    top = _fill(
+        "top",
         # VALET is there in a login shell alone.
-        "shell_options": " -l" if how.modules and plan.site.system.modules == "valet" else "",
-        "modules": loading(plan.site.system.modules, how.modules),
-        "start": scheduler.start,
-        "programs": [sh(word) for word in dict.fromkeys([*how.outer[:1], engine.command_name()])],
-        "image_missing": _missing(engine, named),
+        shell_options=" -l" if how.modules and plan.site.system.modules == "valet" else "",
+        directives=[f"{scheduler.mark} {item}" for item in scheduler.directives(header)],
+        account=_account(plan, scheduler),
+        header=[f"# {plain(text, 'the header')}" for text in file_header(plan, what)],
+        usage=usage,
+        reasons=[f"#   {text}" for text in [*reasons, f"memory: {memory_text(partition, plan.job)}"]],
+    )
+    if not how.modules:
+        return top
+    return f"{top}\n{_fill('modules', modules=loading(plan.site.system.modules, how.modules))}"
+
+
+def _start(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
+    programs = dict.fromkeys([*how.outer[:1], how.engine.command_name()])
+    return _fill(
+        "start",
+        start=scheduler.start,
+        folder="folder=$PWD" if folder else "",
+        file_name=name,
+        programs=[f"need {sh(word)}" for word in programs],
+    )
+
+
+def _image(plan: Plan, how: Start, name: str, image: str | None, named: bool) -> str:
+    """Which image is meant, and whether it is there."""
+    directory = plan.site.containers.image_directory
+    images = _images(how.engine, plan, FOLDER if directory is None else directory)
+    if image is not None:
         # No variable of the caller puts another in place of an image that was named.
-        "image": quoted(image) if image is not None else "",
-        "images": _images(engine, names, folder),
-        "charliecloud_gpu": engine.name == "charliecloud" and bool(how.call.gpu),
-        "exports": [sh_assign(name, value) for name, value in how.variables.exported.items()],
-        "command": line(plan.job.command),
-        "definition": [quoted(text) for text in engine.definition(how.call)],
-        "container": [line(group) for group in [*engine.words(how.call), how.inner] if group],
-        "outer": line(how.outer),
-        "alone": _alone(how) if isinstance(scheduler, Direct) else [],
-        "exec": isinstance(scheduler, Direct) and not engine.within_srun,
-    }
+        text = f"image={quoted(image)}\n"
+    elif len(images) == 1:
+        text = f"image=${{HPCGEN_IMAGE:-{images[0]}}}\n"
+    else:
+        text = _fill("first_image", images=images)
+    missing = _missing(how.engine, named)
+    todo = "" if image is not None else ": make it with build.sh, or set HPCGEN_IMAGE"
+    return text + (_fill("image_missing", file_name=name, missing=missing, todo=todo) if missing else "")
 
 
-def _header(plan: Plan, what: str) -> list[str]:
-    return [plain(text, "the header") for text in file_header(plan, what)]
+def _exports(how: Start, scheduler: Scheduler) -> str:
+    exports = "".join(f"export {sh_assign(name, value)}\n" for name, value in how.variables.exported.items())
+    alone = _alone(how) if isinstance(scheduler, Direct) else []
+    return exports + (_fill("alone", exports=[f"export {text}" for text in alone]) if alone else "")
+
+
+def _container(how: Start, name: str) -> str:
+    """The words that start the image, as an array of the shell."""
+    gpu = how.engine.name == "charliecloud" and bool(how.call.gpu)
+    definition = [quoted(text) for text in how.engine.definition(how.call)]
+    words = [line(group) for group in [*how.engine.words(how.call), how.inner] if group]
+    lines = [f"{text} \\" for text in definition[:-1]] + definition[-1:]
+    return "".join(
+        [
+            _fill("gpu") if gpu else "",
+            _fill("definition", file_name=name, lines=lines) if definition else "",
+            _fill("container", words=words),
+        ]
+    )
+
+
+def _run(how: Start, scheduler: Scheduler) -> str:
+    replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.within_srun else ""
+    outer = f"{line(how.outer)} " if how.outer else ""
+    return f'{replaced}{outer}"${{container[@]}}" "$@"\n'
 
 
 def _missing(engine: Engine, named: bool) -> str:
@@ -135,28 +189,13 @@ def _alone(how: Start) -> list[str]:
     return [sh_assign(name, "fork") for name in names]
 
 
-def _images(engine: Engine, names: list[str], folder: str) -> list[str]:
+def _images(engine: Engine, plan: Plan, folder: str) -> list[str]:
+    names = engine.image_names(plan.stack.name, plan.site.name)
     return [joined(folder, f"/{name}") for name in names] if engine.image_is_file else [quoted(names[0])]
 
 
-def _account_line(plan: Plan, scheduler: Scheduler) -> str:
+def _account(plan: Plan, scheduler: Scheduler) -> str:
     """The directive to be filled in where the site wants an account and none was given."""
     if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
         return ""
-    return f"{scheduler.mark} {scheduler.account_option}"
-
-
-@cache
-def _template(name: str) -> Any:
-    # jinja2 takes longer to load than everything else here.
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("hpcgen.launch"),
-        undefined=StrictUndefined,
-        autoescape=False,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    return environment.get_template(name)
+    return _fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")

@@ -163,7 +163,8 @@ preflight_ranks() {
             }
             next
         }
-@{open_mpi}        /^preflight-status [0-9]+$/ { status = $2; next }
+@{open_mpi}
+        /^preflight-status [0-9]+$/ { status = $2; next }
         /^library |^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
         { line[lines++ % 20] = $0 }
         END {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hpcgen.blocks.steps import Image, Run, command, run
 from hpcgen.model.bundle_paths import IMAGES, MOUNT, image_name
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
-from hpcgen.recipe.formats.templates import fill
 from hpcgen.support.quoting import sh
+from hpcgen.support.templates import Template
 
 BUNDLE_LINK = "bundle"
 """What the bundle is called in the folder that a definition file is read in."""
@@ -43,9 +45,14 @@ def usage(plan: Plan, output: str) -> str:
     return f"build.sh --bundle DIR [{output}]" if plan.supply == "bundle" else f"build.sh [{output}]"
 
 
-def script_part(plan: Plan, template: str, /, **values: str) -> str:
+def template(name: str) -> Template:
+    """A template of the build scripts."""
+    return Template(Path(__file__).with_name("templates") / name)
+
+
+def script_part(plan: Plan, name: str, /, **values: str) -> str:
     """Lines that a build script has beside the others, or none where the build has a network."""
-    return fill(template, **values) if plan.supply == "bundle" else ""
+    return template(name).fill(**values) if plan.supply == "bundle" else ""
 
 
 def link_steps(plan: Plan) -> list[tuple[str, Run]]:

@@ -9,12 +9,11 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly, Stage
-from hpcgen.recipe.formats.bundled import base_names, script_part, usage
+from hpcgen.recipe.formats.bundled import base_names, script_part, template, usage
 from hpcgen.recipe.formats.docker import CH_IMAGE, base_name, instructions
 from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Written
-from hpcgen.recipe.formats.templates import fill
 from hpcgen.support.quoting import sh
 
 DELIMITER = "HPCGEN_DOCKERFILE"
@@ -30,8 +29,7 @@ def build_script(plan: Plan, assembly: Assembly) -> Written:
     dockerfile = instructions(plan, assembly, CH_IMAGE)
     if DELIMITER in dockerfile.text.splitlines():
         raise InputError(Problem(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script"))
-    text = fill(
-        "build_charliecloud.sh",
+    text = template("build_charliecloud.sh").fill(
         header=commented(header(plan, "Build script")),
         usage=usage(plan, "OUTPUT"),
         where="without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network",

@@ -12,11 +12,10 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror, split_image
 from hpcgen.recipe.assemble import Assembly, Stage
-from hpcgen.recipe.formats.bundled import base_names, bundled_base, script_part, usage
+from hpcgen.recipe.formats.bundled import base_names, bundled_base, script_part, template, usage
 from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.templates import fill
 from hpcgen.support.quoting import docker_arg, docker_env, docker_label, sh
 
 _CACHES = {"pip": "/root/.cache/pip"}
@@ -155,8 +154,7 @@ def _after_lines(plan: Plan) -> str:
 
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh for the engines that read Dockerfiles."""
-    return fill(
-        "build_docker.sh",
+    return template("build_docker.sh").fill(
         header=commented(header(plan, "Build script")),
         usage=usage(plan, "TAG"),
         start=script_part(plan, "bundle.sh"),

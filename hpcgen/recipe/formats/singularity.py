@@ -21,13 +21,13 @@ from hpcgen.recipe.formats.bundled import (
     definition_base,
     link_steps,
     script_part,
+    template,
     unlink_steps,
     usage,
 )
 from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.templates import fill
 from hpcgen.support.quoting import plain, sh, sh_assign
 
 CARGO = "/opt/hpcgen-kept.tar"
@@ -164,8 +164,7 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh for Apptainer and Singularity."""
     engine = plan.site.containers.engines.get(plan.engine)
-    return fill(
-        "build_singularity.sh",
+    return template("build_singularity.sh").fill(
         header=commented(header(plan, "Build script")),
         usage=usage(plan, "OUTPUT.sif"),
         start=script_part(plan, "bundle.sh"),

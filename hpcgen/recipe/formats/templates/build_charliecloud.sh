@@ -8,7 +8,8 @@
 set -euo pipefail
 
 kit=$(cd "$(dirname "$0")" && pwd)
-@{start}output=${1:-@{output}}
+@{start}
+output=${1:-@{output}}
 name=@{image}
 certificates=(@{certificates})
 certificate_names=(@{certificate_names})
@@ -48,7 +49,8 @@ cat > "$work/Dockerfile" << '@{delimiter}'
 
 # ch-image refers to the user by name, which batch and cron environments leave out.
 export USER=${USER:-$(id -un)}
-@{bases}# --force lets package managers run without privilege. ch-image's cache knows what is copied by its path, size and
+@{bases}
+# --force lets package managers run without privilege. ch-image's cache knows what is copied by its path, size and
 # time: a relative path is the same in every build.
 (cd "$work" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
 

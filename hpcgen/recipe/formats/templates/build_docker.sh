@@ -7,6 +7,7 @@
 set -euo pipefail
 kit=$(cd "$(dirname "$0")" && pwd)
 @{start}
+
 tag=${1:-@{image}}
 engine=${HPCGEN_ENGINE:-@{engine}}
 certificates=(@{certificates})
@@ -37,7 +38,8 @@ if ! command -v "$engine" > /dev/null; then
     echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to docker, podman or buildah" >&2
     exit 69
 fi
-@{bases}# What the image was made from can then be read without starting it, also in a registry.
+@{bases}
+# What the image was made from can then be read without starting it, also in a registry.
 for name in plan.json hpcgen.lock Dockerfile; do
     # Linux takes no longer word than 128 KiB.
     if [ "$(wc -c < "$kit/$name")" -lt 100000 ]; then
@@ -48,5 +50,7 @@ case $(basename "$engine") in
     docker) export DOCKER_BUILDKIT=1 ;;
     *) options+=(--format docker) ;;
 esac
-@{date}"$engine" build "${options[@]}" -f "$kit/Dockerfile" -t "$tag" "$context"
-@{after}echo "built $tag" >&2
+@{date}
+"$engine" build "${options[@]}" -f "$kit/Dockerfile" -t "$tag" "$context"
+@{after}
+echo "built $tag" >&2

@@ -7,6 +7,7 @@
 set -euo pipefail
 kit=$(cd "$(dirname "$0")" && pwd)
 @{start}
+
 output=$(realpath -m "${1:-@{output}}")
 engine=${HPCGEN_ENGINE:-@{engine}}
 certificates=(@{certificates})
@@ -26,7 +27,8 @@ fi
 # Written aside, so that a failed build leaves no half image under the final name.
 partial=$output.partial
 trap 'rm -rf "$partial"' EXIT
-@{bases}# The definition file takes the kit's files from the current folder.
+@{bases}
+# The definition file takes the kit's files from the current folder.
 (cd "$kit" && "$engine" build@{fakeroot} --force "${options[@]}" "$partial" Singularity.def)
 rm -rf "$output"
 mv "$partial" "$output"
