@@ -16,7 +16,7 @@ from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory, checked
 from hpcgen.config.yamlfile import Document
-from hpcgen.kit.kit import KIT_FILES, Kit, make_kit
+from hpcgen.kit.kit import Kit, known_files, make_kit
 from hpcgen.model.fields import FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
@@ -156,7 +156,7 @@ def write_kit(kit: Kit, folder: Path | str) -> Path:
     ------
     OutputError: it cannot be written; what was there before is untouched.
     """
-    writing.write_kit(Path(folder), kit.files, retired=KIT_FILES)
+    writing.write_kit(Path(folder), kit.files, retired=known_files())
     return Path(folder)
 
 

@@ -27,7 +27,7 @@ from hpcgen.errors import BuildFailedError, HpcgenError, OutputError, Problem
 from hpcgen.images.placing import put_in_place, remove
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.model.record import BuilderName, BuildFailure, BuildRecord, BuiltImage
-from hpcgen.recipe.formats import RECIPE_FILES
+from hpcgen.recipe.formats import format_for
 from hpcgen.support.processes import interruptible, need, stream
 
 TAIL = 15
@@ -107,13 +107,12 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         need(program, purpose)
     recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
     recipe = msgspec.structs.replace(recipe, steps=[*recipe.steps, *builder.later_steps(target)])
-    definition = builder.format == "singularity"
-    name = RECIPE_FILES[kit.plan.format] if builder.format != "charliecloud" else "Dockerfile"
+    form = format_for(kit.plan.format)
     work = Work(
         plan=kit.plan,
         kit=kit.folder,
-        recipe=kit.folder / name if builder.format != "charliecloud" else scratch / name,
-        context=kit.folder if definition and bundle is None else scratch / "context",
+        recipe=(kit.folder if form.engine_file == form.recipe_file else scratch) / form.engine_file,
+        context=kit.folder if not form.kit_folder and bundle is None else scratch / "context",
         token=token,
         scratch=scratch / "tmp",
         target=target,
@@ -261,7 +260,7 @@ class _Run:
         self.work.scratch.mkdir()
         if self.work.context != self.kit.folder:
             make_context(self.kit, self.work.context, self.work.bundle.folder if self.work.bundle else None)
-        if self.builder.format == "charliecloud":
+        if self.work.recipe.parent != self.kit.folder:
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
         for name, text in self.builder.more_files(self.work.target).items():
             self.work.recipe.with_name(name).write_text(text, encoding="utf-8")

@@ -16,6 +16,7 @@ from hpcgen.errors import FetchError, HpcgenError, Problem
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.bundle_paths import FILES, IMAGES, MANIFEST, file_path, image_name, root_tar_name
 from hpcgen.model.lock import ImagePin, Lock
+from hpcgen.recipe.formats import format_for
 from hpcgen.support.progress import Watch
 
 _MADE_OF = "made of "
@@ -32,7 +33,7 @@ class BaseImages:
     def __init__(self, lock: Lock, place: Workplace, given: Mapping[str, str], watch: Watch) -> None:
         self.pins = dict(sorted(lock.pins.images.items()))
         self.architecture = lock.plan.site.system.architecture
-        self.with_roots = lock.plan.format == "charliecloud"
+        self.with_roots = format_for(lock.plan.format).base_from_tar
         self.place, self.given, self.watch = place, given, watch
         self.layout = place.bundle / IMAGES
 

@@ -114,7 +114,7 @@ def _kit(
     for option in ("site", "stack"):
         if asked[option] is None:
             raise click.UsageError(f"--{option} is missing; a KIT alone needs neither --site nor --stack")
-    from hpcgen.kit.kit import KIT_FILES, make_kit
+    from hpcgen.kit.kit import known_files, make_kit
     from hpcgen.support.writing import write_kit
 
     catalog = catalog_of(ctx)
@@ -123,7 +123,7 @@ def _kit(
     if accept is not None:
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
-    write_kit(folder, kit.files, retired=KIT_FILES)
+    write_kit(folder, kit.files, retired=known_files())
     say_findings(plan, kit.notices)
     return read_kit(folder)
 
@@ -133,12 +133,12 @@ def _locked_kit(
 ) -> KitFolder:
     """The kit of a lock, or of the lock in a bundle."""
     from hpcgen.kit.folder import read_kit
-    from hpcgen.kit.kit import KIT_FILES, make_kit
+    from hpcgen.kit.kit import known_files, make_kit
     from hpcgen.support.writing import write_kit
 
     catalog = catalog_of(ctx)
     plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked, engine)
-    write_kit(folder, make_kit(plan, catalog, lock).files, retired=KIT_FILES)
+    write_kit(folder, make_kit(plan, catalog, lock).files, retired=known_files())
     return read_kit(folder)
 
 

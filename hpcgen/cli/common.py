@@ -31,10 +31,18 @@ def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list
         from hpcgen.catalog.collections import collections_from_environment
 
         given = ctx.find_root().params.get("collections") or ()
-        known = Catalog([*given, *collections_from_environment()]).names(kind)
-        return [name for name in known if name.startswith(incomplete)]
+        catalog = Catalog([*given, *collections_from_environment()])
+        return [name for name in _known(catalog, kind) if name.startswith(incomplete)]
 
     return names
+
+
+def _known(catalog: Catalog, kind: str) -> list[str]:
+    if kind != "format":
+        return catalog.names(kind)
+    from hpcgen.recipe.formats import FORMATS
+
+    return FORMATS.names()
 
 
 def _named(required: bool) -> list[Callable[[Any], Any]]:
@@ -62,8 +70,9 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     ),
     click.option(
         "--format",
-        type=click.Choice(["docker", "singularity", "charliecloud"]),
-        help="Another format than that of the site's engine.",
+        metavar="FORMAT",
+        shell_complete=_complete("format"),
+        help="Another format than that of the site's engine: docker, singularity, charliecloud or a collection's.",
     ),
     click.option(
         "--mirror",
@@ -204,7 +213,6 @@ def plan_of_lock(
     """
     import msgspec
 
-    from hpcgen.errors import InputError, Problem
     from hpcgen.lockfile.lock import for_build, read_lock
     from hpcgen.locking.wanted import check_lock
     from hpcgen.model.bundle_paths import LOCK
@@ -223,14 +231,8 @@ def plan_of_lock(
 
         format = format_of(engine)
     if format not in (None, plan.format):
-        if format == "charliecloud" and bundle is not None:
-            raise InputError(
-                Problem(
-                    f"the bundle of a lock for {plan.format} lacks what ch-image wants",
-                    "--format",
-                    remedy="write the lock with --format charliecloud: its bundle serves the other formats too",
-                )
-            )
+        if bundle is not None:
+            _check_bundled(plan.format, format)
         plan = in_format(plan, format, asked["allow_unsupported"])
         words += ["--format", format]
         words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
@@ -240,6 +242,18 @@ def plan_of_lock(
         plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
         words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
     return msgspec.structs.replace(plan, command=" ".join(sh(word) for word in ["hpcgen", *words])), lock
+
+
+def _check_bundled(locked: str, format: str) -> None:
+    """InputError where a bundle for one format lacks what a build of another one takes."""
+    from hpcgen.errors import InputError, Problem
+    from hpcgen.recipe.formats import format_for
+
+    held, needed = format_for(locked), format_for(format)
+    if set(needed.packages) - set(held.packages) or (needed.base_from_tar and not held.base_from_tar):
+        message = f"the bundle of a lock for {locked} lacks what builds of the format {format} require"
+        remedy = f"write the lock with --format {format}: its bundle serves the other formats too"
+        raise InputError(Problem(message, "--format", remedy=remedy))
 
 
 def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]) -> None:

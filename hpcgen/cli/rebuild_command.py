@@ -32,14 +32,14 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
     from hpcgen.images.recorded import stored_kit
     from hpcgen.images.reference import parse_image
     from hpcgen.images.summary import notes
-    from hpcgen.kit.kit import KIT_FILES
+    from hpcgen.kit.kit import known_files
     from hpcgen.support.writing import write_kit
 
     found = parse_image(image)
     kit = stored_kit(found)
     comparison = compare(kit, catalog_of(ctx), str(found))
     files = whole_kit(kit, comparison, str(found))
-    write_kit(output, files, retired=KIT_FILES)
+    write_kit(output, files, retired=known_files())
     remarks = [*notes(kit), *_remarks(comparison)]
     say(f"wrote {', '.join(sorted(files))} to {output}")
     for remark in remarks:

@@ -51,13 +51,13 @@ def command(
     if output is None and not as_json:
         _recipe_only(plan, catalog, lock)
         return
-    from hpcgen.kit.kit import KIT_FILES, make_kit
+    from hpcgen.kit.kit import known_files, make_kit
 
     kit = make_kit(plan, catalog, lock)
     if output is not None:
         from hpcgen.support.writing import write_kit
 
-        write_kit(output, kit.files, retired=KIT_FILES)
+        write_kit(output, kit.files, retired=known_files())
         say(f"wrote {', '.join(sorted(kit.files))} to {output}")
     if as_json:
         import json
@@ -69,9 +69,9 @@ def command(
 
 def _recipe_only(plan: Any, catalog: Any, lock: Any) -> None:
     from hpcgen.recipe.assemble import assemble, notices
-    from hpcgen.recipe.formats import recipe
+    from hpcgen.recipe.formats import format_for
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
-    click.echo(recipe(plan, assembly), nl=False)
+    click.echo(format_for(plan.format).recipe(plan, assembly).text, nl=False)
     whole = "building it takes the kit's other files too: render with -o DIR"
     say_findings(plan, [*notices(assembly), *licence_notes(plan), whole])

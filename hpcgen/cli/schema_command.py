@@ -7,8 +7,18 @@ import click
 
 @click.command("schema")
 @click.argument("kind", type=click.Choice(["site", "stack", "releases", "fleet", "config"]))
-def command(kind: str) -> None:
+@click.pass_context
+def command(ctx: click.Context, kind: str) -> None:
     """Print the JSON Schema of site profiles, stack recipes, release tables, fleets or config files."""
-    from hpcgen.config.schemas import schema_text
+    print_schema(ctx, kind)
 
-    click.echo(schema_text(kind), nl=False)
+
+def print_schema(ctx: click.Context, kind: str) -> None:
+    """Print a schema, with what collections add to the names of formats."""
+    from hpcgen.cli.common import catalog_of
+    from hpcgen.config.schemas import schema_text
+    from hpcgen.recipe.formats import FORMATS
+
+    catalog_of(ctx)  # its collections are known to the registries from then on
+    names = {registry.folder: registry.names() for registry in (FORMATS,)}
+    click.echo(schema_text(kind, names), nl=False)

@@ -6,8 +6,9 @@ import click
 
 
 @click.command("schema")
-def command() -> None:
+@click.pass_context
+def command(ctx: click.Context) -> None:
     """Print the JSON Schema of site profiles, which also lies in the package as schemas/site.json."""
-    from hpcgen.config.schemas import schema_text
+    from hpcgen.cli.schema_command import print_schema
 
-    click.echo(schema_text("site"), nl=False)
+    print_schema(ctx, "site")

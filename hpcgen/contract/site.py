@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, holds, left_out, some
-from hpcgen.recipe.formats.files import ENGINE_FORMATS
+from hpcgen.recipe.formats import ENGINE_FORMATS, engines_reading
 
 
 def policy(case: Case) -> list[Check]:
@@ -33,7 +33,7 @@ def policy(case: Case) -> list[Check]:
 def _refused(case: Case) -> str:
     """Every engine for the format that the site knows, with its reasons."""
     engines = case.site.containers.engines
-    refused = {name: its for name, its in engines.items() if ENGINE_FORMATS[name] == case.plan.format}
+    refused = {name: its for name, its in engines.items() if name in engines_reading(case.plan.format)}
     why = []
     for name, its in refused.items():
         date = f", {its.decided}" if its.decided is not None else ""

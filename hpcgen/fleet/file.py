@@ -16,6 +16,7 @@ from hpcgen.errors import HpcgenError, InputError, Position, Problem, UnknownNam
 from hpcgen.model.fields import FormatName, Name
 from hpcgen.model.fleet import Fleet, Member
 from hpcgen.model.record import BuilderName
+from hpcgen.recipe.formats import FORMATS
 from hpcgen.resolver.settings import parse_settings
 
 
@@ -173,6 +174,10 @@ def _member_problems(
     if member.test_site is not None:
         place = [*at, "test_site"] if fleet.members[number].test_site is not None else ["defaults", "test_site"]
         problems += _unknown(catalog, "site", member.test_site, document.position(place))
+    if member.format is not None and member.format not in FORMATS:
+        place = [*at, "format"] if fleet.members[number].format is not None else ["defaults", "format"]
+        message, remedy = f"no format is called {member.format!r}", did_you_mean(member.format, FORMATS.names())
+        problems.append(Problem(message, document.position(place), remedy=remedy))
     if member.engine is not None and member.format not in (None, format_of(member.engine)):
         message = f"{member.engine} does not build recipes in the format {member.format}"
         problems.append(Problem(message, document.position(at), f"format: {format_of(member.engine)}"))

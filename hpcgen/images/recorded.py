@@ -9,7 +9,7 @@ import msgspec
 from hpcgen.errors import HpcgenError, InputError, MissingToolError, Problem
 from hpcgen.images.contents import read_files
 from hpcgen.images.reference import ImageReference
-from hpcgen.kit.kit import KIT_FILES
+from hpcgen.kit.kit import known_files, programs
 from hpcgen.model.fields import EnvName
 from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
@@ -17,7 +17,6 @@ from hpcgen.support.quoting import plain
 from hpcgen.support.writing import KitFile
 
 LABEL = "io.hpcgen."
-_PROGRAMS = frozenset({"build.sh", "selftest.sh", "preflight.sh", "job.slurm", "job.pbs", "run.sh"})
 _Content = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16,128}$(?!\n)")]
 
 
@@ -87,7 +86,7 @@ def stored_kit(image: ImageReference) -> StoredKit:
     labels = image_labels(image)
     whole = True
     try:
-        found = read_files(image, [f"{KIT}/{name}" for name in sorted(KIT_FILES)])
+        found = read_files(image, [f"{KIT}/{name}" for name in sorted(known_files())])
         data = {path.rsplit("/", 1)[1]: content for path, content in found.items()}
     except (MissingToolError, InputError):
         data, whole = from_labels(labels), False
@@ -108,7 +107,7 @@ def stored_kit(image: ImageReference) -> StoredKit:
                 remedy="render the kit again and build it with this hpcgen",
             )
         )
-    files = {name: KitFile(_text(content, name, image), name in _PROGRAMS) for name, content in data.items()}
+    files = {name: KitFile(_text(content, name, image), name in programs()) for name, content in data.items()}
     return StoredKit(
         files,
         plan=_json(files["plan.json"].text, image),
@@ -145,7 +144,8 @@ def from_labels(labels: dict[str, str]) -> dict[str, bytes]:
     """The kit's files that docker, podman and buildah put into labels; a shell took the last line break off."""
     prefix = f"{LABEL}kit."
     names = {key: key.removeprefix(prefix) for key in labels if key.startswith(prefix)}
-    return {name: f"{labels[key]}\n".encode() for key, name in names.items() if name in KIT_FILES}
+    known = known_files()
+    return {name: f"{labels[key]}\n".encode() for key, name in names.items() if name in known}
 
 
 def _text(data: bytes, name: str, image: ImageReference) -> str:

@@ -12,10 +12,7 @@ import msgspec
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.plan import FIRST_FORMAT, Plan
 from hpcgen.model.recipe_facts import RecipeFacts
-from hpcgen.recipe.formats import FACTS_FILE, RECIPE_FILES, kit_files
-from hpcgen.recipe.formats.bundled import BUNDLE_LINK
-from hpcgen.recipe.formats.charliecloud import DELIMITER
-from hpcgen.recipe.formats.docker import CERTIFICATE_FOLDER, KIT_FOLDER, base_name
+from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
 
 T = TypeVar("T")
 MAX_BYTES = 16 * 1024 * 1024
@@ -72,8 +69,8 @@ def read_kit(folder: Path) -> KitFolder:
             )
         )
     plan = _decoded(folder / "plan.json", Plan)
-    text = _read(folder / RECIPE_FILES[plan.format])
-    recipe = charliecloud_dockerfile(text) if plan.format == "charliecloud" else text
+    form = format_for(plan.format)
+    recipe = form.engine_text(_read(folder / form.recipe_file))
     for name in files_of(plan):
         _read(folder / name)
     lock = _lock(folder / "hpcgen.lock")
@@ -95,16 +92,6 @@ def _decoded(path: Path, kind: type[T]) -> T:
         raise InputError(
             Problem(f"{path} is not that of a kit: {error}", remedy="render the kit again with this hpcgen")
         ) from error
-
-
-def charliecloud_dockerfile(script: str) -> str:
-    """The Dockerfile inside Charliecloud's build script."""
-    start, end = f"<< '{DELIMITER}'\n", f"\n{DELIMITER}\n"
-    if start not in script or end not in script:
-        raise InputError(
-            Problem("the kit's build.sh has no Dockerfile in it", remedy="render the kit again with this hpcgen")
-        )
-    return script.split(start, 1)[1].split(end, 1)[0] + "\n"
 
 
 def _lock(path: Path) -> dict[str, Any]:
@@ -132,7 +119,7 @@ def _read(path: Path) -> str:
 def _certificates_in(script: str) -> list[tuple[str, str]]:
     """Files of the building machine with their names in the context, by the build script of hpcgen 0.1.0."""
     sources = _array(script, "certificates")
-    names = _array(script, "certificate_names") or [base_name(source) for source in sources]
+    names = _array(script, "certificate_names") or [Path(source).name for source in sources]
     return list(zip(sources, names, strict=True))
 
 
@@ -166,21 +153,17 @@ def _readable(path: Path) -> bool:
 
 
 def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:
-    """The folders that a recipe copies from: the kit's files and the site's certificates; for a definition file, the
-    kit's files themselves and a link to the bundle.
+    """What a recipe copies from, as its format wants it: the kit's files, the site's certificates, the bundle.
 
     Files keep their times, by which ch-image knows files that it has in its cache (lib/build.py, src_metadata).
     """
-    if kit.plan.format == "singularity":
-        context.mkdir(parents=True)
-        for name in files_of(kit.plan):
-            shutil.copy2(kit.folder / name, context / name)
-        if bundle is not None:
-            (context / BUNDLE_LINK).symlink_to(bundle)
-        return
-    (context / KIT_FOLDER).mkdir(parents=True)
-    (context / CERTIFICATE_FOLDER).mkdir()
+    form = format_for(kit.plan.format)
+    (context / form.kit_folder).mkdir(parents=True)
     for name in files_of(kit.plan):
-        shutil.copy2(kit.folder / name, context / KIT_FOLDER / name)
-    for source, name in kit.host_files:
-        shutil.copy2(source, context / CERTIFICATE_FOLDER / name)
+        shutil.copy2(kit.folder / name, context / form.kit_folder / name)
+    if form.certificate_folder:
+        (context / form.certificate_folder).mkdir()
+        for source, name in kit.host_files:
+            shutil.copy2(source, context / form.certificate_folder / name)
+    if form.bundle_link and bundle is not None:
+        (context / form.bundle_link).symlink_to(bundle)

@@ -12,29 +12,13 @@ from hpcgen.model.fields import Record
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.recipe.assemble import Assembly, assemble, notices
-from hpcgen.recipe.formats import FACTS_FILE, RECIPE_FILES, build_script, recipe
+from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
 from hpcgen.recipe.formats.docker import base_name
 from hpcgen.support.writing import KitFile
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock
     from hpcgen.recipe.formats.hpccm_session import Written
-
-KIT_FILES = frozenset(
-    {
-        *RECIPE_FILES.values(),
-        "build.sh",
-        "job.slurm",
-        "job.pbs",
-        "run.sh",
-        "selftest.sh",
-        "preflight.sh",
-        "plan.json",
-        FACTS_FILE,
-        "hpcgen.lock",
-    }
-)
-"""Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
 
 
 class Kit(msgspec.Struct, frozen=True):
@@ -43,6 +27,17 @@ class Kit(msgspec.Struct, frozen=True):
     recipe: str
     files: dict[str, KitFile]
     notices: list[str]
+
+
+def programs() -> frozenset[str]:
+    """Names of the files of kits that are started."""
+    return frozenset({"build.sh", "selftest.sh", "preflight.sh", "job.slurm", "job.pbs", "run.sh"})
+
+
+def known_files() -> frozenset[str]:
+    """Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
+    recipes = (format_for(name).recipe_file for name in FORMATS.names())
+    return programs() | {"plan.json", "hpcgen.lock", FACTS_FILE, *recipes}
 
 
 def plan_text(plan: Plan) -> str:
@@ -63,7 +58,7 @@ def _json(record: Record) -> str:
 
 def render_recipe(plan: Plan, catalog: Catalog) -> str:
     """The recipe alone."""
-    return recipe(plan, assemble(plan, catalog)).text
+    return format_for(plan.format).recipe(plan, assemble(plan, catalog)).text
 
 
 def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
@@ -71,10 +66,11 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     from hpcgen.launch.script import job_script, preflight_script
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
-    written = recipe(plan, assembly)
+    form = format_for(plan.format)
+    written = form.recipe(plan, assembly)
     job_name, job_text = job_script(plan, assembly.final.environment)
     files = {
-        RECIPE_FILES[plan.format]: KitFile(written.text, RECIPE_FILES[plan.format] == "build.sh"),
+        form.recipe_file: KitFile(written.text, form.recipe_file == "build.sh"),
         job_name: KitFile(job_text, True),
         "selftest.sh": KitFile(assembly.selftest, True),
         "preflight.sh": KitFile(preflight_script(plan, assembly.final.environment), True),
@@ -83,5 +79,5 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
         "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
     }
     if "build.sh" not in files:
-        files["build.sh"] = KitFile(build_script(plan, assembly), True)
+        files["build.sh"] = KitFile(form.build_script(plan, assembly), True)
     return Kit(written.text, files, notices(assembly))

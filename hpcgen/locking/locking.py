@@ -19,12 +19,10 @@ from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly, Stage, assemble
-from hpcgen.recipe.formats.charliecloud import FAKEROOT
+from hpcgen.recipe.formats import format_for
 
 Found = TypeVar("Found")
 Say = Callable[[str], None]
-FORMAT_PACKAGES = {"charliecloud": (FAKEROOT,)}
-"""Packages that a builder installs by itself, and could not without a network."""
 
 
 def make_lock(
@@ -198,7 +196,7 @@ def _packages(
 
 def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:
     """Names of the OS packages that the stages want."""
-    more = FORMAT_PACKAGES.get(plan.format, ())
+    more = format_for(plan.format).packages
     return {stage: sorted({*names, *more}) for stage, names in assembly.packages.items()}
 
 

@@ -6,6 +6,9 @@ import msgspec
 
 from hpcgen.support.quoting import ENV_NAME_PATTERN, NAME_PATTERN, PATH_PATTERN, URL_PATTERN, VERSION_PATTERN
 
+NAMES_OF = "x-names-of"
+"""Keyword of a field's schema: which registry knows its names. ``schema_text`` writes these in its place."""
+
 Name = Annotated[
     str,
     msgspec.Meta(
@@ -56,7 +59,14 @@ PartialDate = Annotated[
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 
-FormatName = Literal["docker", "singularity", "charliecloud"]
+FormatName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=NAME_PATTERN,
+        description="a recipe format such as docker, singularity or charliecloud",
+        extra_json_schema={NAMES_OF: "formats"},
+    ),
+]
 EngineName = Literal["charliecloud", "apptainer", "singularity", "docker", "podman", "podman-hpc", "container-engine"]
 
 

@@ -28,7 +28,7 @@ from hpcgen.model.plan import FORMAT, Finding, Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.findings import unverified_facts, unverified_releases
-from hpcgen.recipe.formats import ENGINE_FORMATS
+from hpcgen.recipe.formats import ENGINE_FORMATS, engines_reading, format_for
 from hpcgen.resolver.choices import Choices
 from hpcgen.resolver.minimal_options import enough_for_all
 from hpcgen.resolver.resolve import Question, resolve
@@ -104,7 +104,7 @@ def make_plan(
         site=site,
         stack=stack,
         partition=chosen_partition,
-        format=ENGINE_FORMATS[engine],
+        format=format or ENGINE_FORMATS[engine],
         engine=engine,
         blocks=blocks,
         job=laid_out,
@@ -238,13 +238,12 @@ def _engine(site: Site, format: FormatName | None) -> EngineName:
     Whether the site allows it is the contract's to say.
     """
     preferred = site.containers.preferred
-    if format is None or ENGINE_FORMATS[preferred] == format:
+    if format is None:
         return preferred
-    candidates = [e for e, f in ENGINE_FORMATS.items() if f == format]
-    if not candidates:
-        formats = sorted(set(ENGINE_FORMATS.values()))
-        remedy = did_you_mean(format, formats)
-        raise UnknownNameError(Problem(f"no format is called {format!r}", "--format", remedy=remedy))
+    format_for(format, "--format")
+    if preferred in engines_reading(format):
+        return preferred
+    candidates = engines_reading(format)
     known = [e for e in candidates if e in site.containers.engines]
     allowed = [e for e in known if site.containers.engines[e].allowed]
     return (allowed or known or candidates)[0]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from hpcgen.model.fields import NAMES_OF
 
 _MODELINE = "# yaml-language-server: $schema="
 _PART = "-part"
@@ -12,8 +15,13 @@ _VALUES = ("default", "examples", "enum", "const", "propertyNames", "pattern", "
 """Keywords whose content is no schema of a value."""
 
 
-def schema_text(kind: str) -> str:
-    """The JSON Schema of site, stack, releases, fleet or config, as text."""
+def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
+    """The JSON Schema of site, stack, releases, fleet or config, as text.
+
+    Parameters
+    ----------
+    names: what each registry knows (``{"formats": ["docker", …]}``), which files can name.
+    """
     from hpcgen.config.decoding import schema
     from hpcgen.model.fleet import Fleet
     from hpcgen.model.release import ReleaseTable
@@ -28,10 +36,19 @@ def schema_text(kind: str) -> str:
         "fleet": Fleet,
         "config": UserConfig,
     }
-    described = schema(types[kind])
+    described = _with_names(schema(types[kind]), names)
     if kind == "site":
         described = _with_parts(described)
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
+
+
+def _with_names(node: Any, names: Mapping[str, Sequence[str]]) -> Any:
+    if isinstance(node, list):
+        return [_with_names(item, names) for item in node]
+    if not isinstance(node, dict):
+        return node
+    known = {"enum": list(names[node[NAMES_OF]])} if isinstance(node.get(NAMES_OF), str) else {}
+    return {key: _with_names(value, names) for key, value in node.items() if key != NAMES_OF} | known
 
 
 def _with_parts(described: dict[str, Any]) -> dict[str, Any]:

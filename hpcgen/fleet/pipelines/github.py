@@ -9,7 +9,8 @@ import json
 from typing import Any
 
 from hpcgen._version import __version__
-from hpcgen.fleet.pipelines.options import FORMATS, WORK, PipelineOptions, dump, setup_variable
+from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, setup_variable
+from hpcgen.recipe.formats import FORMATS
 
 ACTIONS = {
     "actions/cache": ("27d5ce7f107fe9357f9df03efb73ab90386fccae", "v5.0.5"),
@@ -150,9 +151,9 @@ def _build(options: PipelineOptions) -> dict[str, Any]:
 
 
 def _runs_on(options: PipelineOptions) -> Any:
-    labels = {form: options.runner(form, [RUNNER]) for form in FORMATS}
+    labels = {form: options.runner(form, [RUNNER]) for form in FORMATS.names()}
     if len({tuple(each) for each in labels.values()}) == 1:
-        every = labels[FORMATS[0]]
+        every = next(iter(labels.values()))
         return every[0] if len(every) == 1 else every
     # A quote in an expression's text is doubled. Without spaces YAML needs no quotes around it.
     text = json.dumps(labels, sort_keys=True, separators=(",", ":")).replace("'", "''")
@@ -160,7 +161,7 @@ def _runs_on(options: PipelineOptions) -> Any:
 
 
 def _setup() -> dict[str, Any]:
-    cases = "".join(f"  {form}) setup=${setup_variable(form)} ;;\n" for form in FORMATS)
+    cases = "".join(f"  {form}) setup=${setup_variable(form)} ;;\n" for form in FORMATS.names())
     script = f"""\
 setup=
 case "$HPCGEN_FORMAT" in
@@ -170,9 +171,8 @@ if [ -n "$setup" ]; then
 fi
 """
     quoted = {form: command.replace("'", "''") for form, command in SETUP.items()}
-    variables = {
-        setup_variable(form): f"${{{{ vars.{setup_variable(form)} || '{quoted[form]}' }}}}" for form in FORMATS
-    }
+    names = {form: setup_variable(form) for form in FORMATS.names()}
+    variables = {name: f"${{{{ vars.{name} || '{quoted.get(form, '')}' }}}}" for form, name in names.items()}
     return {"name": "Make the runner ready", "env": variables, "run": script}
 
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from hpcgen._version import __version__
 from hpcgen.fleet.changes import MemberState
-from hpcgen.fleet.pipelines.options import FORMATS, WORK, PipelineOptions, dump, setup_variable
+from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, setup_variable
+from hpcgen.recipe.formats import FORMATS
 from hpcgen.support.quoting import sh
 
 IMAGE = "debian:12"
@@ -84,7 +85,7 @@ def _variables(options: PipelineOptions) -> dict[str, str]:
     return {
         "HPCGEN_FLEET": options.fleet,
         "HPCGEN_REQUIREMENT": options.requirement,
-        **{setup_variable(form): SETUP[form] for form in FORMATS},
+        **{setup_variable(form): SETUP.get(form, "") for form in FORMATS.names()},
     }
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.errors import InputError, Problem
-from hpcgen.model.fields import FormatName
+from hpcgen.recipe.formats import FORMATS
 from hpcgen.support.quoting import plain
 
-FORMATS: tuple[FormatName, ...] = get_args(FormatName)
 WORK = ".hpcgen"
 """Where a pipeline keeps its lock, the locks of single builds, and test reports."""
 
@@ -49,7 +49,7 @@ def by_format(given: Sequence[str], option: str) -> dict[str, str]:
             form, value = "", text
         if (form and form not in FORMATS) or not value:
             raise InputError(
-                Problem(f"{text!r} does not name a format", option, f"{'|'.join(FORMATS)}=VALUE, or VALUE")
+                Problem(f"{text!r} does not name a format", option, f"{'|'.join(FORMATS.names())}=VALUE, or VALUE")
             )
         result[form] = plain(value, option)
     return result
@@ -57,7 +57,7 @@ def by_format(given: Sequence[str], option: str) -> dict[str, str]:
 
 def setup_variable(form: str) -> str:
     """The variable whose command line prepares a machine to build a format."""
-    return f"HPCGEN_SETUP_{form.upper()}"
+    return f"HPCGEN_SETUP_{re.sub('[.-]', '_', form.upper())}"
 
 
 def dump(data: dict[str, Any], head: Sequence[str]) -> str:

@@ -1,40 +1,54 @@
-"""Format writers: stages → the text of a recipe. A writer knows no block and no site by name."""
+"""Formats of recipes: stages → text. One class and one file each; ``FORMATS`` names them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.assemble import Assembly
-from hpcgen.recipe.formats.files import ENGINE_FORMATS, FACTS_FILE, RECIPE_FILES, kit_files
+from hpcgen.recipe.formats.base import Format
+from hpcgen.support.registry import Registry
 
-if TYPE_CHECKING:
-    from hpcgen.recipe.formats.hpccm_session import Written
+__all__ = ["ENGINE_FORMATS", "FACTS_FILE", "FORMATS", "Format", "engines_reading", "format_for", "kit_files"]
 
-__all__ = ["ENGINE_FORMATS", "FACTS_FILE", "RECIPE_FILES", "build_script", "kit_files", "recipe"]
+FORMATS: Registry[Format] = Registry(
+    "format",
+    "formats",
+    {
+        "docker": "hpcgen.recipe.formats.docker:DockerFormat",
+        "singularity": "hpcgen.recipe.formats.singularity:SingularityFormat",
+        "charliecloud": "hpcgen.recipe.formats.charliecloud:CharliecloudFormat",
+    },
+)
+ENGINE_FORMATS: dict[EngineName, FormatName] = {
+    "charliecloud": "charliecloud",
+    "apptainer": "singularity",
+    "singularity": "singularity",
+    "docker": "docker",
+    "podman": "docker",
+    "podman-hpc": "docker",
+    "container-engine": "docker",
+}
+"""The format that each engine builds from."""
 
 
-def recipe(plan: Plan, assembly: Assembly) -> Written:
-    """The recipe in the plan's format: a Dockerfile, a definition file, or for Charliecloud the build script."""
-    if plan.format == "docker":
-        from hpcgen.recipe.formats import docker
-
-        return docker.dockerfile(plan, assembly)
-    if plan.format == "singularity":
-        from hpcgen.recipe.formats import singularity
-
-        return singularity.definition(plan, assembly)
-    from hpcgen.recipe.formats import charliecloud
-
-    return charliecloud.build_script(plan, assembly)
+FACTS_FILE = "recipe.json"
+"""What a build must know of the recipe; kits of hpcgen 0.1.0 have none."""
 
 
-def build_script(plan: Plan, assembly: Assembly) -> str:
-    """The script that builds a recipe of another file; Charliecloud's recipe is its build script."""
-    if plan.format == "docker":
-        from hpcgen.recipe.formats import docker
+def format_for(name: FormatName, where: str = "") -> Format:
+    """The format of a name that was read at ``where``; errors as :meth:`Registry.find`."""
+    return FORMATS.find(name, where)()
 
-        return docker.build_script(plan, assembly)
-    from hpcgen.recipe.formats import singularity
 
-    return singularity.build_script(plan, assembly)
+def engines_reading(name: FormatName) -> list[EngineName]:
+    """The engines that build from recipes of a format, those first whose own it is."""
+    own = [engine for engine, read in ENGINE_FORMATS.items() if read == name]
+    return list(dict.fromkeys([*own, *format_for(name).read_by]))
+
+
+def kit_files(plan: Plan) -> list[str]:
+    """Names of the files that the plan's kit has, and that its image carries in a folder of its own."""
+    from hpcgen.schedulers import scheduler_for
+
+    job = scheduler_for(plan.site.scheduler).file_name
+    always = {"build.sh", "selftest.sh", "preflight.sh", "plan.json", "hpcgen.lock", FACTS_FILE}
+    return sorted({format_for(plan.format).recipe_file, job, *always})

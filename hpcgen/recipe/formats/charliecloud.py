@@ -9,9 +9,9 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly, Stage
+from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import base_names, script_part, template, usage
 from hpcgen.recipe.formats.docker import CH_IMAGE, base_name, instructions
-from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.support.quoting import sh
@@ -65,3 +65,26 @@ def _with_fakeroot(stage: Stage) -> Stage:
     step = ("charliecloud", run("what ch-image --force wants", f"{tool} update", install))
     place = next((n for n, (label, _) in enumerate(stage.steps) if label == "distribution"), len(stage.steps))
     return msgspec.structs.replace(stage, steps=[*stage.steps[:place], step, *stage.steps[place:]])
+
+
+class CharliecloudFormat(Format):
+    """build.sh with a Dockerfile for ch-image in it."""
+
+    name = "charliecloud"
+    recipe_file = "build.sh"
+    engine_file = "Dockerfile"
+    packages = (FAKEROOT,)
+    base_from_tar = True
+
+    def recipe(self, plan: Plan, assembly: Assembly) -> Written:
+        """The build script."""
+        return build_script(plan, assembly)
+
+    def engine_text(self, recipe: str) -> str:
+        """The Dockerfile inside the build script."""
+        start, end = f"<< '{DELIMITER}'\n", f"\n{DELIMITER}\n"
+        if start not in recipe or end not in recipe:
+            raise InputError(
+                Problem("the kit's build.sh has no Dockerfile in it", remedy="render the kit again with this hpcgen")
+            )
+        return recipe.split(start, 1)[1].split(end, 1)[0] + "\n"

@@ -12,8 +12,8 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror, split_image
 from hpcgen.recipe.assemble import Assembly, Stage
+from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import base_names, bundled_base, script_part, template, usage
-from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.support.quoting import docker_arg, docker_env, docker_label, sh
@@ -167,3 +167,20 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
         certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
     )
+
+
+class DockerFormat(Format):
+    """A Dockerfile for BuildKit, buildah and podman."""
+
+    name = "docker"
+    recipe_file = engine_file = "Dockerfile"
+    kit_folder = KIT_FOLDER
+    certificate_folder = CERTIFICATE_FOLDER
+
+    def recipe(self, plan: Plan, assembly: Assembly) -> Written:
+        """The Dockerfile."""
+        return dockerfile(plan, assembly)
+
+    def build_script(self, plan: Plan, assembly: Assembly) -> str:
+        """For docker, podman and buildah."""
+        return build_script(plan, assembly)

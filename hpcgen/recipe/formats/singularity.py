@@ -15,6 +15,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror
 from hpcgen.recipe.assemble import Assembly, Stage
+from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
     EVERY_IMAGE_HAS,
@@ -25,7 +26,6 @@ from hpcgen.recipe.formats.bundled import (
     unlink_steps,
     usage,
 )
-from hpcgen.recipe.formats.files import kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.support.quoting import plain, sh, sh_assign
@@ -176,3 +176,20 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
     )
+
+
+class SingularityFormat(Format):
+    """A definition file, which takes the kit's files from the folder that the engine is started in."""
+
+    name = "singularity"
+    recipe_file = engine_file = "Singularity.def"
+    kit_folder = certificate_folder = ""
+    bundle_link = BUNDLE_LINK
+
+    def recipe(self, plan: Plan, assembly: Assembly) -> Written:
+        """The definition file."""
+        return definition(plan, assembly)
+
+    def build_script(self, plan: Plan, assembly: Assembly) -> str:
+        """For Apptainer and Singularity."""
+        return build_script(plan, assembly)

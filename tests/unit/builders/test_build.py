@@ -28,7 +28,8 @@ from hpcgen.builders.engines.docker import Docker
 from hpcgen.builders.places import file_target
 from hpcgen.errors import BuildFailedError, InputError, MissingToolError, OutputError
 from hpcgen.images.placing import put_in_place
-from hpcgen.kit.folder import charliecloud_dockerfile, read_kit
+from hpcgen.kit.folder import read_kit
+from hpcgen.recipe.formats import format_for
 from hpcgen.support.writing import KitFile
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -160,7 +161,7 @@ def test_the_dockerfile_of_charliecloud_is_what_its_script_writes(tmp_path: Path
     start = script.index('cat > "$work/Dockerfile"')
     end = script.index("\n\n", script.index("\nHPCGEN_DOCKERFILE\n"))
     subprocess.run(["sh", "-c", f"work={tmp_path}\n{script[start:end]}\n"], check=True)
-    assert charliecloud_dockerfile(script) == (tmp_path / "Dockerfile").read_text()
+    assert format_for("charliecloud").engine_text(script) == (tmp_path / "Dockerfile").read_text()
 
 
 def kit_files(source: Path, **changed: str) -> dict[str, str]:

@@ -17,7 +17,7 @@ import pytest
 
 from hpcgen.blocks.rank_test import RANK_PROGRAM
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.kit.kit import KIT_FILES, make_kit
+from hpcgen.kit.kit import known_files, make_kit
 from hpcgen.launch.libraries import MPI_LIBRARIES
 from hpcgen.launch.preflight import host_folders, oldest_driver
 from hpcgen.launch.script import job_script, preflight_script
@@ -519,6 +519,6 @@ def test_the_kit_has_it_and_the_plan_says_what_cuda_asks_of_the_driver() -> None
     plan = real_plan(catalog, catalog.site("hlrs-testbed"), catalog.stack("tf-horovod"))
     kit = make_kit(plan, catalog)
     assert kit.files["preflight.sh"].executable
-    assert "preflight.sh" in KIT_FILES
+    assert "preflight.sh" in known_files()
     bound = next(block for block in plan.blocks if block.name == "cuda").host["driver"].removeprefix(">=")
     assert f'preflight_older "$seen" {bound}' in kit.files["job.pbs"].text

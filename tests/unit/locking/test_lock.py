@@ -21,7 +21,7 @@ from hpcgen.model.lock import ImagePin, Lock, PackagePin, Pins, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
-from hpcgen.recipe.formats import recipe
+from hpcgen.recipe.formats import format_for
 
 CATALOG = Catalog()
 COMMAND = [sys.executable, "-m", "hpcgen"]
@@ -47,7 +47,7 @@ def lock(site: str = "workstation", stack: str = "mpi-hello") -> Lock:
 
 def test_what_is_pinned_stands_in_the_recipe() -> None:
     found = lock()
-    text = recipe(found.plan, assemble(found.plan, CATALOG, found.pins))
+    text = format_for(found.plan.format).recipe(found.plan, assemble(found.plan, CATALOG, found.pins)).text
     assert f"FROM docker.io/library/ubuntu:24.04@sha256:{'a' * 64}" in text
     assert "curl=1:2.3-4" in text
     assert "ARG SOURCE_DATE_EPOCH=1763000000" in text

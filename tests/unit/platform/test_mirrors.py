@@ -17,7 +17,7 @@ from hpcgen.model.site import AptMirror, ImageMirror, Mirrors, Site
 from hpcgen.planning.planner import make_plan
 from hpcgen.platform.mirrors import KINDS, image_mirror, with_mirrors
 from hpcgen.recipe.assemble import assemble
-from hpcgen.recipe.formats import recipe
+from hpcgen.recipe.formats import format_for
 from tests.conftest import Command
 from tests.helpers import locks
 
@@ -38,7 +38,7 @@ def plan(given: Site, base: str = "debian", format: Any = "docker") -> Plan:
 
 def rendered(given: Site, base: str = "debian", format: Any = "docker", pins: Pins | None = None) -> str:
     planned = plan(given, base, format)
-    return recipe(planned, assemble(planned, CATALOG, pins))
+    return format_for(planned.format).recipe(planned, assemble(planned, CATALOG, pins)).text
 
 
 def problems(*words: str, given: Site | None = None) -> tuple[type, list[str]]:
@@ -82,7 +82,7 @@ def test_each_release_of_rocky_linux_has_its_own_folder_and_key() -> None:
     given = with_mirrors(site(), ["dnf=https://mirror.example.org/rocky"])
     settings = ["base.provider=rockylinux", "rockylinux.version=8"]
     planned = make_plan(CATALOG, given, CATALOG.stack("mpi-hello"), settings=settings)
-    text = recipe(planned, assemble(planned, CATALOG))
+    text = format_for(planned.format).recipe(planned, assemble(planned, CATALOG)).text
     assert "https://mirror.example.org/rocky/8/BaseOS/$basearch/os/" in text
     assert "https://mirror.example.org/rocky/8/PowerTools/$basearch/os/" in text
     assert "RPM-GPG-KEY-rockyofficial" in text

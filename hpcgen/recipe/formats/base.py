@@ -1,0 +1,54 @@
+"""What a format is: how its recipe is written, and what its kit and build context hold."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from hpcgen.model.fields import EngineName
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import Assembly
+from hpcgen.recipe.formats.hpccm_session import Written
+
+
+class Format:
+    """Base of the formats: a writer, which knows no block and no site by name.
+
+    Attributes
+    ----------
+    name: as ``--format`` names it.
+    recipe_file: the file of a kit that holds the recipe.
+    engine_file: the file that engines read; where it is not ``recipe_file``, :meth:`engine_text` makes its text.
+    kit_folder: folder of the build context with the kit's files; "" where the recipe takes them from beside itself.
+    certificate_folder: the same for the site's certificates; "" where it names them by their paths.
+    bundle_link: what a bundle is called in the build context; "" where the engine is told where it lies.
+    packages: OS packages that a build of this format installs beside those of the blocks.
+    base_from_tar: engines import the base images of a bundle from tar files of their whole content.
+    read_by: engines that read it beside those whose own format it is.
+    """
+
+    name: ClassVar[str]
+    recipe_file: ClassVar[str]
+    engine_file: ClassVar[str]
+    kit_folder: ClassVar[str] = "kit"
+    certificate_folder: ClassVar[str] = "certificates"
+    bundle_link: ClassVar[str] = ""
+    packages: ClassVar[tuple[str, ...]] = ()
+    base_from_tar: ClassVar[bool] = False
+    read_by: ClassVar[tuple[EngineName, ...]] = ()
+
+    def recipe(self, plan: Plan, assembly: Assembly) -> Written:
+        """The text of :attr:`recipe_file`, and what its steps are for.
+
+        Raises
+        ------
+        InputError, PolicyError: something in the stages cannot be written in this format.
+        """
+        raise NotImplementedError
+
+    def build_script(self, plan: Plan, assembly: Assembly) -> str:
+        """The text of ``build.sh``; not asked for where that is the recipe."""
+        raise NotImplementedError
+
+    def engine_text(self, recipe: str) -> str:
+        """The text of :attr:`engine_file`, from that of the kit's recipe; InputError where it is not in there."""
+        return recipe
