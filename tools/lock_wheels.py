@@ -3,10 +3,10 @@
 
     tools/lock_wheels.py --python 3.10.12 tensorflow-cpu-2.15.1 'tensorflow-cpu==2.15.1' 'setuptools<81'
 
-asks pip what it would install for that Python on Linux x86_64 and writes
-building_blocks/wheels/tensorflow-cpu-2.15.1-cp310.txt. pip reads metadata, not the wheels themselves, where the
-index has it; the index is pip's own configuration, and its address is never written. Known to work with pip 26.3.
-Exit status 1 if pip finds no solution.
+asks uv what those need for that Python on Linux x86_64 and writes
+building_blocks/wheels/tensorflow-cpu-2.15.1-cp310.txt. uv reads metadata, not the wheels themselves, where the
+index has it; the index is that of pip's own configuration, and its address is never written. Needs the extra ``lock``.
+Exit status 1 if uv finds no solution.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from hpcgen.errors import HpcgenError  # noqa: E402
-from hpcgen.locking.wheels import Request, Resolved, Target, resolve  # noqa: E402
+from hpcgen.locking.uv_resolver import Request, Resolved  # noqa: E402
+from hpcgen.locking.wheel_targets import Target  # noqa: E402
+from hpcgen.locking.wheels import resolve  # noqa: E402
 
 WHEELS = ROOT / "building_blocks" / "wheels"
 # The oldest C library that the distributions with this Python have: Ubuntu 18.04 has 2.27, but manylinux has
@@ -50,7 +52,7 @@ def resolved(python: str, sdists: Sequence[str], requirements: Sequence[str], gl
     """Everything to install; source packages are taken without their dependencies, which must be asked for."""
     glibc = glibc or GLIBC.get(".".join(python.split(".")[:2]), OTHER_GLIBC)
     request = Request(Target(python, "x86_64", glibc), tuple(requirements), tuple(sdists))
-    return resolve(request, with_uv=False)
+    return resolve(request)
 
 
 def bound_to_one_python(found: Sequence[Resolved]) -> list[str]:

@@ -12,7 +12,8 @@ import io
 import json
 import os
 import re
-import subprocess
+import shutil
+import sys
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +23,7 @@ import msgspec
 from packaging.requirements import Requirement
 
 from hpcgen.errors import FetchError, InputError, Problem
+from hpcgen.locking.uv_resolver import run_uv
 from hpcgen.locking.wheels import lock_wheels
 from hpcgen.model.bundle import Wanted
 from hpcgen.net.package_index import find_files
@@ -31,7 +33,6 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 ARCHITECTURES = ("x86_64", "aarch64")
 GLIBC = "2.17"
 """Old enough for every system that has one of these Pythons."""
-_BUILD_S = 300
 _TAG = "py3-none-any"
 _OF_THE_INSTALLER = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "RECORD.jws", "RECORD.p7s")
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -155,21 +156,17 @@ def _editable(distribution: importlib.metadata.Distribution) -> bool:
 
 
 def _built(checkout: Path, folder: Path) -> Path:
-    from hpcgen.net.pip_settings import pip_settings
-
-    python = pip_settings().python
-    there = subprocess.run([python, "-c", "import hatchling"], capture_output=True, timeout=60).returncode == 0
+    there = importlib.util.find_spec("hatchling") is not None
     into = folder / "built"
-    command = [python, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-input", "--disable-pip-version-check"]
-    command += [*(["--no-build-isolation"] if there else []), "--wheel-dir", str(into), str(checkout)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_S)
+    words = ["build", "--wheel", "--quiet", "--out-dir", str(into.absolute()), str(checkout)]
+    done = run_uv([*words, *(["--no-build-isolation"] if there else [])], None, folder, "build hpcgen's own wheel")
     built = sorted(into.glob("*.whl"))
     if done.returncode != 0 or len(built) != 1:
         said = " ".join(f"{done.stdout}\n{done.stderr}".split())[-600:]
         raise FetchError(
             Problem(
-                f"hpcgen's own wheel could not be built from {checkout}: {said or 'pip made none'}",
-                remedy=f"{python} -m pip install hatchling, or install hpcgen from a wheel",
+                f"hpcgen's own wheel could not be built from {checkout}: {said or 'uv made none'}",
+                remedy=f"{sys.executable} -m pip install hatchling, or install hpcgen from a wheel",
             )
         )
     with zipfile.ZipFile(built[0]) as archive:
@@ -179,8 +176,7 @@ def _built(checkout: Path, folder: Path) -> Path:
             if not entry.is_dir() and _of_the_wheel(entry.filename)
         }
     target = _write(folder / built[0].name, files)
-    built[0].unlink()
-    into.rmdir()
+    shutil.rmtree(into)
     return target
 
 

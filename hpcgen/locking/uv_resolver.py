@@ -1,6 +1,6 @@
 """Resolve with uv, and choose from the files of each version the one that pip would install.
 
-Source: https://docs.astral.sh/uv/reference/cli/#uv-pip-compile. Seen with uv 0.13.8.
+Source: https://docs.astral.sh/uv/reference/cli/#uv-pip-compile. Seen with uv 0.13.8 and 0.13.9.
 """
 
 from __future__ import annotations
@@ -11,30 +11,65 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import zipfile
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import msgspec
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hpcgen.errors import FetchError, Problem
-from hpcgen.locking.pip_resolver import no_solution, source_packages
-from hpcgen.locking.wheels import Request, Resolved, Target, best_wheel
+from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem
+from hpcgen.locking.wheel_targets import Target, best_wheel
 from hpcgen.net.package_index import PackageIndex
+from hpcgen.net.pip_settings import pip_settings
+from hpcgen.support.extras import extra
 
+ARCHITECTURES = ("x86_64", "aarch64")
+"""Those that uv has platforms for."""
 _GLIBC = (40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 28, 17)
 """The versions of glibc 2 for which uv has a platform."""
-_OLDEST_PYTHON = (3, 8)
 _LIMIT_S = 900
-_OWN = ("UV_INDEX", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS", "UV_CONSTRAINT", "UV_OVERRIDE")
+_LAST_LINES = 16
+_LINE = 400
+_NO_ANSWER = re.compile(r"Failed to fetch|error sending request|[Tt]imed ?out|dns error|invalid peer certificate")
+_OWN = (
+    *("UV_INDEX", "UV_NO_INDEX", "UV_DEFAULT_INDEX", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS"),
+    *("UV_CONSTRAINT", "UV_OVERRIDE", "UV_OFFLINE"),
+)
 """Beginnings of variables that would change what is resolved; the indexes are pip's, for uv as for pip."""
 
 
-def suits(request: Request) -> bool:
-    """Is uv installed, and does it know this Python and this platform?"""
-    return (
-        shutil.which("uv") is not None and request.target.release >= _OLDEST_PYTHON and bool(_platform(request.target))
-    )
+class Request(msgspec.Struct, frozen=True):
+    """What is to be resolved.
+
+    Parameters
+    ----------
+    sdists: ``name==version`` of packages that are taken as source; what they need must be asked for.
+    constraints: ``name==version`` of packages that are there already, if they are needed.
+    indexes: addresses of simple indexes, instead of those of pip's settings.
+    """
+
+    target: Target
+    requirements: tuple[str, ...]
+    sdists: tuple[str, ...] = ()
+    constraints: tuple[str, ...] = ()
+    indexes: tuple[str, ...] | None = None
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """One package: the normalised name, the version, and the file that would be installed."""
+
+    name: str
+    version: str
+    file: str
+    sha256: str
+
+    @property
+    def line(self) -> str:
+        """The requirement line."""
+        return f"{self.name}=={self.version} --hash=sha256:{self.sha256}"
 
 
 def resolve(request: Request) -> list[Resolved]:
@@ -46,9 +81,9 @@ def resolve(request: Request) -> list[Resolved]:
     """
     with tempfile.TemporaryDirectory(prefix="hpcgen-wheels-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        sources = source_packages(request, folder)
+        index = PackageIndex(request.indexes)
+        sources = _source_packages(request, index, folder)
         versions = _compiled(request, folder)
-    index = PackageIndex(request.indexes)
     with ThreadPoolExecutor(8) as pool:
         wheels = [(name, version) for name, version in versions.items() if name not in sources]
         chosen = list(pool.map(lambda pin: _chosen(pin[0], pin[1], index, request.target), wheels))
@@ -58,21 +93,76 @@ def resolve(request: Request) -> list[Resolved]:
     return [*sources.values(), *(each for each in chosen if isinstance(each, Resolved))]
 
 
+def run_uv(
+    words: Sequence[str], indexes: Sequence[str] | None, folder: Path, purpose: str
+) -> subprocess.CompletedProcess[str]:
+    """Run uv in a folder with pip's indexes, folders and certificates, or with the given indexes alone."""
+    command = [_uv(purpose), *words, "--no-config", "--python", sys.executable, *_index_words(indexes)]
+    environment = _environment(os.environ)
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environment, timeout=_LIMIT_S)
+
+
+def _uv(purpose: str) -> str:
+    """The uv of the extra, or one on PATH."""
+    with extra("lock", purpose):
+        try:
+            from uv import find_uv_bin
+
+            return str(find_uv_bin())
+        except (ImportError, FileNotFoundError):
+            if (found := shutil.which("uv")) is None:
+                raise ImportError(name="uv") from None
+            return found
+
+
+def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dict[str, Resolved]:
+    """The source packages that are asked for, by name; in ``folder`` a wheel without content stands for each.
+
+    A resolver that works for another Python takes no source packages: it would have to run their programs. So
+    their dependencies are not known, and must be asked for.
+    """
+    sources: dict[str, Resolved] = {}
+    problems = []
+    for line in request.sdists:
+        pin = Requirement(line)
+        version = str(pin.specifier).removeprefix("==")
+        if len(pin.specifier) != 1 or not str(pin.specifier).startswith("==") or version.endswith("*"):
+            raise InputError(Problem(f"{line!r} does not say which source package", expected="name==version"))
+        files = [each for each in index.files(pin.name, version) if not each.file.endswith(".whl") and each.sha256]
+        if not files:
+            problems.append(Problem(f"no package index has {line} as source with a sha256"))
+            continue
+        name = canonicalize_name(pin.name)
+        chosen = min(files, key=lambda each: (not each.file.endswith(".tar.gz"), each.file))
+        sources[name] = Resolved(name, version, chosen.file, chosen.sha256)
+        _stand_in(folder, name, version)
+    if problems:
+        raise FetchError(problems)
+    return sources
+
+
+def _stand_in(folder: Path, name: str, version: str) -> None:
+    """A wheel without content."""
+    stem = f"{name.replace('-', '_')}-{version}"
+    info = f"{stem}.dist-info"
+    with zipfile.ZipFile(folder / f"{stem}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{info}/RECORD", "")
+
+
 def _compiled(request: Request, folder: Path) -> dict[str, str]:
     """uv's list: every package with its version. Its hashes are not asked for: they are those of one index alone."""
     asked, held, listing = folder / "asked.in", folder / "held.in", folder / "listing.txt"
     asked.write_text("".join(f"{line}\n" for line in (*request.sdists, *request.requirements)), "utf-8")
     held.write_text("".join(f"{line}\n" for line in request.constraints), "utf-8")
-    command = ["uv", "pip", "compile", str(asked), "--constraints", str(held), "--output-file", str(listing)]
-    command += ["--quiet", "--no-config", "--no-header", "--no-annotate", "--python", sys.executable]
-    command += ["--python-version", request.target.python, "--python-platform", _platform(request.target)]
-    command += ["--only-binary", ":all:", "--index-strategy", "unsafe-best-match"]
-    command += ["--find-links", str(folder), *_index_words(request)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, cwd=folder, env=_environment(os.environ), timeout=_LIMIT_S
-    )
+    words = ["pip", "compile", str(asked), "--constraints", str(held), "--output-file", str(listing)]
+    words += ["--quiet", "--no-header", "--no-annotate", "--find-links", str(folder)]
+    words += ["--python-version", request.target.python, "--python-platform", _platform(request.target)]
+    words += ["--only-binary", ":all:", "--index-strategy", "unsafe-best-match"]
+    done = run_uv(words, request.indexes, folder, "lock wheels")
     if done.returncode != 0:
-        raise no_solution("uv", request, (done.stderr or done.stdout).splitlines())
+        raise _no_solution(request, (done.stderr or done.stdout).splitlines())
     pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", listing.read_text("utf-8"), re.MULTILINE)
     return {canonicalize_name(name): version for name, version in pins}
 
@@ -90,15 +180,10 @@ def _chosen(name: str, version: str, index: PackageIndex, target: Target) -> Res
     return Resolved(name, version, best, sha256)
 
 
-def _index_words(request: Request) -> list[str]:
+def _index_words(indexes: Sequence[str] | None) -> list[str]:
     """uv does not read pip's settings, so it is told what they say."""
-    links: tuple[str, ...] = ()
-    indexes = request.indexes
-    if indexes is None:
-        from hpcgen.net.pip_settings import pip_settings
-
-        settings = pip_settings()
-        indexes, links = settings.indexes, settings.links
+    links = () if indexes is not None else pip_settings().links
+    indexes = indexes if indexes is not None else pip_settings().indexes
     words = [word for link in links for word in ("--find-links", link)]
     if not indexes:
         return [*words, "--no-index"]
@@ -108,13 +193,35 @@ def _index_words(request: Request) -> list[str]:
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:
     environment = {name: value for name, value in own.items() if not name.startswith(_OWN)}
-    if certificates := own.get("PIP_CERT") or own.get("REQUESTS_CA_BUNDLE"):
-        environment.setdefault("SSL_CERT_FILE", certificates)
-    return {**environment, "UV_PYTHON_DOWNLOADS": "never"}
+    if certificates := own.get("PIP_CERT") or own.get("REQUESTS_CA_BUNDLE") or pip_settings().cert:
+        environment.setdefault("SSL_CERT_DIR" if Path(certificates).is_dir() else "SSL_CERT_FILE", certificates)
+    # Not uv's own certificate authorities but the machine's, as everywhere else; before 0.10 it is called NATIVE_TLS.
+    return {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", **environment, "UV_PYTHON_DOWNLOADS": "never"}
 
 
 def _platform(target: Target) -> str:
-    """uv's name for the target, for the newest glibc that is not newer; empty if it has none."""
-    minor = next((minor for minor in _GLIBC if minor <= target.newest), None)
-    known = target.architecture in ("x86_64", "aarch64") and minor is not None
-    return f"{target.architecture}-manylinux_2_{minor}" if known else ""
+    """uv's name for the target, for the newest glibc that is not newer."""
+    minor = next((minor for minor in _GLIBC if minor <= target.newest), _GLIBC[-1])
+    return f"{target.architecture}-manylinux_2_{minor}"
+
+
+def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
+    """uv's last words as an error: no solution, or an index that does not answer."""
+    lines = [_plain(line)[:_LINE] for line in said if line.strip()]
+    words = "\n  ".join(lines[:_LAST_LINES])
+    asked = ", ".join([*request.sdists, *request.requirements][:12])
+    if _NO_ANSWER.search(words):
+        return FetchError(Problem(f"uv could not ask a package index for {asked}:\n  {words}"))
+    target = request.target
+    where = f"CPython {target.python}, {target.architecture}, glibc {target.glibc}"
+    return ConflictError(
+        Problem(
+            f"uv found no wheels for {asked} on {where}:\n  {words}",
+            remedy="choose other versions; packages that exist as source only cannot be locked here",
+        )
+    )
+
+
+def _plain(line: str) -> str:
+    """A line of a program, without colours and other control characters."""
+    return "".join(c for c in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", line) if c.isprintable())

@@ -3,66 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
-from packaging.tags import Tag, compatible_tags, cpython_tags
-from packaging.utils import canonicalize_name, parse_wheel_filename
+from packaging.utils import canonicalize_name
 
-_LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
-"""Older names of the platforms of PEP 600: https://peps.python.org/pep-0600/#legacy-manylinux-tags"""
-_OLDEST = {"x86_64": 5}
-_OLDEST_OTHER = 17
-
-
-class Target(msgspec.Struct, frozen=True):
-    """What the wheels must run on: CPython ``python`` (X.Y or X.Y.Z), with a glibc such as ``2.36``."""
-
-    python: str
-    architecture: str
-    glibc: str
-
-    @property
-    def release(self) -> tuple[int, int]:
-        """Major and minor version of Python."""
-        major, minor = self.python.split(".")[:2]
-        return int(major), int(minor)
-
-    @property
-    def newest(self) -> int:
-        """The minor version of glibc 2."""
-        return int(self.glibc.split(".")[1])
-
-
-class Request(msgspec.Struct, frozen=True):
-    """What is to be resolved.
-
-    Parameters
-    ----------
-    sdists: ``name==version`` of packages that are taken as source; what they need must be asked for.
-    constraints: ``name==version`` of packages that are there already, if they are needed.
-    indexes: addresses of simple indexes, instead of those of pip's settings.
-    """
-
-    target: Target
-    requirements: tuple[str, ...]
-    sdists: tuple[str, ...] = ()
-    constraints: tuple[str, ...] = ()
-    indexes: tuple[str, ...] | None = None
-
-
-class Resolved(msgspec.Struct, frozen=True):
-    """One package: the normalised name, the version, and the file that would be installed."""
-
-    name: str
-    version: str
-    file: str
-    sha256: str
-
-    @property
-    def line(self) -> str:
-        """The requirement line."""
-        return f"{self.name}=={self.version} --hash=sha256:{self.sha256}"
+from hpcgen.locking import uv_resolver
+from hpcgen.locking.uv_resolver import Request, Resolved
+from hpcgen.locking.wheel_targets import Target
 
 
 def lock_wheels(
@@ -76,8 +24,7 @@ def lock_wheels(
 ) -> list[str]:
     """Requirement lines with one hash each, complete with every dependency, sorted by name.
 
-    The hash is that of the file which pip would install there. uv resolves where it is installed and knows the
-    Python; pip otherwise.
+    The hash is that of the file which pip would install there. uv chooses the versions.
 
     Parameters
     ----------
@@ -93,7 +40,7 @@ def lock_wheels(
     ConflictError: there is no solution; the resolver's own last words say why.
     FetchError: an index could not be asked, or lacks a source package.
     InputError: a requirement that is none.
-    MissingToolError: there is neither pip nor uv.
+    MissingToolError: hpcgen was installed without the extra ``lock``, or there is no pip.
     """
     held = [_without_hashes(line) for line in constraints if line.strip() and not line.lstrip().startswith("#")]
     request = Request(
@@ -110,19 +57,10 @@ def lock_wheels(
     ]
 
 
-def resolve(request: Request, with_uv: bool = True) -> list[Resolved]:
-    """The same as records, without regard to the constraints' hashes.
-
-    Parameters
-    ----------
-    with_uv: use uv if it is installed.
-    """
-    from hpcgen.locking import pip_resolver, uv_resolver
-
+def resolve(request: Request) -> list[Resolved]:
+    """The same as records, without regard to the constraints' hashes."""
     check(request)
-    ask = uv_resolver.resolve if with_uv and uv_resolver.suits(request) else pip_resolver.resolve
-    found = ask(request)
-    return [each for _, each in sorted({each.name: each for each in found}.items())]
+    return [each for _, each in sorted({each.name: each for each in uv_resolver.resolve(request)}.items())]
 
 
 def check(request: Request) -> None:
@@ -142,45 +80,12 @@ def check(request: Request) -> None:
     for value, pattern, example in (
         (target.python, r"3\.\d{1,2}(\.\d{1,2})?", "3.11.2"),
         (target.glibc, r"2\.\d{1,2}", "2.36"),
-        (target.architecture, r"[a-z0-9_]{1,16}", "x86_64"),
+        (target.architecture, "|".join(uv_resolver.ARCHITECTURES), "x86_64"),
     ):
         if not re.fullmatch(pattern, value):
             problems.append(Problem(f"wheels cannot be chosen for {value!r}", expected=f"such as {example}"))
     if problems:
         raise InputError(problems)
-
-
-def platforms(target: Target) -> list[str]:
-    """Names of the platforms whose wheels run there, the best first."""
-    names = []
-    for minor in range(target.newest, _OLDEST.get(target.architecture, _OLDEST_OTHER) - 1, -1):
-        names.append(f"manylinux_2_{minor}_{target.architecture}")
-        if minor in _LEGACY:
-            names.append(f"{_LEGACY[minor]}_{target.architecture}")
-    return [*names, f"linux_{target.architecture}"]
-
-
-def tags(target: Target) -> list[Tag]:
-    """The kinds of wheels that can be installed there, the best first, as pip orders them."""
-    number = "{}{}".format(*target.release)
-    # Until 3.7 the name of the binary interface told of the memory allocator: https://peps.python.org/pep-3149/
-    abi = f"cp{number}m" if target.release < (3, 8) else f"cp{number}"
-    names = platforms(target)
-    return [
-        *cpython_tags(target.release, [abi], names),
-        *compatible_tags(target.release, f"cp{number}", names),
-    ]
-
-
-def best_wheel(files: Iterable[str], target: Target) -> str | None:
-    """The file that pip would choose among wheels of one version; None if none can be installed."""
-    order = {tag: rank for rank, tag in enumerate(tags(target))}
-    ranked = []
-    for file in files:
-        _, _, build, kinds = parse_wheel_filename(file)
-        if ranks := [order[kind] for kind in kinds if kind in order]:
-            ranked.append((-min(ranks), build, file))
-    return max(ranked)[2] if ranked else None
 
 
 def _without_hashes(line: str) -> str:

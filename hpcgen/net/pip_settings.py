@@ -1,16 +1,16 @@
 """pip's own settings: the indexes, folders and certificates that this machine's pip uses.
 
-pip itself is asked, so that its files, variables and defaults count exactly as they do for ``pip download``. Indexes
+pip itself is asked by its command line, so that its files and variables count as they do for ``pip download``. Indexes
 are places of one machine and never written to a lock.
-Source: https://pip.pypa.io/en/stable/topics/configuration/, and pip's module ``_internal.commands``, as pip 22.2, 23.2,
-24.2 and 26.3 have it.
+Source: https://pip.pypa.io/en/stable/topics/configuration/ and …/cli/pip_config/. Seen with pip 23.2 and 26.3.
 """
 
 from __future__ import annotations
 
+import ast
 import functools
-import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,18 +20,8 @@ import msgspec
 from hpcgen.errors import InputError, MissingToolError, Problem
 
 _TIMEOUT_S = 60
-OLDEST = (22, 2)
-"""pip's ``--dry-run`` and ``--report`` came with this version: https://pip.pypa.io/en/stable/news/#v22-2."""
-
-_QUERY = """
-import json, sys
-import pip
-version = [int(part) for part in pip.__version__.split(".")[:2] if part.isdigit()]
-from pip._internal.commands import create_command
-options, _ = create_command("download").parse_args([])
-indexes = [] if options.no_index else [options.index_url, *options.extra_index_urls]
-json.dump({"version": version, "indexes": indexes, "links": options.find_links, "cert": options.cert or ""}, sys.stdout)
-"""
+_SETTING = re.compile(r"(:env:|download|global)\.([a-z-]+)=(.+)")
+_DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default\s+(\S+?)\)")
 
 
 class PipSettings(msgspec.Struct, frozen=True):
@@ -39,22 +29,14 @@ class PipSettings(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    python: the interpreter that has this pip.
     indexes: addresses of simple indexes, in pip's order.
     links: folders, files and pages with links to packages.
     cert: a file or folder with certificate authorities, or nothing.
     """
 
-    python: str
-    version: tuple[int, ...]
     indexes: tuple[str, ...]
     links: tuple[str, ...]
     cert: str
-
-
-def pip_environment() -> dict[str, str]:
-    """This process's environment, for a Python that takes no module from the folder it is started in (3.11)."""
-    return {**os.environ, "PYTHONSAFEPATH": "1"}
 
 
 @functools.cache
@@ -63,36 +45,49 @@ def pip_settings() -> PipSettings:
 
     Raises
     ------
-    MissingToolError: there is no pip of 22.2 or later.
+    MissingToolError: there is no pip.
     InputError: pip cannot read its own configuration.
     """
-    seen = []
-    for python in _pythons():
-        done = subprocess.run(
-            [python, "-c", _QUERY], capture_output=True, text=True, timeout=_TIMEOUT_S, env=pip_environment()
-        )
+    # hpcgen's own Python first, since its environment's pip.conf is the nearest.
+    names = [sys.executable, shutil.which("python3"), shutil.which("python")]
+    pythons = list(dict.fromkeys(name for name in names if name))
+    for python in pythons:
+        done = _pip(python, "config", "list")
         if done.returncode == 0:
-            found = json.loads(done.stdout)
-            version = tuple(found["version"])
-            if version >= OLDEST:
-                strings = {name: tuple(str(word) for word in found[name]) for name in ("indexes", "links")}
-                return PipSettings(python, version, strings["indexes"], strings["links"], str(found["cert"]))
-            seen.append(f"{python} has pip {'.'.join(map(str, version))}")
-        elif "No module named" in done.stderr:
-            seen.append(f"{python} has no pip")
-        else:
+            return _settings(python, done.stdout)
+        if "No module named" not in done.stderr:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
             raise InputError(Problem(f"pip of {python} cannot say what its indexes are: {said}", remedy="mend pip"))
     raise MissingToolError(
         Problem(
-            f"pip is needed to find Python packages: {'; '.join(seen)}",
-            expected="pip 22.2 or later",
-            remedy=f"{sys.executable} -m ensurepip --upgrade, or python3 -m pip install --upgrade pip",
+            f"pip is needed to say which package indexes this machine uses; {' and '.join(pythons)} have none",
+            remedy=f"{sys.executable} -m ensurepip --upgrade",
         )
     )
 
 
-def _pythons() -> list[str]:
-    """Interpreters whose pip may be asked: hpcgen's own first, since its environment's pip.conf is the nearest."""
-    names = [sys.executable, shutil.which("python3"), shutil.which("python")]
-    return list(dict.fromkeys(name for name in names if name))
+def _settings(python: str, listed: str) -> PipSettings:
+    """From the lines ``section.name='value'``. Of the sections that say something, the last that pip reads counts."""
+    sections: dict[str, dict[str, str]] = {"global": {}, "download": {}, ":env:": {}}
+    for found in filter(None, map(_SETTING.fullmatch, listed.splitlines())):
+        sections[found[1]][found[2]] = str(ast.literal_eval(found[3]))
+    values = {name: value for each in sections.values() for name, value in each.items() if value}
+    indexes: list[str] = []
+    if values.get("no-index", "0").lower() not in ("1", "true", "yes", "on", "y", "t"):
+        indexes = [values.get("index-url") or _default_index(python), *values.get("extra-index-url", "").split()]
+    return PipSettings(tuple(indexes), tuple(values.get("find-links", "").split()), values.get("cert", ""))
+
+
+def _default_index(python: str) -> str:
+    """The index of a pip that was told of none, as its help names it."""
+    found = _DEFAULT_INDEX.search(" ".join(_pip(python, "download", "--help").stdout.split()))
+    if found is None:
+        raise InputError(Problem(f"pip of {python} names no index", remedy="pip config set global.index-url ADDRESS"))
+    return found[1]
+
+
+def _pip(python: str, *words: str) -> subprocess.CompletedProcess[str]:
+    # From Python 3.11 on no module is taken from the folder that it is started in.
+    environment = {**os.environ, "PYTHONSAFEPATH": "1"}
+    command = [python, "-m", "pip", "--disable-pip-version-check", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)

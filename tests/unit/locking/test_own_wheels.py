@@ -74,8 +74,12 @@ def test_a_checkout_that_cannot_be_built_says_what_to_do(tmp_path: Path, monkeyp
     )
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setattr(own_wheels, "_package", lambda: tmp_path / "hpcgen")
-    with pytest.raises(FetchError) as error:
-        own_wheels.own_wheel(tmp_path / "into")
+    pip_settings.cache_clear()
+    try:
+        with pytest.raises(FetchError) as error:
+            own_wheels.own_wheel(tmp_path / "into")
+    finally:
+        pip_settings.cache_clear()
     assert "could not be built" in str(error.value) and "no-such-build-system" in str(error.value)
     assert "pip install hatchling" in str(error.value)
 
