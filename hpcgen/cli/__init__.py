@@ -33,7 +33,7 @@ COMMANDS = {
     "ci": "Write the pipeline that builds a fleet.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
-    "site": "Write, show and check site profiles.",
+    "site": "Write and check site profiles.",
     "check": "Check profiles, recipes, release tables and fleets.",
     "schema": "Print the JSON Schema of a kind of file.",
     "completion": "Print the shell completion script.",

@@ -124,7 +124,7 @@ def _kit(
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
     write_kit(folder, kit.files, retired=known_files())
-    say_findings(plan, kit.notices)
+    say_findings(plan, kit.notices, notes=asked["notes"])
     return read_kit(folder)
 
 

@@ -96,6 +96,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
     click.option("--image-directory", metavar="DIR", help="Where the job script looks for images first."),
+    click.option("--notes", is_flag=True, help="Show every note, not only how many there are."),
 ]
 
 
@@ -258,7 +259,7 @@ def _check_bundled(locked: str, format: str) -> None:
 
 def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]) -> None:
     """UsageError where something is asked for beside a lock that the lock itself says."""
-    free = ("format", "allow_unsupported", "mirrors")
+    free = ("format", "allow_unsupported", "mirrors", "notes")
     more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
     if more or (locked is not None and bundle is not None):
         spelt = {"settings": "--set", "command": "a command", "words": "a kit or a command"}
@@ -273,9 +274,22 @@ def say(message: str) -> None:
     click.echo(f"hpcgen: {message}", err=True)
 
 
-def say_findings(plan: Plan, notices: Sequence[str] = ()) -> None:
-    """Findings of a plan and notices of its blocks."""
+def say_findings(plan: Plan, notices: Sequence[str] = (), *, notes: bool = False) -> None:
+    """What a person should know of a plan: errors and warnings first, then what its blocks note.
+
+    Parameters
+    ----------
+    notes: say every note; else several are told in one line, with the option that shows them.
+    """
+    folded = [f"note: {notice}" for notice in notices]
     for finding in plan.findings:
-        say(f"{finding.severity}: {finding.message}" + (f" ({finding.remedy})" if finding.remedy else ""))
-    for notice in notices:
-        say(f"note: {notice}")
+        text = f"{finding.severity}: {finding.message}" + (f" ({finding.remedy})" if finding.remedy else "")
+        if finding.severity == "note":
+            folded.insert(len(folded) - len(notices), text)
+        else:
+            say(text)
+    if notes or len(folded) < 2:
+        for text in folded:
+            say(text)
+    else:
+        say(f"{len(folded)} notes on what is not verified, not checked or built in a special way: --notes shows them")

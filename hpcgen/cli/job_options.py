@@ -54,6 +54,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
     click.option("--allow-unsupported", is_flag=True, help="With --stack: as in render."),
+    click.option("--notes", is_flag=True, help="Show every note, not only how many there are."),
     click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why this one."),
     click.pass_context,
 ]
@@ -86,17 +87,17 @@ def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
         command=ctx.meta.get(_WORDS) or None,
     )
     job = _job(ctx, request, asked)
-    _say_findings(job, batch)
+    _say_findings(job, batch, asked["notes"])
     if asked["explain"]:
         _explain(job, request)
     return job
 
 
-def _say_findings(job: ImageJob, batch: bool) -> None:
+def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
     from msgspec.structs import replace
 
     findings = [finding for finding in job.plan.findings if batch or finding.name != "account"]
-    say_findings(replace(job.plan, findings=findings))
+    say_findings(replace(job.plan, findings=findings), notes=notes)
     if batch and job.kind in ("podman", "docker", "ch-image") and job.plan.site.scheduler.kind != "none":
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 

@@ -76,12 +76,12 @@ def require_licences(licences: Sequence[PlannedLicence], given: Sequence[str]) -
         raise _not_accepted(missing.values())
 
 
-def licence_notes(plan: Plan) -> list[str]:
-    """What is said where a licence is not needed yet: which ones will be."""
+def say_licences(plan: Plan) -> None:
+    """Which licences a build will require, where none is required yet."""
     here = accepted_here(plan.licences, ())
     missing = [each.name for each in plan.licences if each.name not in here]
-    words = " ".join(f"--accept-licence {name}" for name in missing)
-    return [f"building it wants {words}"] if missing else []
+    if missing:
+        say(f"building it requires {' '.join(f'--accept-licence {name}' for name in missing)}")
 
 
 def _somebody_there() -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpcgen.cli.common import catalog_of, plan_from, plan_options, say_findings
-from hpcgen.cli.licences import licence_notes
+from hpcgen.cli.licences import say_licences
 
 
 @click.command("plan")
@@ -40,7 +40,8 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     click.echo(f"\njob: {counted(job.nodes, 'node')} × {ranks}{queue}")
     for reason in job.reasons:
         click.echo(f"  {reason}")
-    say_findings(plan, licence_notes(plan))
+    say_licences(plan)
+    say_findings(plan, notes=asked["notes"])
 
 
 def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:

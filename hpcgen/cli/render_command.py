@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, plan_of_lock, say, say_findings
-from hpcgen.cli.licences import licence_notes
+from hpcgen.cli.licences import say_licences
 
 
 @click.command("render")
@@ -49,7 +49,7 @@ def command(
     else:
         plan = asked_plan(ctx, catalog, asked)
     if output is None and not as_json:
-        _recipe_only(plan, catalog, lock)
+        _recipe_only(plan, catalog, lock, asked["notes"])
         return
     from hpcgen.kit.kit import known_files, make_kit
 
@@ -64,14 +64,16 @@ def command(
 
         files = {name: {"text": file.text, "executable": file.executable} for name, file in kit.files.items()}
         click.echo(json.dumps(files, indent=2, ensure_ascii=False))
-    say_findings(plan, [*kit.notices, *licence_notes(plan)])
+    say_licences(plan)
+    say_findings(plan, kit.notices, notes=asked["notes"])
 
 
-def _recipe_only(plan: Any, catalog: Any, lock: Any) -> None:
+def _recipe_only(plan: Any, catalog: Any, lock: Any, notes: bool) -> None:
     from hpcgen.recipe.assemble import assemble, notices
     from hpcgen.recipe.formats import format_for
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     click.echo(format_for(plan.format).recipe(plan, assembly).text, nl=False)
-    whole = "building it takes the kit's other files too: render with -o DIR"
-    say_findings(plan, [*notices(assembly), *licence_notes(plan), whole])
+    say("building it requires the kit's other files too: render with -o DIR")
+    say_licences(plan)
+    say_findings(plan, notices(assembly), notes=notes)

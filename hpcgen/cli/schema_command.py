@@ -10,11 +10,6 @@ import click
 @click.pass_context
 def command(ctx: click.Context, kind: str) -> None:
     """Print the JSON Schema of site profiles, stack recipes, release tables, fleets or config files."""
-    print_schema(ctx, kind)
-
-
-def print_schema(ctx: click.Context, kind: str) -> None:
-    """Print a schema, with what collections add to the names of formats."""
     from hpcgen.cli.common import catalog_of
     from hpcgen.config.schemas import schema_text
     from hpcgen.recipe.formats import FORMATS

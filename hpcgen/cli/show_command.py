@@ -10,14 +10,22 @@ from hpcgen.cli.common import catalog_of
 @click.command("show")
 @click.argument("kind", type=click.Choice(["site", "stack", "block"]))
 @click.argument("name")
-@click.option("--origin", is_flag=True, help="Say first which file it comes from.")
+@click.option("--origin", is_flag=True, help="Which file it is from; of a site, file, line and source of each fact.")
+@click.option("--unverified", is_flag=True, help="Of a site, with --origin: only facts that nobody has verified.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_context
-def command(ctx: click.Context, kind: str, name: str, origin: bool, as_json: bool) -> None:
+def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: bool, as_json: bool) -> None:
     """Show one site (parents merged in), stack, or block with its options and releases."""
+    if unverified and (kind != "site" or not origin):
+        raise click.UsageError("--unverified goes with --origin, of a site")
+    catalog = catalog_of(ctx)
+    if kind == "site" and origin:
+        from hpcgen.cli.facts import show_facts
+
+        show_facts(catalog, name, unverified, as_json)
+        return
     from hpcgen.cli.describe import described
 
-    catalog = catalog_of(ctx)
     path = catalog.find(kind, name)
     data = described(catalog, kind, name)
     if as_json:

@@ -10,8 +10,6 @@ COMMANDS = {
     "new": "Write a profile from what this machine shows.",
     "capture": "Copy what detection reads into a small folder.",
     "doctor": "Compare a profile with the machine it runs on.",
-    "show": "Show a profile, and where each fact is from.",
-    "schema": "Print the JSON Schema of profiles.",
 }
 
 
@@ -21,7 +19,29 @@ class _SiteCommands(LazyCommands):
     table = COMMANDS
     module = "hpcgen.cli.site_{}"
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in ("show", "schema"):
+            return _alias(cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _alias(name: str) -> click.Command:
+    """``site NAME …`` for what is ``NAME site …``: an older spelling, which no help shows."""
+
+    @click.command(name, hidden=True, add_help_option=False, context_settings={"ignore_unknown_options": True})
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    @click.pass_context
+    def command(ctx: click.Context, words: tuple[str, ...]) -> None:
+        root = ctx.find_root()
+        assert isinstance(root.command, click.Group)
+        target = root.command.get_command(root, name)
+        assert target is not None
+        with target.make_context(name, ["site", *words], parent=root) as meant:
+            target.invoke(meant)
+
+    return command
+
 
 @click.group("site", cls=_SiteCommands)
 def command() -> None:
-    """Write, show and check site profiles."""
+    """Write and check site profiles."""

@@ -85,7 +85,7 @@ def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | 
 
 
 def _print(report: Report, unseen: bool) -> None:
-    from hpcgen.cli.site_show import shown_value
+    from hpcgen.cli.facts import shown_value
 
     for each in report.drift:
         click.echo(_told(each))
@@ -98,7 +98,7 @@ def _print(report: Report, unseen: bool) -> None:
 
 
 def _told(drift: Drift) -> str:
-    from hpcgen.cli.site_show import shown_value
+    from hpcgen.cli.facts import shown_value
 
     place = f"{drift.where.file}:{drift.where.line}"
     seen = drift.how if drift.seen is None else f"{shown_value(drift.seen)} ({drift.how})"

@@ -42,7 +42,7 @@ def test_render_notes_a_licence_and_build_wants_it_accepted(
     words = licensed(workshop, tmp_path)
     rendered = hpcgen("render", *words, "-o", "kit", env=NOBODY)
     assert rendered.returncode == 0
-    assert "note: building it wants --accept-licence intel-simplified" in rendered.stderr
+    assert "building it requires --accept-licence intel-simplified" in rendered.stderr
     [licence] = json.loads((tmp_path / "kit" / "plan.json").read_text())["licences"]
     assert licence["name"] == "intel-simplified" and "accepted" not in licence
     for what in ([*words], ["kit"]):

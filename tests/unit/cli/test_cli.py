@@ -16,7 +16,29 @@ def test_recipe_goes_to_stdout_and_notes_to_stderr(hpcgen: Command) -> None:
     assert done.returncode == 0
     assert done.stdout.startswith("#!/bin/bash\n")
     assert "hpcgen: note:" not in done.stdout
-    assert "hpcgen: note:" in done.stderr
+    assert "notes on what is not verified" in done.stderr
+    whole = hpcgen("render", "--site", "supermuc", "--stack", "mpi-hello", "--notes")
+    assert "hpcgen: note: not verified in the profile of supermuc" in whole.stderr
+    assert whole.stdout == done.stdout
+
+
+def test_what_render_says_fits_a_screen_with_the_warnings_first(hpcgen: Command) -> None:
+    for site in ("supermuc", "lumi-g", "hlrs-testbed", "workstation"):
+        said = hpcgen("render", "--site", site, "--stack", "tf-horovod", "-o", "kit", "--allow-unsupported").stderr
+        lines = said.splitlines()
+        assert len(lines) < 12 and max(map(len, lines)) < 300, said
+        after_notes = lines[[("note" in line.split(":")[1] or " notes " in line) for line in lines].index(True) :]
+        assert not any("warning:" in line for line in after_notes), said
+
+
+def test_the_older_spellings_of_show_and_schema_still_work(hpcgen: Command) -> None:
+    for now, then in (
+        (("show", "site", "workstation"), ("site", "show", "workstation")),
+        (("show", "site", "lumi-g", "--origin", "--json"), ("site", "show", "lumi-g", "--origin", "--json")),
+        (("schema", "site"), ("site", "schema")),
+    ):
+        assert hpcgen(*now).stdout == hpcgen(*then).stdout != ""
+    assert "schema" not in hpcgen("site", "--help").stdout
 
 
 def test_the_header_names_the_command_that_makes_the_file_again(hpcgen: Command) -> None:

@@ -1,4 +1,4 @@
-"""``hpcgen site show``."""
+"""``hpcgen show site NAME --origin``: where each fact of a profile is from."""
 
 from __future__ import annotations
 
@@ -7,33 +7,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.common import say
 
 if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.config.provenance import Fact
 
 _WIDE = 48
 _MARKS = {"verified": "yes", "unverified": "no", "no source": "-"}
 
 
-@click.command("show")
-@click.argument("name")
-@click.option("--origin", is_flag=True, help="Each fact with file and line, source, date, and whether it is verified.")
-@click.option("--unverified", is_flag=True, help="With --origin: only facts that nobody has verified.")
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-@click.pass_context
-def command(ctx: click.Context, name: str, origin: bool, unverified: bool, as_json: bool) -> None:
-    """Show a profile with its parents merged in; with --origin where each value of it is from."""
-    if not origin:
-        if unverified:
-            raise click.UsageError("--unverified goes with --origin")
-        from hpcgen.cli.show_command import command as show
+def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> None:
+    """Print each fact of a profile with its file and line, source, date, and whether it is verified.
 
-        ctx.invoke(show, kind="site", name=name, origin=False, as_json=as_json)
-        return
+    Parameters
+    ----------
+    unverified: only facts that nobody has verified.
+    """
     from hpcgen.config.provenance import counts, facts_of
 
-    facts = facts_of(catalog_of(ctx).site_document(name))
+    facts = facts_of(catalog.site_document(name))
     shown = [fact for fact in facts if not unverified or fact.mark != "verified"]
     if as_json:
         import json
