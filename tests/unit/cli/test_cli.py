@@ -57,6 +57,7 @@ def test_kit_has_all_its_files_and_says_so_on_stderr(hpcgen: Command, tmp_path: 
         "build.sh",
         "job.pbs",
         "preflight.sh",
+        "recipe.json",
         "selftest.sh",
         "plan.json",
         "hpcgen.lock",
