@@ -10,6 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from hpcgen.errors import InputError, Position, Problem
+from hpcgen.model.reasons import Reason, wanted_text
 from hpcgen.model.release import Release
 
 
@@ -43,11 +44,27 @@ def in_range(text: str, versions: str) -> bool:
 
 
 class Origin(msgspec.Struct, frozen=True):
-    """Where a requirement comes from. ``place`` is asked only when somebody wants to know."""
+    """Where a requirement comes from.
 
-    text: str
+    Parameters
+    ----------
+    by: who asks: a block (``version`` is its own), the stack, the command line; what the site bounds it by.
+    place: the position in a file; asked only when somebody wants to know.
+    path: the path in the site profile or the stack.
+    bounds: of a site's, why it is bounded, as the plan keeps it.
+    """
+
+    by: str
     place: Callable[[], Position | str | None] = lambda: None
     kind: str = "block"
+    version: str = ""
+    path: str = ""
+    bounds: tuple[Reason, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Who asks, in words."""
+        return f"{self.by} {self.version}".strip()
 
 
 class Requirement(msgspec.Struct, frozen=True, eq=False):
@@ -68,10 +85,7 @@ class Requirement(msgspec.Struct, frozen=True, eq=False):
         return versions is not None and in_range(candidate.version, versions)
 
     def __str__(self) -> str:
-        if self.allowed is None:
-            return f"any {self.identifier}"
-        parts = [f"{name} {versions}".strip() or name for name, versions in self.allowed.items()]
-        return " or ".join(parts) or f"no {self.identifier}"
+        return wanted_text(self.identifier, self.allowed)
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -86,16 +100,18 @@ class Candidate(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A version that is ruled out before anything is searched.
+    """A version that is ruled out before anything is searched, by a fact of the node or an option of the block.
 
-    ``because`` names the fact or option for a group of refusals, ``reason`` tells the whole story of this one;
-    ``path`` is the fact's place in the profile, empty for an option.
+    ``reason.place`` is the fact's path in the profile, empty for an option.
     """
 
     candidate: Candidate
-    because: str
-    reason: str
-    path: str = ""
+    reason: Reason
+
+    @property
+    def bound(self) -> Reason:
+        """The fact or option alone, which a group of refusals may share."""
+        return msgspec.structs.replace(self.reason, wants=None, newer="")
 
 
 def refusing_facts(release: Release, facts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -118,7 +134,8 @@ def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tup
     """Whether the node's facts rule a release out; see :func:`refusing_facts`."""
     for name, wanted in refusing_facts(release, facts).items():
         value, path = facts[name]
-        return Refusal(candidate, f"the node's {name} {value}", f"it needs {name} {wanted}, the node has {value}", path)
+        reason = Reason(rule="fact", by=name, wants={name: wanted}, found=value, newer=candidate.version, place=path)
+        return Refusal(candidate, reason)
     return None
 
 
@@ -126,7 +143,7 @@ def option_refusal(candidate: Candidate, release: Release, options: Mapping[str,
     """Whether the block's options rule a release out, by the row's ``only``."""
     for name, values in sorted(release.only.items()):
         if str(options.get(name)) not in values:
-            setting = f"{candidate.block}.{name}"
-            reason = f"it is had only with {setting}={' or '.join(values)}"
-            return Refusal(candidate, f"{setting}={options.get(name)}", reason)
+            setting, value, newer = f"{candidate.block}.{name}", str(options.get(name)), candidate.version
+            wants = {setting: " or ".join(values)}
+            return Refusal(candidate, Reason(rule="option", by=setting, wants=wants, found=value, newer=newer))
     return None

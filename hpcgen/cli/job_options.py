@@ -169,5 +169,5 @@ def _explain(job: ImageJob, request: JobRequest) -> None:
     wanted = plan.job
     shape = f"{wanted.nodes} × {wanted.ranks_per_node} × {wanted.threads_per_rank}"
     say(f"nodes × ranks × threads: {shape}, by {plan.engine} on {plan.site.name}, {plan.partition}")
-    for line in [*wanted.reasons, *explain(plan.site, plan.partition, plan.stack, wanted, request)]:
+    for line in [*wanted.why(), *explain(plan.site, plan.partition, plan.stack, wanted, request)]:
         click.echo(f"  {line}", err=True)

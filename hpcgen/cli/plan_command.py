@@ -30,7 +30,9 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     from hpcgen.cli.tables import table
     from hpcgen.job.measured_layouts import counted
 
-    rows = [[b.name, b.version, "build" if b.build_only else "image", "; ".join(b.reasons)] for b in plan.blocks]
+    rows = [
+        [b.name, b.version, "build" if b.build_only else "image", "; ".join(map(str, b.reasons))] for b in plan.blocks
+    ]
     where = f"{plan.site.name}, partition {plan.partition}"
     click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
     click.echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
@@ -38,7 +40,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     ranks = f"{counted(job.ranks_per_node, 'rank')} × {counted(job.threads_per_rank, 'thread')}"
     queue = f", queue {job.queue}" if job.queue else ""
     click.echo(f"\njob: {counted(job.nodes, 'node')} × {ranks}{queue}")
-    for reason in job.reasons:
+    for reason in job.why():
         click.echo(f"  {reason}")
     say_licences(plan)
     say_findings(plan, notes=asked["notes"])

@@ -9,13 +9,16 @@ import re
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from hpcgen.errors import InputError, PolicyError, Problem, did_you_mean
-from hpcgen.job.measured_layouts import Considered, consider, counted, number, sizes, takes, usable_gb
+from hpcgen.job.measured_layouts import Considered, consider, counted, sizes, takes, usable_gb
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding
+from hpcgen.model.reasons import JobReason
 from hpcgen.model.site import Partition, Queue, Site
 from hpcgen.model.stack import Stack
+from hpcgen.support.units import number
 
 _WALLTIME = re.compile(
     r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)"
@@ -51,18 +54,13 @@ def parse_walltime(text: str, where: str | None = "--time") -> int:
     return seconds
 
 
-def walltime_text(seconds: int) -> str:
-    """``hours:minutes:seconds``, which Slurm, Torque and PBS read alike; hours may exceed 24."""
-    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
-
-
 class _Shape(msgspec.Struct):
     """Ranks per node and threads per rank, each with the reason."""
 
     ranks: int
     threads: int
-    ranks_reason: str
-    threads_reason: str
+    ranks_reason: JobReason
+    threads_reason: JobReason
 
 
 def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobRequest) -> Job:
@@ -102,17 +100,13 @@ def lay_out(site: Site, partition_name: str, stack: Stack, request: JobRequest) 
     problems = _misfits(site, partition_name, stack, nodes, shape)
     queue, queue_reason, queue_problems = _queue(site, partition_name, nodes, request.queue)
     problems += queue_problems
-    reasons = [
-        f"nodes {nodes}: {nodes_reason}",
-        f"ranks per node {shape.ranks}: {shape.ranks_reason}",
-        f"threads per rank {shape.threads}: {shape.threads_reason}",
-        f"time {walltime_text(seconds)}: {time_reason}",
-    ]
-    if queue_reason:
-        reasons.append(f"queue {queue}: {queue_reason}")
-    if memory is not None:
-        by = "asked for" if request.memory_per_rank_gb else f"stack {stack.name}"
-        reasons.append(f"memory per rank {number(memory)} GB: {by}")
+    reasons: list[JobReason | str] = [nodes_reason, shape.ranks_reason, shape.threads_reason, time_reason]
+    if queue_reason is not None:
+        reasons.append(queue_reason)
+    if request.memory_per_rank_gb:
+        reasons.append(JobReason(field="memory_per_rank_gb", rule="asked"))
+    elif memory is not None:
+        reasons.append(JobReason(field="memory_per_rank_gb", rule="stack", by=stack.name))
     job = Job(
         nodes=nodes,
         ranks_per_node=shape.ranks,
@@ -149,41 +143,42 @@ def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Cons
     cores = partition.cpu.cores
     ranks, threads = request.ranks_per_node, request.threads_per_rank
     layout = chosen.layout if chosen is not None else None
-    from_layout = f"layout of the site for {layout.partition}" if layout is not None else ""
-    if chosen is not None and request.nodes is not None and chosen.why.startswith("it is for"):
-        from_layout += f": {chosen.why}"
-    if ranks is not None:
-        ranks_reason = "asked for"
-    elif layout is not None:
+    ranks_why = JobReason(field="ranks_per_node", rule="asked")
+    threads_why = JobReason(field="threads_per_rank", rule="asked")
+    from_layout = {"rule": "layout", "by": layout.partition if layout is not None else ""}
+    if chosen is not None and chosen.for_nodes:
+        from_layout["note"] = chosen.why
+    if ranks is None and layout is not None:
         ranks = layout.ranks_per_node
-        ranks_reason = f"{from_layout}; measured: {layout.measured}" if layout.measured else from_layout
-    elif stack.run.ranks_per_node is not None:
-        ranks, ranks_reason = stack.run.ranks_per_node, f"stack {stack.name}"
-    else:
+        ranks_why = replace(ranks_why, **from_layout, measured=layout.measured or "")
+    elif ranks is None and stack.run.ranks_per_node is not None:
+        ranks = stack.run.ranks_per_node
+        ranks_why = replace(ranks_why, rule="stack", by=stack.name)
+    elif ranks is None:
         ranks = 1
-        ranks_reason = "no layout fits, so one" if stack.run.mpi else f"stack {stack.name} runs without MPI"
-    if threads is not None:
-        threads_reason = "asked for"
-    elif layout is not None:
-        threads, threads_reason = layout.threads_per_rank, from_layout
-    else:
+        ranks_why = replace(ranks_why, rule="no layout" if stack.run.mpi else "no mpi", by=stack.name)
+    if threads is None and layout is not None:
+        threads = layout.threads_per_rank
+        threads_why = replace(threads_why, **from_layout)
+    elif threads is None:
         threads = max(1, cores // ranks)
-        threads_reason = f"{cores} cores shared by {ranks} rank{'s' if ranks > 1 else ''}"
-    return _Shape(ranks, threads, ranks_reason, threads_reason)
+        threads_why = replace(threads_why, rule="shared cores", by=str(cores), note=counted(ranks, "rank"))
+    return _Shape(ranks, threads, ranks_why, threads_why)
 
 
-def _nodes(stack: Stack, request: JobRequest, chosen: Considered | None) -> tuple[int, str]:
+def _nodes(stack: Stack, request: JobRequest, chosen: Considered | None) -> tuple[int, JobReason]:
     if request.nodes is not None:
-        return request.nodes, "asked for"
+        return request.nodes, JobReason(field="nodes", rule="asked")
     if chosen is not None:
-        return chosen.layout.nodes, f"layout of the site for {chosen.layout.partition}"
-    return 1, "nothing else was asked for"
+        return chosen.layout.nodes, JobReason(field="nodes", rule="layout", by=chosen.layout.partition)
+    return 1, JobReason(field="nodes", rule="default")
 
 
-def _walltime(site: Site, request: JobRequest) -> tuple[int, str]:
+def _walltime(site: Site, request: JobRequest) -> tuple[int, JobReason]:
     if request.walltime is not None:
-        return parse_walltime(request.walltime), "asked for"
-    return parse_walltime(site.scheduler.default_time, "scheduler.default_time"), f"default of {site.name}"
+        return parse_walltime(request.walltime), JobReason(field="walltime_s", rule="asked")
+    seconds = parse_walltime(site.scheduler.default_time, "scheduler.default_time")
+    return seconds, JobReason(field="walltime_s", rule="site default", by=site.name)
 
 
 def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _Shape) -> list[Problem]:
@@ -238,40 +233,43 @@ def memory_problem(partition_name: str, partition: Partition, job: Job) -> Probl
     )
 
 
-def _queue(site: Site, partition_name: str, nodes: int, asked: str | None) -> tuple[str, str, list[Problem]]:
+def _queue(
+    site: Site, partition_name: str, nodes: int, asked: str | None
+) -> tuple[str, JobReason | None, list[Problem]]:
     """The queue's name, the reason for it, and what is wrong."""
     queues = site.partitions[partition_name].queues
     if asked is None:
         if not queues:
-            return "", "", []
+            return "", None, []
         for queue in queues:
             if takes(queue, nodes):
-                return queue.name, f"the first that takes {counted(nodes, 'node')} ({sizes(queue)})", []
+                by = counted(nodes, "node")
+                return queue.name, JobReason(field="queue", rule="first queue", by=by, note=sizes(queue)), []
         problem = Problem(
             f"no queue of {partition_name} takes {counted(nodes, 'node')}",
             expected=", ".join(f"{q.name}: {sizes(q)}" for q in queues),
         )
-        return "", "", [problem]
+        return "", None, [problem]
     if site.scheduler.kind == "none":
         problem = Problem(
             f"{site.name} has no batch system, so no queue {asked!r}", "--queue", remedy="leave --queue out"
         )
-        return "", "", [problem]
+        return "", None, [problem]
     if not queues:
         # The profile knows of no queue, which does not say that the site has none.
-        return asked, "asked for", []
+        return asked, JobReason(field="queue", rule="asked"), []
     return _asked_queue(queues, partition_name, nodes, asked)
 
 
 def _asked_queue(
     queues: Sequence[Queue], partition_name: str, nodes: int, asked: str
-) -> tuple[str, str, list[Problem]]:
+) -> tuple[str, JobReason | None, list[Problem]]:
     chosen = next((queue for queue in queues if queue.name == asked), None)
     if chosen is None:
         names = [queue.name for queue in queues]
         problem = Problem(f"{partition_name} has no queue {asked!r}", "--queue", remedy=did_you_mean(asked, names))
-        return "", "", [problem]
+        return "", None, [problem]
     if not takes(chosen, nodes):
         problem = Problem(f"queue {asked} does not take {nodes} nodes", "--queue", f"{sizes(chosen)} nodes")
-        return "", "", [problem]
-    return asked, "asked for", []
+        return "", None, [problem]
+    return asked, JobReason(field="queue", rule="asked"), []

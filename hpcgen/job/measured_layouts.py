@@ -7,14 +7,16 @@ import msgspec
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Layout, Partition, Queue, Site
 from hpcgen.model.stack import Stack
+from hpcgen.support.units import number
 
 
 class Considered(msgspec.Struct, frozen=True):
-    """One layout of the profile; ``why`` it was taken or not."""
+    """One layout of the profile; ``why`` it was taken or not; ``for_nodes``: of several, by its number of nodes."""
 
     layout: Layout
     taken: bool
     why: str
+    for_nodes: bool = False
 
 
 def consider(
@@ -39,7 +41,8 @@ def consider(
             why = _why_taken(nodes, layout, len(fitting))
         else:
             why = unfit[index] or _why_not(nodes, layout, site.layouts[best or 0])
-        result.append(Considered(layout, index == best, why))
+        for_nodes = index == best and nodes is not None and len(fitting) > 1
+        result.append(Considered(layout, index == best, why, for_nodes))
     return result
 
 
@@ -151,8 +154,3 @@ def usable_gb(partition: Partition) -> float:
 def counted(number: int, what: str) -> str:
     """``1 node``, ``2 nodes``."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
-
-
-def number(value: float) -> str:
-    """At most one digit after the point."""
-    return f"{value:.1f}".removesuffix(".0")

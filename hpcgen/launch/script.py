@@ -106,7 +106,7 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
     """All that a person reads first, and the loading of modules."""
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
-    reasons = [plain(text, "a reason") for text in plan.job.reasons]
+    reasons = [plain(text, "a reason") for text in plan.job.why()]
     top = _fill(
         "top",
         # VALET is there in a login shell alone.

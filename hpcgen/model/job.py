@@ -1,13 +1,15 @@
 """A job: how many processes of what size are started where, and for how long."""
 
 from hpcgen.model.fields import Count, Gigabytes, Record, Text
+from hpcgen.model.reasons import JOB_WORDS, JobReason
+from hpcgen.support.units import number, walltime_text
 
 
 class Job(Record, frozen=True):
     """The resolved layout of one job.
 
     ``walltime_s`` in seconds; ``queue`` and ``account`` are empty where the site has none;
-    ``reasons`` say where each number is from.
+    ``reasons`` say where each number is from (sentences in plans of hpcgen 0.1.0).
     """
 
     nodes: Count
@@ -18,12 +20,24 @@ class Job(Record, frozen=True):
     queue: Text = ""
     account: Text = ""
     memory_per_rank_gb: Gigabytes | None = None
-    reasons: list[str] = []
+    reasons: list[JobReason | Text] = []
 
     @property
     def ranks(self) -> int:
         """Ranks over all nodes."""
         return self.nodes * self.ranks_per_node
+
+    def why(self) -> list[str]:
+        """Where each number is from, one line each."""
+        values = {"walltime_s": walltime_text(self.walltime_s)}
+        if self.memory_per_rank_gb is not None:
+            values["memory_per_rank_gb"] = f"{number(self.memory_per_rank_gb)} GB"
+        return [
+            each
+            if isinstance(each, str)
+            else f"{JOB_WORDS[each.field]} {values.get(each.field, getattr(self, each.field))}: {each}"
+            for each in self.reasons
+        ]
 
 
 class JobRequest(Record, frozen=True):

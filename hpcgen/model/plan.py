@@ -6,6 +6,7 @@ import msgspec
 
 from hpcgen.model.fields import EngineName, FormatName, Name, Record, Text, Url
 from hpcgen.model.job import Job
+from hpcgen.model.reasons import Reason
 from hpcgen.model.site import Site
 from hpcgen.model.stack import OptionValue, Stack
 
@@ -13,9 +14,9 @@ from hpcgen.model.stack import OptionValue, Stack
 class PlannedBlock(Record, frozen=True):
     """One chosen block.
 
-    ``reasons`` say why it is there and why in this version; ``needs`` maps what it asked for
-    (a block or a virtual such as ``mpi``) to the block that was chosen for it; ``host`` is what the release asks of a
-    node's GPU: ``driver``, ``capability``, ``target``.
+    ``reasons`` say why it is there and why in this version (sentences in plans of hpcgen 0.1.0); ``needs`` maps what
+    it asked for (a block or a virtual such as ``mpi``) to the block that was chosen for it; ``host`` is what the
+    release asks of a node's GPU: ``driver``, ``capability``, ``target``.
     """
 
     name: Text
@@ -24,7 +25,7 @@ class PlannedBlock(Record, frozen=True):
     provides: list[Text] = []
     needs: dict[Text, Text] = {}
     host: dict[Text, Text] = {}
-    reasons: list[Text] = []
+    reasons: list[Reason | Text] = []
     build_only: bool = False
     origin: Text = ""
 

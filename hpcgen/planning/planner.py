@@ -191,7 +191,7 @@ def _roots(
 
     for name, block in stack.blocks.items():
         place = _stack_place(document, name)
-        add(name, block.version, block.provider, Origin(f"stack {stack.name}", place, "stack"))
+        add(name, block.version, block.provider, Origin(f"stack {stack.name}", place, "stack", path=f"blocks.{name}"))
     if stack.run.mpi and "mpi" in stack.blocks:
         add("rank_test", "", None, Origin("the self-test of MPI", lambda: None, "stack"))
     for name, values in said.items():

@@ -127,9 +127,9 @@ def _other_options(question: Question, identifier: str) -> str:
     """Where options leave no release: with which ones there are some."""
     refused: dict[str, list[str]] = {}
     for refusal in question.refusals(identifier):
-        if refusal.path:
+        if refusal.reason.place:
             return ""
-        refused.setdefault(refusal.reason, []).append(str(refusal.candidate))
+        refused.setdefault(refusal.reason.cause, []).append(str(refusal.candidate))
     if sum(map(len, refused.values())) < len(question.candidates(identifier)):
         return ""
     return "; ".join(

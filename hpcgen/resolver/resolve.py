@@ -19,6 +19,7 @@ from hpcgen.blocks.options import BlockChoice
 from hpcgen.blocks.requirements import Candidate, Origin, Refusal, Requirement, host_refusal, option_refusal, version
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.plan import PlannedBlock
+from hpcgen.model.reasons import Reason, Rule
 from hpcgen.model.release import Release
 
 ALWAYS = ("base", "site_trust")
@@ -126,9 +127,9 @@ class Question(msgspec.Struct):
         gpu, wanted = self.facts.partition.gpu, self.catalog.block(candidate.block).gpu_vendor
         if gpu is None or not wanted or gpu.vendor == wanted:
             return None
-        reason = f"it is for GPUs of {wanted}, the node's are of {gpu.vendor}"
-        path = f"partitions.{self.partition}.gpu.vendor"
-        return Refusal(candidate, f"the node's GPU vendor {gpu.vendor}", reason, path)
+        place = f"partitions.{self.partition}.gpu.vendor"
+        wants, newer = {"vendor": wanted}, candidate.version
+        return Refusal(candidate, Reason(rule="vendor", wants=wants, found=gpu.vendor, newer=newer, place=place))
 
     def fitting(self, identifier: str) -> list[Candidate]:
         """Candidates that the site and the blocks' own options leave: the search need not look at the others."""
@@ -147,7 +148,8 @@ class Question(msgspec.Struct):
         for block in self.providers(identifier):
             for said in self.catalog.block(block).site_ranges(self.facts):
                 others = {p: "" for p in self.providers(identifier) if p != block}
-                origin = Origin(said.reason, partial(self.place, said.path), "site")
+                bound = Reason(rule="site", by=said.reason, wants={block: said.versions}, place=said.path)
+                origin = Origin(said.reason, partial(self.place, said.path), "site", path=said.path, bounds=(bound,))
                 yield Requirement(identifier, {block: said.versions, **others}, origin)
         refused = self.refusals(identifier)
         if refused:
@@ -155,9 +157,11 @@ class Question(msgspec.Struct):
             for refusal in refused:
                 c = refusal.candidate
                 allowed[c.block] = ",".join(part for part in (allowed[c.block], f"!={c.version}") if part)
-            because = sorted({refusal.because for refusal in refused})
-            place = next((partial(self.place, refusal.path) for refusal in refused if refusal.path), lambda: None)
-            origin = Origin(" and ".join(because), place, "site")
+            bounds = tuple(sorted({str(refusal.bound): refusal.bound for refusal in refused}.values(), key=str))
+            path = next((refusal.reason.place for refusal in refused if refusal.reason.place), "")
+            because = " and ".join(each.bound for each in bounds)
+            place = partial(self.place, path) if path else lambda: None
+            origin = Origin(because, place, "site", path=path, bounds=bounds)
             yield Requirement(identifier, allowed, origin)
 
     def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
@@ -202,7 +206,7 @@ class Question(msgspec.Struct):
                     return document.position(["releases", candidate.version, *below])
             return None
 
-        return Origin(str(candidate), place)
+        return Origin(candidate.block, place, version=candidate.version)
 
 
 class _Provider(resolvelib.AbstractProvider[Requirement, Candidate, str]):
@@ -339,38 +343,54 @@ def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) ->
 
 def reasons(
     question: Question, candidate: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
-) -> list[str]:
-    """Why a candidate is there and why in this version, for people."""
-    lines = []
+) -> list[Reason | str]:
+    """Why a candidate is there and why in this version."""
+    found: list[Reason] = []
     for requirement in asked:
         origin = requirement.origin
         if origin.kind == "always":
-            lines.append("every image has it")
+            found.append(Reason(rule="always"))
         elif origin.kind == "site":
-            lines.append(f"bounded by {origin.text}")
+            found += origin.bounds
         else:
-            lines.append(f"{origin.text} asks for {requirement}")
+            found.append(_told("asked", requirement))
     mine = version(candidate.version)
     known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
     newer = min((c for c in known if version(c.version) > mine), key=lambda c: version(c.version), default=None)
-    last = f"not {newer.version}: {_why_not(question, newer, asked, chosen)}" if newer is not None else "newest known"
-    return [*dict.fromkeys(lines), last]
+    last = Reason(rule="newest") if newer is None else _why_not(question, newer, asked, chosen)
+    return [*(each for number, each in enumerate(found) if each not in found[:number]), last]
+
+
+def _told(rule: Rule, requirement: Requirement, found: str = "", newer: str = "") -> Reason:
+    """What a requirement says, for the plan."""
+    origin = requirement.origin
+    return Reason(
+        rule=rule,
+        by=origin.by,
+        by_version=origin.version,
+        of=requirement.identifier,
+        wants=None if requirement.allowed is None else dict(requirement.allowed),
+        found=found,
+        newer=newer,
+        place=origin.path,
+    )
 
 
 def _why_not(
     question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
-) -> str:
+) -> Reason:
     """Why the next newer version was not taken: a fact, who refuses it, or what it needs itself."""
+    number = newer.version
     for refusal in question.refusals(newer.identifier):
         if refusal.candidate == newer:
             return refusal.reason
     for requirement in asked:
         if not requirement.accepts(newer):
-            return f"refused by {requirement.origin.text}"
+            return _told("refused", requirement, newer=number)
     for _, _, requirement in question.needs(newer):
         here = chosen.get(requirement.identifier)
         if here is not None and not requirement.accepts(here):
-            return f"it needs {requirement}, and {here} is here"
+            return _told("needs", requirement, found=str(here), newer=number)
     if question.kept.get(newer.block) == chosen[newer.identifier].version:
-        return "the lock has this one"
-    return "it does not fit together with the rest"
+        return Reason(rule="kept", newer=number)
+    return Reason(rule="rest", newer=number)

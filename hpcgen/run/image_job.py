@@ -15,15 +15,17 @@ import msgspec
 
 from hpcgen.engines import engine_for
 from hpcgen.errors import PolicyError, Problem, UnknownNameError, did_you_mean
-from hpcgen.job.layout import job_findings, parse_walltime, resolve_job, walltime_text
+from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
 from hpcgen.launch.script import job_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding, Plan
+from hpcgen.model.reasons import JobReason
 from hpcgen.model.record import ImageKind
 from hpcgen.model.site import Site
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.support.quoting import sh
+from hpcgen.support.units import walltime_text
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -183,10 +185,16 @@ def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: 
 
 def _recorded_job(old: Job, request: JobRequest) -> Job:
     seconds = old.walltime_s if request.walltime is None else parse_walltime(request.walltime)
-    reasons = [reason for reason in old.reasons if request.walltime is None or not reason.startswith("time ")]
+    reasons = old.reasons
     if request.walltime is not None:
-        reasons.append(f"time {walltime_text(seconds)}: asked for")
+        reasons = [reason for reason in reasons if not _of_time(reason)]
+        reasons.append(JobReason(field="walltime_s", rule="asked"))
     return msgspec.structs.replace(old, walltime_s=seconds, account=request.account or "", reasons=reasons)
+
+
+def _of_time(reason: JobReason | str) -> bool:
+    """Whether it says why the job has its time; in plans of hpcgen 0.1.0 the first word tells."""
+    return reason.startswith("time ") if isinstance(reason, str) else reason.field == "walltime_s"
 
 
 def _partition(recorded: Plan, site: Site, asked: str | None) -> str:

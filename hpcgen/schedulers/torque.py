@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpcgen.job.layout import walltime_text
 from hpcgen.schedulers.base import Header, Scheduler, option, queue_options, site_options
+from hpcgen.support.units import walltime_text
 
 NAME_LENGTH = 15
 """Older releases refuse longer job names."""

@@ -21,6 +21,16 @@ def duration(seconds: float) -> str:
     return f"{whole} s" if whole < 100 else f"{whole // 60} min {whole % 60:02d} s"
 
 
+def walltime_text(seconds: int) -> str:
+    """``hours:minutes:seconds``, which Slurm, Torque and PBS read alike; hours may exceed 24."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def number(value: float) -> str:
+    """At most one digit after the point."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
 def files(count: int) -> str:
     """``1 file``, ``2 files``."""
     return f"{count} file{'' if count == 1 else 's'}"

@@ -134,7 +134,7 @@ def test_the_public_functions() -> None:
     site, stack = hpcgen.load_site("supermuc"), hpcgen.load_stack("mpi-hello")
     kit = hpcgen.render(hpcgen.plan(site, stack))
     assert kit.recipe == kit.files["build.sh"].text
-    names = {"build.sh", "job.slurm", "preflight.sh", "selftest.sh", "plan.json", "hpcgen.lock"}
+    names = {"build.sh", "job.slurm", "preflight.sh", "selftest.sh", "plan.json", "recipe.json", "hpcgen.lock"}
     assert names == set(kit.files)
 
 

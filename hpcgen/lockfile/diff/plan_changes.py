@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,19 +10,10 @@ import msgspec
 from hpcgen.lockfile.diff.change import Change, What
 from hpcgen.model.lock import Lock
 from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.model.reasons import JOB_WORDS, JobReason, Reason
 
 _NO_FACTS = ("sources", "notes", "links")
 """Parts of a profile or recipe that decide nothing."""
-
-_JOB_WORDS = {
-    "nodes": "nodes",
-    "ranks_per_node": "ranks per node",
-    "threads_per_rank": "threads per rank",
-    "walltime_s": "time",
-    "queue": "queue",
-    "memory_per_rank_gb": "memory per rank",
-}
-"""How the reasons of a job call its fields."""
 
 
 def plan_changes(old: Lock, new: Lock) -> Iterator[Change]:
@@ -110,8 +100,8 @@ def _block(old: Lock, new: Lock, one: PlannedBlock, other: PlannedBlock) -> Iter
 
 
 def _asked(block: PlannedBlock) -> str:
-    said = [reason for reason in block.reasons if " asks for " in reason or reason.startswith("every image")]
-    return "; ".join(said[:2])
+    said = [reason for reason in _records(block) if reason.rule in ("asked", "always")]
+    return "; ".join(map(str, said[:2]))
 
 
 def _gone(block: PlannedBlock, plan: Plan) -> str:
@@ -126,32 +116,29 @@ def _why_moved(one: PlannedBlock, other: PlannedBlock, table_changed: bool) -> s
     """What the reasons of both plans say; a constraint counts as new if its range is, not its asker's version."""
     from hpcgen.blocks.requirements import version
 
-    known, now = ({_plain(reason): reason for reason in block.reasons} for block in (one, other))
-    fresh = [text for key, text in now.items() if key not in known and _bounds(text)]
-    if fresh:
-        return "; ".join(fresh[:2])
-    last = {name: next((r for r in block.reasons if r.startswith("not ")), "") for name, block in _both(one, other)}
+    known, now = ([_essence(reason) for reason in _records(block) if reason.bounds] for block in (one, other))
+    fresh = [reason for reason in _records(other) if reason.bounds and _essence(reason) not in known]
+    if fresh and _records(one):
+        return "; ".join(map(str, fresh[:2]))
+    old, new = (next((str(reason) for reason in _records(block) if reason.newer), "") for block in (one, other))
     if version(other.version) < version(one.version):
-        return last["new"] or "its release table has no newer row any more"
+        return new or "its release table has no newer row any more"
     if table_changed:
         return "its release table changed"
-    gone = [text for key, text in known.items() if key not in now and _bounds(text)]
-    if gone:
-        return f"no longer so: {gone[0]}"
-    return f"no longer so: {last['old']}" if last["old"] else "its release table has a newer row"
+    gone = [str(reason) for reason in _records(one) if reason.bounds and _essence(reason) not in now]
+    held = gone[0] if gone else old
+    return f"no longer so: {held}" if held else "its release table has a newer row"
 
 
-def _both(one: PlannedBlock, other: PlannedBlock) -> tuple[tuple[str, PlannedBlock], tuple[str, PlannedBlock]]:
-    return ("old", one), ("new", other)
+def _records(block: PlannedBlock) -> list[Reason]:
+    """Its reasons; those of a plan of hpcgen 0.1.0 are sentences, of which nothing can be told."""
+    return [reason for reason in block.reasons if isinstance(reason, Reason)]
 
 
-def _bounds(reason: str) -> bool:
-    """Whether a reason rules versions out."""
-    return reason.startswith("bounded by ") or re.search(r" asks for \S+ [<>=!~]", reason) is not None
-
-
-def _plain(reason: str) -> str:
-    return re.sub(r"^(\S+) \S+ asks for ", r"\1 asks for ", reason)
+def _essence(reason: Reason) -> Reason:
+    """What makes a reason another: not the version of who asks, nor how a block speaks of a fact of the site."""
+    by = "" if reason.rule == "site" else reason.by
+    return msgspec.structs.replace(reason, by=by, by_version="")
 
 
 def _table_changed(old: Lock, new: Lock, name: str) -> bool:
@@ -178,7 +165,6 @@ def _why_option(before: Plan, after: Plan, block: str, option: str) -> str:
 def _job(before: Plan, after: Plan) -> Iterator[Change]:
     one, other = msgspec.to_builtins(before.job), msgspec.to_builtins(after.job)
     for name in sorted((one.keys() | other.keys()) - {"reasons"}):
-        word = _JOB_WORDS.get(name, name)
-        said = next((reason for reason in after.job.reasons if reason.startswith(f"{word} ")), "")
-        why = said.partition(": ")[2] or "the recipe or the command"
-        yield from _field("job", word, one.get(name), other.get(name), why)
+        said = [each for each in after.job.reasons if isinstance(each, JobReason) and each.field == name]
+        why = str(said[0]) if said else "the recipe or the command"
+        yield from _field("job", JOB_WORDS.get(name, name), one.get(name), other.get(name), why)

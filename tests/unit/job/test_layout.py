@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, PolicyError
-from hpcgen.job.layout import job_findings, parse_walltime, resolve_job, walltime_text
+from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
 from hpcgen.job.measured_layouts import consider, explain
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Layout, Site
 from hpcgen.model.stack import Run, Stack
+from hpcgen.support.units import walltime_text
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_the_layout_of_the_site_decides(supermuc: Site) -> None:
     result = job(supermuc)
     assert (result.nodes, result.ranks_per_node, result.threads_per_rank) == (1, 4, 12)
     assert result.ranks == 4
-    assert any("907.26" in reason for reason in result.reasons)
+    assert any("907.26" in reason for reason in result.why())
     assert len(result.reasons) == 5
 
 
@@ -205,9 +206,9 @@ def test_of_equal_layouts_the_measured_one_is_taken(supermuc: Site) -> None:
 
 def test_the_reason_names_the_choice(supermuc: Site) -> None:
     site = layouts(supermuc, (2, 4, ""), (4, 64, "3DGAN"))
-    reasons = job(site, nodes=10).reasons
+    reasons = job(site, nodes=10).why()
     assert "ranks per node 2: layout of the site for thin: it is for the most nodes up to 10" in reasons
-    assert job(site, nodes=2).reasons[1].endswith("it is for the fewest nodes above 2")
+    assert job(site, nodes=2).why()[1].endswith("it is for the fewest nodes above 2")
 
 
 def test_explain_tells_of_every_layout_and_queue(supermuc: Site) -> None:

@@ -75,6 +75,29 @@ def test_a_setting_moves_a_block_and_what_it_takes(supermuc: Lock) -> None:
     assert down["block", "tensorflow"].why == "--set tensorflow asks for tensorflow <2.15"
 
 
+def test_rewording_reasons_changes_no_difference(supermuc: Lock, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hpcgen.model import reasons
+
+    older = lock(site="supermuc", settings=(*PIP, "tensorflow.version=<2.15"))
+    before = found(supermuc, older)
+    for words in (reasons._THERE, reasons._BOUND, reasons._NOT_NEWER, reasons._JOB_RULES):
+        for rule in words:
+            monkeypatch.setitem(words, rule, f"({rule} {{who}})" if words is not reasons._JOB_RULES else f"({rule})")
+    after = found(supermuc, older)
+    assert list(after) == list(before)
+    assert after["block", "tensorflow"].why == "(asked --set tensorflow)"
+    assert {name for name in before if before[name].why} == {name for name in after if after[name].why}
+
+
+def test_a_plan_of_0_1_0_tells_no_cause_of_its_own(supermuc: Lock) -> None:
+    """Its reasons are sentences: none of today's counts as new because of that."""
+    blocks = [replace(block, reasons=[str(each) for each in block.reasons]) for block in supermuc.plan.blocks]
+    old = replace(supermuc, plan=replace(supermuc.plan, number=1, blocks=blocks))
+    older = lock(site="supermuc", settings=(*PIP, "tensorflow.version=<2.15"))
+    assert changes(old, supermuc) == []
+    assert found(old, older)["block", "tensorflow"].why.startswith("not 2.15.1: refused by --set tensorflow")
+
+
 def test_blocks_that_come_and_go_say_who_wanted_them() -> None:
     pip, source = lock(site="supermuc", settings=PIP), lock(site="supermuc", settings=PIP[:1])
     come = found(pip, source)

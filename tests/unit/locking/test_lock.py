@@ -231,7 +231,7 @@ def test_kept_versions_hold_while_one_block_moves() -> None:
     moved = make_plan(CATALOG, site, stack, kept={"libfabric": "1.22.0"})
     assert {b.name: b.version for b in moved.blocks} == versions | {"libfabric": "1.22.0"}
     libfabric = held.block("libfabric")
-    assert libfabric is not None and libfabric.reasons[-1].endswith("the lock has this one")
+    assert libfabric is not None and str(libfabric.reasons[-1]).endswith("the lock has this one")
 
 
 def test_pins_are_data_that_reaches_no_shell() -> None:
