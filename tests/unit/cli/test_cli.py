@@ -60,7 +60,6 @@ def test_kit_has_all_its_files_and_says_so_on_stderr(hpcgen: Command, tmp_path: 
         "recipe.json",
         "selftest.sh",
         "plan.json",
-        "recipe.json",
         "hpcgen.lock",
     }
     assert "walltime=36:00:00" in (tmp_path / "kit" / "job.pbs").read_text()
