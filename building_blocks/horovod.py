@@ -68,9 +68,9 @@ class Horovod(Block):
         """Compile it in the Python environment, and write the training step that stacks run as a test."""
         yield run("what Horovod needs", ctx.pip(_needs(ctx)), caches=("pip",))
         # Without isolation, because it must see the TensorFlow that it is compiled against.
-        *before, install = ctx.pip(_source(ctx), extra=["--no-binary", "horovod", "--no-build-isolation"])
-        variables = [f"{name}={value}" for name, value in sorted(_variables(ctx).items())]
-        yield run("compile Horovod", *before, f"{command('env', *variables)} {install}", caches=("pip",))
+        variables = dict(sorted(_variables(ctx).items()))
+        install = ctx.pip(_source(ctx), compiled="horovod", variables=variables, extra=["--no-build-isolation"])
+        yield run("compile Horovod", install, caches=("pip",))
         share = f"{ctx.prefix}/share"
         yield run(
             "training step",

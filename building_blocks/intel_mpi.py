@@ -151,7 +151,7 @@ class IntelMpi(Block):
             f"mkdir -p {SCRATCH}",
             command("python3", "-m", "venv", environment),
             # A venv's pip puts bin, include and lib straight under the prefix; Debian's own adds "local".
-            ctx.pip(wheels, into=environment, extra=["--no-deps", "--prefix", ctx.prefix]),
+            ctx.pip(wheels, into=environment, prefix=ctx.prefix, extra=["--no-deps"]),
             f"rm -rf {ctx.prefix}/lib/python3*",
             command("rm", "-rf", environment),
             caches=("pip",),

@@ -20,7 +20,9 @@ from hpcgen.blocks.steps import (
     HostFile,
     Image,
     Input,
+    InstalledList,
     Packages,
+    PipCommands,
     Run,
     Runtime,
     Test,
@@ -268,16 +270,38 @@ class Context(msgspec.Struct, frozen=True):
         """The text of ``building_blocks/files/<name>``, for programs that a block puts into the image."""
         return self.find_file(name)
 
-    def pip(self, wheels: Wheels, *, into: str = "/opt/python", extra: Iterable[str] = ()) -> list[str]:
-        """Commands that install a wheel list into a Python environment with that environment's own pip."""
+    def pip(
+        self,
+        wheels: Wheels,
+        *,
+        into: str = "/opt/python",
+        target: str = "",
+        prefix: str = "",
+        compiled: str = "",
+        variables: Mapping[str, str] | None = None,
+        extra: Iterable[str] = (),
+    ) -> PipCommands:
+        """Commands that install a wheel list with the pip of a Python environment.
+
+        Parameters
+        ----------
+        into: the environment.
+        target, prefix: a folder that takes the packages instead, as ``pip install`` has it.
+        compiled: the package to compile from its source; wheels alone are taken of the others.
+        variables: environment of pip and what it starts.
+        extra: further options of ``pip install``.
+        """
         listing = f"{SCRATCH}/{wheels.name}.txt"
         checks = ["--no-deps", "--require-hashes"] if wheels.hashed else []
-        checks += self.supply.pip_words()
-        return [
+        words = [*checks, *self.supply.pip_words(), *(["--no-binary", compiled] if compiled else []), *extra]
+        words += ["--target", target] if target else ["--prefix", prefix] if prefix else []
+        environment = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
+        commands = [
             f"mkdir -p {SCRATCH}",
             *write_lines(listing, "\n".join(wheels.requirements)),
-            command(f"{into}/bin/python", "-m", "pip", "install", *checks, *extra, "-r", listing),
+            command(*environment, f"{into}/bin/python", "-m", "pip", "install", *words, "-r", listing),
         ]
+        return PipCommands(commands, InstalledList(wheels.name, target or prefix or into, bool(compiled)))
 
 
 class Block:

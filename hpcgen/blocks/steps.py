@@ -14,6 +14,22 @@ import msgspec
 from hpcgen.support.quoting import plain, sh
 
 
+class InstalledList(msgspec.Struct, frozen=True):
+    """A wheel list that a step installs, by its name: into which folder, and whether pip compiles it from source."""
+
+    name: str
+    folder: str
+    compiled: bool = False
+
+
+class PipCommands(list[str]):
+    """Commands that install a wheel list, and the record of it, which the step keeps for the SBOM."""
+
+    def __init__(self, commands: Iterable[str], installed: InstalledList) -> None:
+        super().__init__(commands)
+        self.installed = installed
+
+
 class Run(msgspec.Struct, frozen=True):
     """Commands of one build step.
 
@@ -22,11 +38,13 @@ class Run(msgspec.Struct, frozen=True):
     about: a few words for the log and the recipe's comment, e.g. ``configure``.
     commands: simple shell commands, already quoted; see the module's text.
     caches: download caches worth keeping between builds (``pip``), where the format can.
+    installs: wheel lists that they install.
     """
 
     about: str
     commands: tuple[str, ...]
     caches: tuple[str, ...] = ()
+    installs: tuple[InstalledList, ...] = ()
 
     def __post_init__(self) -> None:
         for command in self.commands:
@@ -34,11 +52,12 @@ class Run(msgspec.Struct, frozen=True):
 
 
 def run(about: str, *commands: str | Iterable[str], caches: tuple[str, ...] = ()) -> Run:
-    """A :class:`Run` from commands and lists of commands, in order."""
+    """A :class:`Run` from commands and lists of commands, in order; it knows the wheel lists that those install."""
     flat: list[str] = []
     for item in commands:
         flat.extend([item] if isinstance(item, str) else item)
-    return Run(about, tuple(flat), caches)
+    installs = tuple(item.installed for item in commands if isinstance(item, PipCommands))
+    return Run(about, tuple(flat), caches, installs)
 
 
 def command(*words: str) -> str:

@@ -7,7 +7,6 @@ gone: said too, and marked so. What sources bundle inside themselves, nobody her
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
@@ -157,13 +156,14 @@ class _Maker:
         """Python packages in folders that the final stage takes over, or in others; the last of a name stays."""
         lists = {item.name: (label, item) for label, item in self.assembly.inputs if isinstance(item, Wheels)}
         found: dict[tuple[str, str], Component] = {}
-        for name, folder, compiled in installed_lists(self.assembly.builder):
-            if name not in lists or self._copied(folder) != held:
+        for each in (installed for _, step in self.assembly.builder.steps for installed in step.installs):
+            folder = each.folder
+            if each.name not in lists or self._copied(folder) != held:
                 continue
-            label, wheels = lists[name]
+            label, wheels = lists[each.name]
             for line in wheels.requirements:
                 component = self._python(label, wheels.name, line, folder)
-                if compiled:
+                if each.compiled:
                     component = msgspec.structs.replace(component, note=COMPILED)
                 found[folder, purl.python_name(component.name)] = component
         return list(found.values())
@@ -322,22 +322,6 @@ class _Maker:
     def _table_licence(self, label: str) -> str:
         name, version = label.rsplit(" ", 1)
         return licence_expression(self.catalog.releases(name)[version].licence)
-
-
-def installed_lists(builder: Stage) -> Iterator[tuple[str, str, bool]]:
-    """Wheel lists in the order in which pip installs them, as the builder's steps say.
-
-    Each with its folder, and whether pip is told to compile from source packages.
-    """
-    for _, step in builder.steps:
-        for command in step.commands:
-            if " -m pip install " not in command or " -r " not in command:
-                continue
-            words = shlex.split(command)
-            name = PurePosixPath(words[words.index("-r") + 1]).name.removesuffix(".txt")
-            environment = PurePosixPath(words[words.index("-m") - 1]).parent.parent
-            given = [words[words.index(option) + 1] for option in ("--prefix", "--target") if option in words]
-            yield name, given[0] if given else str(environment), "--no-binary" in words
 
 
 def parse_pin(line: str) -> tuple[str, str, list[str]]:

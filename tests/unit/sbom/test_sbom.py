@@ -11,6 +11,7 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from packageurl import PackageURL
 from spdx_tools.spdx.parser.parse_anything import parse_file
 from spdx_tools.spdx.validation.document_validator import validate_full_spdx_document
@@ -18,6 +19,7 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock
+from hpcgen.recipe.assemble import Assembly, assemble
 from hpcgen.sbom import purl
 from hpcgen.sbom.sbom import cyclonedx, spdx
 from tests.helpers.locks import FINAL, PRESENT, lock, pins
@@ -168,6 +170,18 @@ def test_a_list_installed_later_replaces_a_package(pip_lock: Lock, tmp_path: Pat
     own = json.loads(cyclonedx(lock(str(recipe)), []))
     assert [c["version"] for c in own["components"] if c["name"] == "h5py"] == ["3.11.0"]
     assert components(cyclonedx(pip_lock, []))["h5py"]["version"] == "3.16.0"
+
+
+def test_wheel_lists_are_not_read_out_of_commands(pip_lock: Lock, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = cyclonedx(pip_lock, [])
+
+    def reworded(*arguments: Any) -> Assembly:
+        assembly = assemble(*arguments)
+        steps = [(label, replace(step, about="?", commands=("true",))) for label, step in assembly.builder.steps]
+        return replace(assembly, builder=replace(assembly.builder, steps=steps))
+
+    monkeypatch.setattr("hpcgen.sbom.components.assemble", reworded)
+    assert cyclonedx(pip_lock, []) == before
 
 
 def test_licences_come_from_bundle_and_tables_and_what_is_no_expression_is_left_out(
