@@ -18,6 +18,7 @@ from hpcgen.bundle.deb import read_control, read_copyright
 from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.bundle_paths import APT_INDEX
+from hpcgen.support.deb822 import paragraphs
 
 RELEASE = "Release"
 _LICENCES = Path(__file__).with_name("debian_licences.yaml")
@@ -71,13 +72,14 @@ def release(index: str, epoch: int) -> str:
 
 def _stanza(path: Path, item: BundleItem) -> tuple[tuple[str, ...], str]:
     """A package's paragraph, with what it is sorted by."""
-    fields = {name: value for name, value in read_control(path).items() if name.lower() not in _OWN}
-    key = tuple(fields[name] for name in ("Package", "Version", "Architecture"))
+    fields = read_control(path)
+    key = (fields["Package"], fields["Version"], fields["Architecture"])
     if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", key[0]):
         raise InputError(Problem(f"{path} says that it is a package named {key[0][:60]!r}", remedy="fetch it again"))
-    fields |= {"Filename": item.path, "Size": str(item.size), "SHA256": item.sha256}
-    lines = [f"{name}: {value}" if not value.startswith("\n") else f"{name}:{value}" for name, value in fields.items()]
-    return (*key, item.path), "\n".join([*lines, ""])
+    for name in _OWN:
+        fields.pop(name, None)
+    fields.update({"Filename": item.path, "Size": str(item.size), "SHA256": item.sha256})
+    return (*key, item.path), fields.dump()
 
 
 def deb_licence(path: Path) -> str:
@@ -94,7 +96,7 @@ def deb_licence(path: Path) -> str:
 
 def spdx_of(text: str) -> str:
     """The SPDX expression of a machine-readable copyright file; empty if it is none or has an unknown licence."""
-    stanzas = [_paragraph(each) for each in re.split(r"\n[ \t]*\n", text.replace("\r\n", "\n").strip("\n"))]
+    stanzas = paragraphs(text)
     if not stanzas or not _FORMAT.fullmatch(stanzas[0].get("format", "")):
         return ""
     named = [each.get("license", "").split("\n")[0].strip() for each in stanzas if "files" in each]
@@ -105,20 +107,6 @@ def spdx_of(text: str) -> str:
         return ""
     parts = sorted(set(found))
     return parts[0] if len(parts) == 1 else " AND ".join(f"({each})" if " OR " in each else each for each in parts)
-
-
-def _paragraph(text: str) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    name = ""
-    for line in text.split("\n"):
-        if line[:1] in (" ", "\t"):
-            if name:
-                fields[name] += f"\n{line}"
-        elif ":" in line and not line.startswith("#"):
-            name, _, value = line.partition(":")
-            name = name.strip().lower()
-            fields[name] = value.strip()
-    return fields
 
 
 def _expression(short: str) -> str:

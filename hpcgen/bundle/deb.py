@@ -14,20 +14,23 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from hpcgen.errors import InputError, Problem
 from hpcgen.images.archive import content, members, normal
+from hpcgen.support.deb822 import paragraphs
+
+if TYPE_CHECKING:
+    from debian.deb822 import Deb822
 
 CONTROL_BYTES = 1 << 20
 _CONTROL_TAR = 64 << 20
 _DATA_TAR = 16 << 30
-_FIELD = re.compile(r"([A-Za-z0-9][A-Za-z0-9-]*):[ \t]*(.*)")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
-def read_control(path: Path) -> dict[str, str]:
+def read_control(path: Path) -> Deb822:
     """Fields of a package's control file in their order; a value keeps its further lines, each begun with a space.
 
     Raises
@@ -53,28 +56,20 @@ def read_copyright(path: Path, package: str) -> str:
     return ""
 
 
-def _fields(data: bytes, path: Path) -> dict[str, str]:
+def _fields(data: bytes, path: Path) -> Deb822:
     try:
-        text = data.decode("utf-8").strip("\n")
+        text = data.decode("utf-8")
     except UnicodeDecodeError as failure:
         raise _damaged(path, "its control file is not UTF-8") from failure
     if _CONTROLS.search(text):
         raise _damaged(path, "its control file has control characters")
-    fields: dict[str, str] = {}
-    name = ""
-    for line in text.split("\n"):
-        field = _FIELD.fullmatch(line)
-        if line[:1] in (" ", "\t") and line.strip() and name:
-            fields[name] += f"\n{line.rstrip()}"
-        elif field and field[1] not in fields:
-            name = field[1]
-            fields[name] = field[2].rstrip()
-        else:
-            raise _damaged(path, f"its control file has a line that is none: {line[:60]!r}")
-    missing = [each for each in ("Package", "Version", "Architecture") if not fields.get(each)]
+    found = paragraphs(text)
+    if len(found) != 1:
+        raise _damaged(path, f"its control file has {len(found)} paragraphs")
+    missing = [each for each in ("Package", "Version", "Architecture") if not found[0].get(each)]
     if missing:
         raise _damaged(path, f"its control file lacks {', '.join(missing)}")
-    return fields
+    return found[0]
 
 
 def _tar(stream: IO[bytes], path: Path, name: str, limit: int) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:

@@ -20,6 +20,7 @@ import msgspec
 from hpcgen.errors import FetchError, PolicyError, Problem
 from hpcgen.locking.base_shell import OWN, BaseShell
 from hpcgen.model.lock import KeyPin
+from hpcgen.support.deb822 import paragraphs
 
 _TARGETS = "$(CREATED_BY)|$(FILENAME)|$(REPO_URI)|$(RELEASE)|$(METAKEY)"
 _FINGERPRINT = re.compile(r"[0-9A-F]{40}|[0-9A-F]{64}")
@@ -177,21 +178,12 @@ def _one_line(text: str, path: str) -> Iterable[Source]:
 
 
 def _deb822(text: str, path: str) -> Iterable[Source]:
-    for stanza in re.split(r"\n[ \t]*\n", text):
-        fields: dict[str, str] = {}
-        name = ""
-        for line in stanza.splitlines():
-            if line.startswith("#"):
-                continue
-            if line[:1] in (" ", "\t") and name:
-                fields[name] += "\n" + line.strip().removeprefix(".")
-            elif ":" in line:
-                name, _, value = line.partition(":")
-                name = name.strip().lower()
-                fields[name] = value.strip()
-        for uri in fields.get("uris", "").split():
-            for suite in fields.get("suites", "").split():
-                yield Source(uri, suite, fields.get("signed-by", ""), path)
+    for fields in paragraphs(text):
+        # A key may stand there itself: lines begun with a space, an empty one as a dot.
+        signed_by = "\n".join(line.strip().removeprefix(".") for line in fields.get("Signed-By", "").splitlines())
+        for uri in fields.get("URIs", "").split():
+            for suite in fields.get("Suites", "").split():
+                yield Source(uri, suite, signed_by, path)
 
 
 def _rings(shell: BaseShell, release: Release, sources: Sequence[Source]) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ PackageName = Annotated[
     str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", description="the name of an OS package")
 ]
 PackageVersion = Annotated[
-    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~^_-]*$(?!\n)", description="the version of an OS package")
+    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~-]*$(?!\n)", description="the version of an OS package")
 ]
 Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-F]{32,64}$(?!\n)", description="an OpenPGP fingerprint")]
 ORIGIN_PATTERN = r"^[a-z][a-z-]*:[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from hpcgen.model.bundle import BundleItem
+from hpcgen.support.spdx_expressions import licence_expression
 
 _METADATA_BYTES = 1024 * 1024
 _MEMBERS = 200_000
@@ -91,7 +92,7 @@ def metadata_licence(text: str) -> str:
     """The same from the text of METADATA or PKG-INFO."""
     fields = email.parser.HeaderParser().parsestr(text)
     if expression := str(fields.get("License-Expression", "")).strip():
-        return expression if _is_expression(expression) else ""
+        return licence_expression(expression)
     said = [str(each).rpartition("::")[2].strip() for each in fields.get_all("Classifier", []) if "License ::" in each]
     licences = {_CLASSIFIERS.get(each, "") for each in said if each != "OSI Approved"}
     if len(licences) == 1 and (only := licences.pop()):
@@ -103,11 +104,6 @@ def metadata_licence(text: str) -> str:
 
 def _free_text(text: str) -> str:
     return next((licence for form, licence in _FREE_TEXT if re.fullmatch(form, text, re.IGNORECASE)), "")
-
-
-def _is_expression(text: str) -> bool:
-    """Has it the form of an SPDX expression? Names of licences are not looked up."""
-    return len(text) <= 500 and re.fullmatch(r"\(*[A-Za-z0-9.+:-]+\)*( \(*[A-Za-z0-9.+:-]+\)*)*", text) is not None
 
 
 def _wheel_metadata(path: Path) -> str:

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 from typing import Literal
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.steps import Archive, BazelFile, BazelFiles, GitTree, Wheels
 from hpcgen.catalog.catalog import Catalog
@@ -165,7 +166,7 @@ class _Maker:
                 component = self._python(label, wheels.name, line, folder)
                 if each.compiled:
                     component = msgspec.structs.replace(component, note=COMPILED)
-                found[folder, purl.python_name(component.name)] = component
+                found[folder, canonicalize_name(component.name)] = component
         return list(found.values())
 
     def _python(self, label: str, listing: str, line: str, folder: str) -> Component:
@@ -174,10 +175,10 @@ class _Maker:
         sha256 = known[0] if known else ""
         block = label.rsplit(" ", 1)[0]
         # A list is named after the package that it is for; its other lines are what that needs.
-        leads = purl.python_name(name).startswith(purl.python_name(block)) and listing.startswith(f"{name}-{version}")
+        leads = canonicalize_name(name).startswith(canonicalize_name(block)) and listing.startswith(f"{name}-{version}")
         own = leads or folder == f"/opt/{block}"
         return Component(
-            f"python:{folder}:{purl.python_name(name)}@{version}",
+            f"python:{folder}:{canonicalize_name(name)}@{version}",
             "python",
             name,
             version,

@@ -6,10 +6,10 @@ import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from packaging.utils import canonicalize_name
+
 from hpcgen.lockfile.diff.change import Change
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin
-from hpcgen.sbom.purl import python_name
-from hpcgen.support.debian_version import sort_key
 
 Inputs = dict[str, list[dict[str, Any]]]
 """By block: what the overview of a lock lists of it."""
@@ -82,7 +82,9 @@ def _stage_packages(old: Lock, new: Lock, stage: Any, same_base: bool) -> Iterat
         elif not other:
             why = "nothing needs it any more"
         else:
-            newer = sort_key(other) > sort_key(one)
+            from debian.debian_support import NativeVersion as Version
+
+            newer = Version(other) > Version(one)
             why = f"the distribution's archive has {'a newer' if newer else 'only an older'} version"
         yield name, one, other, why
 
@@ -170,11 +172,11 @@ def _pins(inputs: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
     """Version and hashes by package, of all lists of a block."""
     from hpcgen.sbom.components import parse_pin
 
-    pins = {}
+    pins: dict[str, tuple[str, str]] = {}
     for item in inputs:
         for line in item.get("requirements", []):
             name, version, hashes = parse_pin(line)
-            pins[python_name(name)] = (
+            pins[canonicalize_name(name)] = (
                 version or line.removeprefix(name),
                 " ".join(f"sha256:{h}" for h in sorted(hashes)),
             )

@@ -12,7 +12,6 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.lockfile.diff.changes import Change, changes, changes_text
 from hpcgen.model.job import JobRequest
 from hpcgen.model.lock import ImagePin, Lock
-from hpcgen.support.debian_version import sort_key
 from tests.helpers.locks import BUILDER, CATALOG, FINAL, PRESENT, lock, pins
 
 replace = msgspec.structs.replace
@@ -258,23 +257,3 @@ def test_pins_alone_decide(hello: Lock) -> None:
         {"packages": pins(final={}).packages},
     ):
         assert changes(hello, with_pins(hello, **other)), other
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("1.0~rc1", "1.0"),
-        ("1.0", "1.0a"),
-        ("1.0a", "1.0+b1"),
-        ("1.0-1", "1.0-1+b1"),
-        ("1.9", "1.10"),
-        ("2.0", "1:0.1"),
-        ("1.0-9", "1.0-10"),
-        ("1.0", "1.0.1"),
-        ("2.36-9+deb12u9", "2.36-9+deb12u13"),
-        ("1.0~~", "1.0~"),
-        ("1.0~bpo12+1-1", "1.0-1"),
-    ],
-)
-def test_versions_of_packages_sort_as_dpkg_sorts_them(old: str, new: str) -> None:
-    assert sort_key(old) < sort_key(new)
