@@ -1,9 +1,17 @@
-"""Captured trees for tests: those of tests/trees, and small ones made on the spot."""
+"""Captured trees for tests: those of tests/trees, and small ones made on the spot.
+
+    python -m tests.helpers.trees FOLDER
+
+writes those of tests/trees into a new folder, in the layout of ``hpcgen site capture``.
+"""
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from hpcgen.detect.detection import detect
 from hpcgen.detect.elf import Library
@@ -16,6 +24,20 @@ TREES = ROOT / "tests" / "trees"
 NAMES = sorted(path.name for path in TREES.iterdir() if path.is_dir())
 
 CPU = "processor: {number}\nvendor_id: GenuineIntel\nphysical id: 0\ncore id: {number}\nflags: fpu sse sse2\n"
+
+
+def unpack(folder: Path) -> Path:
+    """All of tests/trees in a new folder, with the links and colons that a source distribution cannot hold."""
+    for name in NAMES:
+        for source in (path for path in (TREES / name).rglob("*") if path.is_file()):
+            place = folder / name / unquote(str(source.relative_to(TREES / name)))
+            place.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, place)
+        for line in (folder / name / "links").read_text("utf-8").splitlines():
+            path, target = line.split(" -> ")
+            link(folder / name, path, target)
+        (folder / name / "links").unlink()
+    return folder
 
 
 def seen_in(folder: Path) -> Seen:
@@ -60,3 +82,7 @@ def library(soname: str, text: bytes = b"", **more: Any) -> bytes:
 
 OPENMPI = b"\0v4.1.6\0Open MPI\0"
 INTEL = b"\0Intel(R) MPI Library %s for Linux* OS\n\0002021.11\0"
+
+
+if __name__ == "__main__":
+    unpack(Path(sys.argv[1]))

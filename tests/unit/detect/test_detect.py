@@ -144,15 +144,15 @@ EXPECTED: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_found_on_each_kind_of_machine(name: str) -> None:
-    seen = seen_in(TREES / name)
+def test_what_is_found_on_each_kind_of_machine(name: str, trees: Path) -> None:
+    seen = seen_in(trees / name)
     assert {path: seen.value(path) for path in EXPECTED[name]} == EXPECTED[name]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_written_profile_passes_check_and_renders(name: str, hpcgen: Command, collection: Path) -> None:
+def test_a_written_profile_passes_check_and_renders(name: str, trees: Path, hpcgen: Command, collection: Path) -> None:
     profile = collection / "site_profiles" / f"{name}.yaml"
-    done = hpcgen("site", "new", name, "--detect", "--root", str(TREES / name), "-o", str(profile))
+    done = hpcgen("site", "new", name, "--detect", "--root", str(trees / name), "-o", str(profile))
     assert done.returncode == 0, done.stderr
     words = ("--collection", str(collection))
     assert profile.read_text().startswith("# yaml-language-server: $schema=")
@@ -166,7 +166,7 @@ def test_stubs_in_the_trees_are_what_the_writer_makes() -> None:
     """Nothing but names and versions is in them, so nobody has to trust a binary."""
     found = 0
     for path in TREES.glob("*/root/**/*.so.*"):
-        if path.is_symlink() or not path.is_file() or not path.stat().st_size:
+        if not path.is_file() or not path.stat().st_size:
             continue
         with Tree("/").blob(str(path)) as blob:
             assert blob is not None
@@ -432,11 +432,11 @@ def test_root_without_detect_is_wrong_usage(hpcgen: Command) -> None:
     assert hpcgen("site", "new", "lab", "--root", str(ROOT)).returncode == 2
 
 
-def test_sources_carry_the_date_and_how_each_fact_was_seen(hpcgen: Command) -> None:
+def test_sources_carry_the_date_and_how_each_fact_was_seen(hpcgen: Command, trees: Path) -> None:
     import datetime
 
     before = datetime.date.today()
-    done = hpcgen("site", "new", "lab", "--detect", "--root", str(TREES / "workstation"))
+    done = hpcgen("site", "new", "lab", "--detect", "--root", str(trees / "workstation"))
     days = {before.isoformat(), datetime.date.today().isoformat()}
     assert any(
         f"  system.kernel:\n    from: /proc/sys/kernel/osrelease\n    checked: {day}\n    verified: yes\n"

@@ -26,9 +26,9 @@ from hpcgen.doctor.rules import RULES, rule_for
 from hpcgen.doctor.values import by_fabric, by_model, by_pmi, by_provider, by_size, by_target, by_version
 from hpcgen.errors import UnknownNameError
 from hpcgen.model.site import Site
-from tests.conftest import ROOT, Command
+from tests.conftest import Command
+from tests.helpers.trees import NAMES
 
-TREES = ROOT / "tests" / "trees"
 MPI = "/opt/intel/oneapi/mpi/2021.9.0"
 FILES = {
     "/etc/os-release": 'ID="rocky"\nVERSION_ID="8.10"\n',
@@ -432,13 +432,13 @@ def test_a_profile_that_was_detected_here_does_not_drift_here(hpcgen: Command, c
     assert json.loads(done.stdout)["drift"] == []
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in TREES.iterdir() if path.is_dir()))
+@pytest.mark.parametrize("name", NAMES)
 def test_a_profile_that_was_detected_on_a_captured_tree_does_not_drift_there(
-    hpcgen: Command, collection: Path, name: str
+    hpcgen: Command, collection: Path, trees: Path, name: str
 ) -> None:
     profile = collection / "site_profiles" / "there.yaml"
-    assert hpcgen("site", "new", "there", "--detect", "--root", str(TREES / name), "-o", str(profile)).returncode == 0
-    report = report_on(Catalog([collection]), "there", Machine.captured(TREES / name))
+    assert hpcgen("site", "new", "there", "--detect", "--root", str(trees / name), "-o", str(profile)).returncode == 0
+    report = report_on(Catalog([collection]), "there", Machine.captured(trees / name))
     assert report.drift == ()
     assert len(report.agree) > 15
 
@@ -450,8 +450,10 @@ def test_a_profile_that_was_detected_on_a_captured_tree_does_not_drift_there(
         ("gh200-slingshot", "alps", set()),
     ],
 )
-def test_a_built_in_profile_on_a_tree_that_stands_for_its_system(name: str, site: str, facts: set[str]) -> None:
-    report = report_on(Catalog(), site, Machine.captured(TREES / name))
+def test_a_built_in_profile_on_a_tree_that_stands_for_its_system(
+    name: str, site: str, facts: set[str], trees: Path
+) -> None:
+    report = report_on(Catalog(), site, Machine.captured(trees / name))
     assert {each.fact for each in report.drift if each.severity == "error"} == set()
     assert {each.fact for each in report.drift} <= facts
 
