@@ -171,6 +171,7 @@ def test_what_an_image_says_cannot_command_the_terminal(root: Path, hpcgen: Comm
         ("hpcgen.lock", "a: &x [1]\nb: *x\n", "hpcgen.lock"),
         ("plan.json", " " * (16 * 1024 * 1024 + 1), "more than"),
     ],
+    ids=["deep", "a list", "no text", "an alias", "large"],
 )
 def test_a_record_that_is_absurd_is_an_input_error(
     name: str, text: str, says: str, root: Path, hpcgen: Command
