@@ -1,0 +1,39 @@
+"""What a release says about itself, in the places that have to agree: .ci/check-release tries the archives."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from importlib.metadata import metadata
+from pathlib import Path
+
+import yaml
+
+from tests.conftest import ROOT
+
+WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
+
+
+def test_the_workflow_passes_the_validator() -> None:
+    words = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", WORKFLOW]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_workflow_runs_the_commands_of_the_readme() -> None:
+    section = (ROOT / "README.md").read_text("utf-8").split("## Two commands")[1]
+    commands = section.split("```sh\n")[1].split("```")[0].splitlines()
+    steps = yaml.safe_load(WORKFLOW.read_text("utf-8"))["jobs"]["readme"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == commands
+
+
+def test_the_same_pythons_are_named_everywhere() -> None:
+    said = metadata("hpcgen").get_all("Classifier") or []
+    pythons = [each.split(" :: ")[-1] for each in said if re.search(r":: 3\.\d+$", each)]
+    jobs = yaml.safe_load(WORKFLOW.read_text("utf-8"))["jobs"]
+    assert jobs["readme"]["strategy"]["matrix"]["python"] == pythons
+    assert sorted(jobs["release"]["steps"][1]["with"]["python-version"].split()) == pythons
+    script = (ROOT / ".ci" / "check-release").read_text("utf-8")
+    assert f"minors=({' '.join(each.split('.')[1] for each in pythons)})" in script
+    assert metadata("hpcgen")["Requires-Python"] == f">={pythons[0]}"
