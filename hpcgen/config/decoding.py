@@ -56,6 +56,8 @@ def schema(type_: type[Any]) -> dict[str, Any]:
 
 
 def _numbers_may_be_text(node: Any) -> Any:
+    from inspect import cleandoc
+
     if isinstance(node, list):
         return [_numbers_may_be_text(item) for item in node]
     if not isinstance(node, dict):
@@ -67,4 +69,7 @@ def _numbers_may_be_text(node: Any) -> Any:
     }
     if wider.get("type") == "string":
         wider["type"] = ["string", "number"]
+    if isinstance(text := wider.get("description"), str):
+        # A docstring, which Python has with its indentation up to 3.12 and without from 3.13 on.
+        wider["description"] = cleandoc(text)
     return wider
