@@ -8,6 +8,7 @@ back, before anybody else may start.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,11 +60,13 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
     stages: the primitives of each stage, in order.
     kind: ``docker`` or ``singularity``.
     """
-    import hpccm
-    import hpccm.config
-    import hpccm.primitives
-
     with _LOCK:
+        with warnings.catch_warnings():
+            # Python 3.12 and later warn of backslashes in hpccm's own modules when they are compiled.
+            warnings.simplefilter("ignore", SyntaxWarning)
+            import hpccm
+            import hpccm.config
+            import hpccm.primitives
         kept = {name: getattr(hpccm.config, name) for name in _GLOBALS}
         try:
             hpccm.config.set_container_format(kind)
