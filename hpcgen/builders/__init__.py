@@ -10,13 +10,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from hpcgen.builders.engines import builder_for, choose_builder
+from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.running import BuildOptions, Watcher, build_kit
 from hpcgen.kit.folder import read_kit
 from hpcgen.kit.kit import Kit
 from hpcgen.model.record import BuildRecord
 
-__all__ = ["BuildOptions", "Watcher", "build_image", "builder_for", "choose_builder"]
+__all__ = ["BuildOptions", "Watcher", "build_image", "choose_builder"]
 
 
 def build_image(kit: Path | Kit, options: BuildOptions | None = None, watcher: Watcher | None = None) -> BuildRecord:

@@ -8,44 +8,14 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.blocks.steps import Image
+from hpcgen.engines.building import BundledBase, BundleFolder
 from hpcgen.errors import InputError, Problem
 from hpcgen.kit.folder import KitFolder
-from hpcgen.model.bundle_paths import FILES, IMAGES, LOCK, image_name
+from hpcgen.model.bundle_paths import IMAGES, LOCK, image_name
 from hpcgen.model.lock import ImagePin
 from hpcgen.recipe.formats.bundled import bundled_base
 
 VARIABLE = "HPCGEN_BUNDLE"
-
-
-class BundledBase(msgspec.Struct, frozen=True):
-    """A base image in a bundle: ``stored`` is its name in an engine's store, ``held`` the one in the OCI layout.
-
-    ``identity``: what podman and buildah know it by, the digest of its configuration, without ``sha256:``.
-    """
-
-    stored: str
-    held: str
-    identity: str
-
-
-class BundleFolder(msgspec.Struct, frozen=True):
-    """An opened bundle."""
-
-    folder: Path
-    bases: list[BundledBase]
-
-    def root_tar(self, base: BundledBase) -> Path:
-        """The base's files as one archive, for ch-image."""
-        name = f"{base.held}.root.tar"
-        found = sorted((self.folder / FILES).glob(f"*/{name}"))
-        if not found:
-            raise InputError(
-                Problem(
-                    f"{self.folder} has no {name}, which ch-image needs",
-                    remedy="make the bundle of a lock whose format is charliecloud",
-                )
-            )
-        return found[0]
 
 
 def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from hpcgen.builders.running import Watcher
 
 if TYPE_CHECKING:
-    from hpcgen.builders.engines.base import Target
     from hpcgen.builders.progress import Progress
+    from hpcgen.engines.building import Target
     from hpcgen.kit.folder import KitFolder
 
 REFRESH_S = 0.2

@@ -6,20 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-import msgspec
-
-from hpcgen.builders.steps import Step
+from hpcgen.engines.steps import Event, Step
 from hpcgen.model.record import BuiltStep
 
 State = Literal["running", "done", "cached", "failed"]
-
-
-class Event(msgspec.Struct, frozen=True):
-    """What a line of an engine's output says about a step: ``index`` counts from 0; ``seconds`` if it says so."""
-
-    kind: Literal["begin", "cached", "done", "failed"]
-    index: int
-    seconds: float | None = None
 
 
 class Progress:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.recipe.formats.singularity import STEP_MARK
+from hpcgen.engines.steps import STEP_MARK
 
 _DATA = Path(__file__).with_name("remedies.yaml")
 

@@ -19,15 +19,16 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.builders.bundles import open_bundle
-from hpcgen.builders.engines import choose_builder
-from hpcgen.builders.engines.base import Builder, Call, Target, Work, asked
-from hpcgen.builders.progress import Event, Progress
-from hpcgen.builders.steps import Recipe
+from hpcgen.builders.choosing import choose_builder
+from hpcgen.builders.progress import Progress
+from hpcgen.engines import Engine
+from hpcgen.engines.building import EngineCommand, Target, Work, asked
+from hpcgen.engines.steps import Event, Recipe
 from hpcgen.errors import BuildFailedError, HpcgenError, OutputError, Problem
-from hpcgen.images.placing import put_in_place, remove
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
-from hpcgen.model.record import BuilderName, BuildFailure, BuildRecord, BuiltImage
+from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.recipe.formats import format_for
+from hpcgen.support.placing import put_in_place, remove
 from hpcgen.support.processes import interruptible, need, stream
 
 TAIL = 15
@@ -52,7 +53,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     bundle: the folder of the bundle that a kit for one takes everything from.
     """
 
-    engine: BuilderName | None = None
+    engine: str | None = None
     output: str | None = None
     cache: bool = True
     words: tuple[str, ...] = ()
@@ -87,7 +88,7 @@ class Prepared(msgspec.Struct, frozen=True):
     """A build that could begin: who builds, what, with which steps."""
 
     kit: KitFolder
-    builder: Builder
+    builder: Engine
     work: Work
     recipe: Recipe
 
@@ -103,7 +104,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     bundle = open_bundle(kit, options.bundle)
     builder = choose_builder(kit.plan, options.engine)
     target = builder.target(kit.plan, options.output, token)
-    for program, purpose in builder.needs(target).items():
+    for program, purpose in builder.requires_programs(target).items():
         need(program, purpose)
     recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
     recipe = msgspec.structs.replace(recipe, steps=[*recipe.steps, *builder.later_steps(target)])
@@ -131,7 +132,7 @@ def commands(prepared: Prepared) -> list[str]:
     builder, work = prepared.builder, prepared.work
     lines = [call.shown() for call in [*builder.load(work), *builder.build(work)]]
     if work.target.is_file:
-        lines.append(Call(("mv", work.target.temporary, work.target.name)).shown())
+        lines.append(EngineCommand(("mv", work.target.temporary, work.target.name)).shown())
     return [*lines, *(call.shown() for call in [*builder.publish(work), *builder.clean(work, True)])]
 
 
@@ -224,7 +225,7 @@ class _Run:
         try:
             self._scratch()
             self.builder.begin()
-            self.watcher.began(self.kit, self.builder.name, self.work.target, self.progress)
+            self.watcher.began(self.kit, self.builder.builder_name(), self.work.target, self.progress)
             self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])
             self.progress.close(failed=False)
             if self.work.target.is_file:
@@ -265,7 +266,7 @@ class _Run:
         for name, text in self.builder.more_files(self.work.target).items():
             self.work.recipe.with_name(name).write_text(text, encoding="utf-8")
 
-    def _run_all(self, calls: Sequence[Call]) -> None:
+    def _run_all(self, calls: Sequence[EngineCommand]) -> None:
         for call in calls:
             self._write(f"+ {call.shown()}")
             if call.step is not None:
@@ -328,7 +329,7 @@ class _Run:
 
         index = self.progress.failing()
         step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
-        explained = _explain(self.output, self.builder.name, status) if status is not None else None
+        explained = _explain(self.output, self.builder.builder_name(), status) if status is not None else None
         cause, remedy = explained if explained is not None else ("", "")
         return BuildFailure(
             step=step,
@@ -355,8 +356,8 @@ class _Run:
             partition=plan.partition,
             format=plan.format,
             content=self.kit.content,
-            engine=self.builder.name,
-            engine_version=self.builder.version(),
+            engine=self.builder.builder_name(),
+            engine_version=self.builder.installed_version(),
             machine=platform.node(),
             result=result,
             seconds=round(time.monotonic() - self.clock, 1),
@@ -378,7 +379,7 @@ class _Run:
 class _Failed(Exception):
     """A command of the engine that ended with another status than 0."""
 
-    def __init__(self, call: Call, status: int) -> None:
+    def __init__(self, call: EngineCommand, status: int) -> None:
         self.call, self.status = call, status
         super().__init__(status)
 

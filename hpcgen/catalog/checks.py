@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.config.yamlfile import Document
+from hpcgen.engines import ENGINES
 from hpcgen.errors import InputError, Problem, did_you_mean
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
@@ -24,6 +25,10 @@ def check_site(site: Site, document: Document) -> None:
             place = ["layouts", number, "partition"]
             problems.append(_unknown(document, place, "partition", layout.partition, partitions))
     containers = site.containers
+    for name in containers.engines:
+        if name not in ENGINES:
+            at = document.position(["containers", "engines", name], key=True)
+            problems.append(Problem(f"no engine is called {name!r}", at, remedy=did_you_mean(name, ENGINES.names())))
     preferred = containers.engines.get(containers.preferred)
     if preferred is None:
         place = ["containers", "preferred"]
@@ -34,6 +39,14 @@ def check_site(site: Site, document: Document) -> None:
                 f"{containers.preferred} is preferred and not allowed",
                 where=document.position(["containers", "preferred"]),
                 remedy="prefer an engine that the site allows",
+            )
+        )
+    elif containers.preferred in ENGINES and not ENGINES.find(containers.preferred).runs:
+        problems.append(
+            Problem(
+                f"{containers.preferred} is preferred, and builds images but starts none",
+                where=document.position(["containers", "preferred"]),
+                remedy="prefer the engine that jobs use",
             )
         )
     for path in site.sources:

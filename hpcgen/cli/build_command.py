@@ -10,6 +10,7 @@ import click
 
 from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
 from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, plan_of_lock, say, say_findings
+from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 
 if TYPE_CHECKING:
@@ -18,12 +19,10 @@ if TYPE_CHECKING:
     from hpcgen.kit.folder import KitFolder
     from hpcgen.model.record import BuildRecord
 
-ENGINES = ("buildah", "podman", "docker", "apptainer", "singularity", "ch-image")
-
 
 @click.command("build")
 @kit_or_plan_options
-@click.option("--engine", type=click.Choice(ENGINES), help="The program that builds; by the site and what is here.")
+@click.option("--engine", type=EngineChoice("builders"), help="The program that builds; by the site and what is here.")
 @click.option("-o", "--output", metavar="IMAGE", help="The image's file, folder or name; where the job looks for it.")
 @click.option("--kit", "keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the kit in this folder.")
 @click.option("--locked", metavar="FILE", type=click.Path(path_type=Path), help="Build what this lock says.")
@@ -118,7 +117,10 @@ def _kit(
     from hpcgen.support.writing import write_kit
 
     catalog = catalog_of(ctx)
-    asked["format"] = _format(catalog.site(asked["site"]), engine, asked["format"])
+    if asked["format"] is None:
+        from hpcgen.engines import format_to_build
+
+        asked["format"] = format_to_build(catalog.site(asked["site"]).containers.preferred, engine)
     plan = plan_from(ctx, catalog, command=words, **asked)
     if accept is not None:
         plan = with_licences(plan, accept)
@@ -140,17 +142,6 @@ def _locked_kit(
     plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked, engine)
     write_kit(folder, make_kit(plan, catalog, lock).files, retired=known_files())
     return read_kit(folder)
-
-
-def _format(site: Any, engine: Any, format: Any) -> Any:
-    """The format to render: what --engine reads, where that is another one than the site's."""
-    from hpcgen.builders.engines import format_of
-    from hpcgen.recipe.formats import ENGINE_FORMATS
-
-    if engine is None or format is not None:
-        return format
-    wanted = format_of(engine)
-    return None if ENGINE_FORMATS[site.containers.preferred] == wanted else wanted
 
 
 def _dry_run(kit: KitFolder, options: BuildOptions) -> None:

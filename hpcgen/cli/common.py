@@ -228,9 +228,9 @@ def plan_of_lock(
     plan = for_build(lock, bundled=bundle is not None)
     format = asked["format"]
     if format is None and engine is not None:
-        from hpcgen.builders.engines import format_of
+        from hpcgen.engines import builder_for
 
-        format = format_of(engine)
+        format = builder_for(engine).format
     if format not in (None, plan.format):
         if bundle is not None:
             _check_bundled(plan.format, format)

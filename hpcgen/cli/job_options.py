@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hpcgen.cli.common import catalog_of, say, say_findings
+from hpcgen.cli.engine_choice import EngineChoice
 
 if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
@@ -41,7 +42,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--partition", metavar="NAME", help="Kind of node."),
     click.option(
         "--engine",
-        type=click.Choice(["charliecloud", "apptainer", "singularity", "docker", "podman"]),
+        type=EngineChoice("runners"),
         help="Another engine than the site prefers.",
     ),
     click.option("--nodes", type=click.IntRange(1), help="Nodes; ranks and threads follow the site's layouts."),
@@ -72,7 +73,7 @@ def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
 
     Parameters
     ----------
-    batch: it goes to the batch system, so that accounts matter.
+    batch: it goes to the batch system, so that accounts matter, and what is installed here does not.
     """
     from hpcgen.model.job import JobRequest
 
@@ -86,7 +87,7 @@ def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
         memory_per_rank_gb=asked["memory_per_rank"],
         command=ctx.meta.get(_WORDS) or None,
     )
-    job = _job(ctx, request, asked)
+    job = _job(ctx, request, asked, batch)
     _say_findings(job, batch, asked["notes"])
     if asked["explain"]:
         _explain(job, request)
@@ -102,13 +103,13 @@ def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 
 
-def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> ImageJob:
+def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: bool) -> ImageJob:
     from hpcgen.cli.personal import account_for
     from hpcgen.run.image_job import plan_for_image
 
     reference = _reference(asked["image"])
     if asked["stack"] is not None:
-        return _planned_anew(ctx, request, reference, asked)
+        return _planned_anew(ctx, request, reference, asked, batch)
     if asked["settings"]:
         raise click.UsageError("--set goes with --stack: what is in an image cannot be set any more", ctx)
     if asked["allow_unsupported"]:
@@ -123,6 +124,7 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any]) -> Imag
         request=request,
         engine=asked["engine"],
         account=lambda here: account_for(here, None),
+        elsewhere=batch,
     )
 
 
@@ -135,7 +137,7 @@ def _reference(image: str | None) -> ImageReference | None:
 
 
 def _planned_anew(
-    ctx: click.Context, request: JobRequest, image: ImageReference | None, asked: dict[str, Any]
+    ctx: click.Context, request: JobRequest, image: ImageReference | None, asked: dict[str, Any], batch: bool
 ) -> ImageJob:
     from msgspec.structs import replace
 
@@ -159,7 +161,7 @@ def _planned_anew(
         allow_unsupported=asked["allow_unsupported"],
         unchecked=("network",),
     )
-    return plan_for_stack(plan, catalog, image, asked["engine"])
+    return plan_for_stack(plan, catalog, image, asked["engine"], batch)
 
 
 def _explain(job: ImageJob, request: JobRequest) -> None:

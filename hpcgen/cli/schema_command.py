@@ -12,8 +12,9 @@ def command(ctx: click.Context, kind: str) -> None:
     """Print the JSON Schema of site profiles, stack recipes, release tables, fleets or config files."""
     from hpcgen.cli.common import catalog_of
     from hpcgen.config.schemas import schema_text
+    from hpcgen.engines import ENGINES, builders
     from hpcgen.recipe.formats import FORMATS
 
     catalog_of(ctx)  # its collections are known to the registries from then on
-    names = {registry.folder: registry.names() for registry in (FORMATS,)}
+    names = {registry.folder: registry.names() for registry in (ENGINES, FORMATS)} | {"builders": list(builders())}
     click.echo(schema_text(kind, names), nl=False)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.engine_choice import EngineChoice
 
 if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 @click.option("--partition", metavar="NAME", help="Kind of node.")
 @click.option(
     "--engine",
-    type=click.Choice(["charliecloud", "apptainer", "singularity", "docker", "podman"]),
+    type=EngineChoice("runners"),
     help="Another engine than the site prefers.",
 )
 @click.option(

@@ -5,22 +5,6 @@ from __future__ import annotations
 from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, release_of, some
 from hpcgen.contract.fabric import covered
 from hpcgen.launch.start import start_problems
-from hpcgen.model.site import Engine as SiteEngine
-
-BUILDS = {"charliecloud": ("0.31", "the instructions of the recipe")}
-"""What reading a recipe of ours needs, where the image may well be built elsewhere: ch-image 0.31."""
-
-STARTS = {
-    "singularity": ("3.2", "a build in two stages"),
-    "charliecloud": ("0.2.4", "-b SOURCE:TARGET and -c"),
-}
-"""What every kit of ours needs. Source: Singularity's change log; bin/ch-run.c of hpc/charliecloud at its tags."""
-
-FAKEROOT = "3.3"
-"""Singularity's first with ``--fakeroot``, by its change log."""
-
-DOCKER_GPUS = "19.03"
-"""Docker's first with ``--gpus``."""
 
 COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
 
@@ -31,34 +15,25 @@ def flags(case: Case) -> list[Check]:
     known = case.site.containers.engines.get(case.plan.engine)
     path = f"containers.engines.{case.plan.engine}.version"
     found = []
-    lacks = engine.lacks(case.partition.gpu.vendor if case.partition.gpu is not None else "")
+    gpu = case.partition.gpu.vendor if case.partition.gpu is not None else ""
+    lacks = engine.lacks(gpu)
     if lacks:
         found.append(_too_old(case, lacks, "take another engine of the site, or correct the profile", path))
     if known is None or known.version is None:
         reason = f"no version of {case.plan.engine} is known, so only options are used that every release has"
         return found or [holds(name, reason)]
     here = release_of(known.version, 3)
-    for since, what in _wanted(case, known):
+    for since, what in engine.requires(gpu, known.fakeroot):
         if here < release_of(since, 3):
             remedy = f"correct {path}, or build elsewhere"
             found.append(_too_old(case, f"{what} came with {since}", remedy, path, f"{since} or newer"))
-    since, what = BUILDS.get(case.plan.engine, ("", ""))
+    # The image may well be built elsewhere.
+    since, what = engine.builds_since
     if not found and here < release_of(since, 3):
         reason = f"{case.plan.engine} {known.version} of {case.site.name} is too old for {what}: they came with"
         remedy = f"build with {since} or newer elsewhere"
         found.append(Check(name, "doubtful", f"{reason} {since}", remedy, "", path))
     return found or [holds(name, f"{case.plan.engine} {known.version} has all that is used")]
-
-
-def _wanted(case: Case, known: SiteEngine) -> list[tuple[str, str]]:
-    """Releases of the engine that options of the kit came with."""
-    engine, gpu = case.plan.engine, case.partition.gpu
-    wanted = [STARTS[engine]] if engine in STARTS else []
-    if engine == "singularity" and known.fakeroot:
-        wanted.append((FAKEROOT, "--fakeroot"))
-    if engine == "docker" and gpu is not None and gpu.vendor == "nvidia":
-        wanted.append((DOCKER_GPUS, "--gpus"))
-    return list(wanted)
 
 
 def _too_old(case: Case, what: str, remedy: str, path: str, expected: str = "") -> Check:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, holds, left_out, some
-from hpcgen.recipe.formats import ENGINE_FORMATS, engines_reading
+from hpcgen.engines import engine_format
+from hpcgen.recipe.formats import engines_reading
 
 
 def policy(case: Case) -> list[Check]:
@@ -18,22 +19,25 @@ def policy(case: Case) -> list[Check]:
         remedy = "take its profile as a record, or plan for a site that is open: hpcgen list sites"
         closed.append(Check("site-closed", "doubtful", reason, remedy, "", "status"))
     known = site.containers.engines.get(engine)
-    allowed = sorted({ENGINE_FORMATS[each] for each, its in site.containers.engines.items() if its.allowed})
+    if known is not None and known.allowed:
+        return [*closed, holds(name, f"{site.name} allows {engine}")]
+    allowed = sorted({engine_format(each) for each, its in site.containers.engines.items() if its.allowed})
     expected = f"the format {' or '.join(allowed)}"
     if known is None:
         reason = f"the profile of {site.name} lists no engine for the format {case.plan.format}"
         found.append(Check(name, "broken", reason, "leave --format out", expected, "containers.engines"))
-    elif not known.allowed:
+    else:
         reason = f"{site.name} does not allow {_refused(case)}"
         path = f"containers.engines.{engine}"
         found.append(Check(name, "broken", reason, "leave --format out", expected, path))
-    return closed + (found or [holds(name, f"{site.name} allows {engine}")])
+    return closed + found
 
 
 def _refused(case: Case) -> str:
     """Every engine for the format that the site knows, with its reasons."""
     engines = case.site.containers.engines
-    refused = {name: its for name, its in engines.items() if name in engines_reading(case.plan.format)}
+    reading = engines_reading(case.plan.format)
+    refused = {name: its for name, its in engines.items() if name in reading}
     why = []
     for name, its in refused.items():
         date = f", {its.decided}" if its.decided is not None else ""

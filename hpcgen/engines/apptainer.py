@@ -3,28 +3,46 @@
 Options by release, from the change logs in apptainer/apptainer: ``--rocm`` Singularity 3.5.0; ``--env`` 3.6.0, before
 which the image's %environment also won over ``SINGULARITYENV_X``. ``--env`` reads a comma as the start of another
 variable, so ``env`` inside is used in every release; it also comes after the image's %environment.
+
+Output of a build, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` at the beginning, then what the steps print
+(each names itself, see ``steps.STEP_MARK``), lines of ``INFO:`` when the next stage's base is taken, and at the end
+``INFO:    Running testscript`` and ``INFO:    Creating SIF file...``. The file is written to the given name while the
+build goes on, and steps are never kept.
 """
 
 from __future__ import annotations
 
-from hpcgen.engines.base import Call, Engine, bind_words, environment_words
+import re
+from collections.abc import Iterator
+from pathlib import Path
 
-ROCM = "3.5"
+from hpcgen.engines.base import Call, Engine, bind_words, environment_words
+from hpcgen.engines.building import EngineCommand, Target, Work, file_target
+from hpcgen.engines.steps import HPCGEN, STEP_MARK, Event, Labels, Reader, Recipe, Step, definition_steps
+from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
+from hpcgen.model.plan import Plan
+
+_MARK = re.compile(rf"{re.escape(STEP_MARK)} (\d+) of \d+: ")
 
 
 class Apptainer(Engine):
-    """The host's variables enter, the image's own are set over them; the library path is the image's alone."""
+    """A SIF file, or a folder (a sandbox) where the name does not end in .sif.
 
+    The host's variables enter, the image's own are set over them; the library path is the image's alone.
+    """
+
+    name = "apptainer"
+    format = "singularity"
+    starts = ("sif", "sandbox")
     # Where --nv and --rocm put the driver's libraries.
     library_path = "/.singularity.d/libs"
-
-    def command_name(self) -> str:
-        """``apptainer`` or ``singularity``."""
-        return self.name
+    keeps_steps = False
+    comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
+    rocm_since = ""
 
     def oldest(self, call: Call) -> str:
-        """The Singularity with ``--rocm``, where it is used."""
-        return ROCM if call.gpu == "amd" and self.name == "singularity" else ""
+        """The one with ``--rocm``, where it is used."""
+        return self.rocm_since if call.gpu == "amd" else ""
 
     def image_names(self, stack: str, site: str) -> list[str]:
         """A SIF file."""
@@ -32,8 +50,8 @@ class Apptainer(Engine):
 
     def lacks(self, gpu: str) -> str:
         """``--rocm`` in Singularity before 3.5, or of unknown version."""
-        old = gpu == "amd" and self.name == "singularity" and not self.at_least(ROCM)
-        return f"AMD GPUs need --rocm, which came with {ROCM}" if old else ""
+        old = gpu == "amd" and self.rocm_since and not self.at_least(self.rocm_since)
+        return f"AMD GPUs need --rocm, which came with {self.rocm_since}" if old else ""
 
     def words(self, call: Call) -> list[list[str]]:
         """exec, with the folder of the job at its own place."""
@@ -48,3 +66,72 @@ class Apptainer(Engine):
         groups.append(["-B", call.folder, "--pwd", call.folder])
         groups.append([call.image])
         return groups + environment_words(call, call.unset)
+
+    def target(self, plan: Plan, output: str | None, token: str) -> Target:
+        """A file, or a folder."""
+        from hpcgen.engines import job_image
+
+        return file_target(output or job_image(plan), token, {".sif": "sif"})
+
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
+        """The steps of the definition file."""
+        return definition_steps(text, labels)
+
+    def later_steps(self, target: Target) -> list[Step]:
+        """The image is tested as it is built, and a SIF file takes as long to write as many steps."""
+        test = Step(HPCGEN, "run the self-test", 2, "TEST")
+        return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
+
+    def build(self, work: Work) -> list[EngineCommand]:
+        """build, in the folder from which the definition file takes the kit's files and a bundle's images."""
+        site = work.plan.site.containers.engines.get(work.plan.engine)
+        words = [self.builder_name(), "build"]
+        if site is not None and site.fakeroot and not work.root:
+            words.append("--fakeroot")
+        words.append("--force")
+        if work.target.kind == "directory":
+            words.append("--sandbox")
+        if work.bundle is not None:
+            words += ["--bind", f"{work.bundle.folder}:{EVERY_IMAGE_HAS}:ro"]
+        return [EngineCommand((*words, *work.options, work.target.temporary, str(work.recipe)), cwd=work.context)]
+
+    def reader(self, recipe: Recipe) -> Reader:
+        """By the number that a step prints, and by what the program itself says between them."""
+        marks = [index for index, step in enumerate(recipe.steps) if step.keyword == "MARK"]
+        said = {"TEST": "Running testscript", "WRITE": "Creating SIF file..."}
+        later = {text: i for i, step in enumerate(recipe.steps) for key, text in said.items() if step.keyword == key}
+        current = -1
+
+        def begin(index: int) -> Event:
+            nonlocal current
+            current = index
+            return Event("begin", index)
+
+        def read(line: str) -> Iterator[Event]:
+            found = _MARK.match(line)
+            if found is not None and int(found[1]) <= len(marks):
+                yield begin(marks[int(found[1]) - 1])
+            elif line.startswith("INFO: "):
+                text = line.partition(":")[2].strip()
+                if text in later:
+                    yield begin(later[text])
+                # The program itself speaks before the first step and between those of two stages.
+                elif current + 1 < len(recipe.steps) and recipe.steps[current + 1].keyword == "BASE":
+                    yield begin(current + 1)
+
+        return read
+
+    def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
+        """A SIF file as it is, by ORAS."""
+        return [[self.name, "push", name, f"oras://{target}"]] if kind == "sif" else []
+
+
+class Singularity(Apptainer):
+    """Singularity, whose older releases lack options."""
+
+    name = "singularity"
+    rocm_since = "3.5"
+
+    def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
+        """By its change log."""
+        return [("3.2", "a build in two stages"), *([("3.3", "--fakeroot")] if fakeroot else [])]

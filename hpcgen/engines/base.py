@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 
 from hpcgen.errors import InputError, PolicyError, Problem
-from hpcgen.model.fields import EngineName
+from hpcgen.model.fields import FormatName
 from hpcgen.model.site import Bind
 from hpcgen.support.shell_words import FOLDER, IMAGE
+
+if TYPE_CHECKING:
+    from hpcgen.engines.building import EngineCommand, Target, Work
+    from hpcgen.engines.steps import Labels, Reader, Recipe, Step
+    from hpcgen.model.plan import Plan
+    from hpcgen.model.record import BuiltImage
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -46,18 +53,38 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Engine:
-    """Base of the engines.
+    """One container engine: what it reads, how it builds, starts, keeps and pushes images, and since which release.
 
+    A subclass says what it can do. One that starts no image has ``runs = False``, one that builds none
+    ``builds = False`` and names in ``built_by`` the engine whose images it takes.
+
+    Of all: ``name``, as profiles have it; ``format``: what its images are built from.
+
+    Of one that starts images: ``program``: to be found on PATH, the name if empty. ``starts``: the kinds of image that
+    it starts as they lie there, the one that it is made for first; ``sandbox`` is a folder that Apptainer built.
     ``host_environment``: the host's variables enter by themselves. ``image_environment``: the image's own are
     set by the engine. ``started_by_launcher``: a launcher on the host can start one container per rank.
     ``library_path``: what the engine adds to the library path, to be kept when that is set inside.
     ``image_is_file``: the image is a file or folder; else it is in the engine's own store. ``within_srun``: the
     container is started by an option of srun. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric
     for which it shows the host's libraries inside without being told of their folders. ``image_releases``: the oldest
-    release that starts an image file, by the end of its name.
+    release that starts an image file, by the end of its name. ``driver_in_image``: the GPU driver's libraries have to
+    be in the image. ``targets_in_image``: it binds only onto folders that the image has.
+
+    Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
+    ``alone``: it does one step after the other. ``keeps_steps``: it has a cache of steps. ``service``: it works through
+    a service of the machine, so others are tried before. ``builds_since``: the release that reads our recipes, and for
+    what of them. ``comes_from``: where a person gets it.
     """
 
-    program: ClassVar[str]
+    name: ClassVar[str]
+    format: ClassVar[FormatName]
+    runs: ClassVar[bool] = True
+    builds: ClassVar[bool] = True
+    built_by: ClassVar[str] = ""
+
+    program: ClassVar[str] = ""
+    starts: ClassVar[tuple[str, ...]] = ()
     host_environment: ClassVar[bool] = True
     image_environment: ClassVar[bool] = True
     started_by_launcher: ClassVar[bool] = True
@@ -67,14 +94,30 @@ class Engine:
     brings_mpi: ClassVar[tuple[str, ...]] = ()
     brings_fabrics: ClassVar[tuple[str, ...]] = ()
     image_releases: ClassVar[Mapping[str, str]] = {}
+    driver_in_image: ClassVar[bool] = False
+    targets_in_image: ClassVar[bool] = False
 
-    def __init__(self, name: EngineName, version: str | None) -> None:
-        self.name = name
+    builder: ClassVar[str] = ""
+    alone: ClassVar[bool] = True
+    keeps_steps: ClassVar[bool] = True
+    service: ClassVar[bool] = False
+    builds_since: ClassVar[tuple[str, str]] = ("", "")
+    comes_from: ClassVar[str] = ""
+
+    def __init__(self, version: str | None = None) -> None:
         self.version = version
 
-    def command_name(self) -> str:
-        """The program to be found on PATH."""
-        return self.program
+    # what it can do
+
+    @classmethod
+    def command_name(cls) -> str:
+        """The program that starts images, to be found on PATH."""
+        return cls.program or cls.name
+
+    @classmethod
+    def builder_name(cls) -> str:
+        """The program that builds images, which is also what records and ``--engine`` of builds call it."""
+        return cls.builder or cls.name
 
     def at_least(self, version: str) -> bool:
         """Whether the engine is known to be ``version`` or newer; an unknown version is the oldest."""
@@ -86,6 +129,26 @@ class Engine:
             return Version(self.version) >= Version(version)
         except ValueError:
             return False
+
+    def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
+        """The releases that options of every kit came with, each with the option.
+
+        Parameters
+        ----------
+        gpu: the vendor of the node's GPUs, "" without.
+        fakeroot: whether the profile says that it builds with ``--fakeroot``.
+        """
+        return []
+
+    def lacks(self, gpu: str) -> str:
+        """Why it cannot show GPUs of a vendor ("" for no GPU) inside; "" if it can."""
+        return ""
+
+    def refuse(self, message: str, remedy: str) -> PolicyError:
+        """That this engine cannot do what the job needs."""
+        return PolicyError(Problem(f"{self.name} {self.version or 'of unknown version'}: {message}", remedy=remedy))
+
+    # starting images
 
     def oldest(self, call: Call) -> str:
         """The oldest release that has every option in the words of a call; "" where every supported one has them."""
@@ -103,13 +166,77 @@ class Engine:
         """Lines of a file that the engine reads at the start, as words of shell; none for most."""
         return []
 
-    def lacks(self, gpu: str) -> str:
-        """Why it cannot show GPUs of a vendor ("" for no GPU) inside; "" if it can."""
+    def after_build(self, stack: str) -> str:
+        """Lines of shell that make the image ``$tag``, which ``$engine`` built, ready for this engine."""
         return ""
 
-    def refuse(self, message: str, remedy: str) -> PolicyError:
-        """That this engine cannot do what the job needs."""
-        return PolicyError(Problem(f"{self.name} {self.version or 'of unknown version'}: {message}", remedy=remedy))
+    # building and pushing images
+
+    def requires_programs(self, target: Target) -> dict[str, str]:
+        """Further programs that a build requires, each with what for."""
+        return {}
+
+    def installed_version(self) -> str:
+        """The version that the installed builder names; empty if it names none."""
+        from hpcgen.engines.building import asked, version_in
+
+        return version_in(asked([self.builder_name(), "--version"])[1])
+
+    def problem(self) -> Problem | None:
+        """Why the installed builder cannot build here, if it says so when it is asked."""
+        return None
+
+    def target(self, plan: Plan, output: str | None, token: str) -> Target:
+        """Where the image goes; ``output`` as it was asked for, or where the job script looks for it."""
+        raise NotImplementedError
+
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
+        """The steps of the recipe's text; ``labels`` of the instructions that run commands, None if there are none."""
+        raise NotImplementedError
+
+    def later_steps(self, target: Target) -> list[Step]:
+        """Steps after those of the recipe."""
+        return []
+
+    def begin(self) -> None:
+        """Note what :meth:`clean` has to know; called once, before the first command."""
+
+    def load(self, work: Work) -> list[EngineCommand]:
+        """Commands that bring the base images of a bundle to the engine."""
+        return []
+
+    def build(self, work: Work) -> list[EngineCommand]:
+        """Commands that make the image under its temporary name."""
+        raise NotImplementedError
+
+    def publish(self, work: Work) -> list[EngineCommand]:
+        """Commands that give a whole image its final name; a file's is given by the caller."""
+        return []
+
+    def more_files(self, target: Target) -> dict[str, str]:
+        """Files that the commands read beside the recipe, by name."""
+        return {}
+
+    def clean(self, work: Work, built: bool) -> list[EngineCommand]:
+        """Commands that remove what a build leaves; each may fail, where there is nothing."""
+        return []
+
+    def reader(self, recipe: Recipe) -> Reader:
+        """What reads the output of the commands of :meth:`build`."""
+        raise NotImplementedError
+
+    def built_image(self, target: Target) -> BuiltImage:
+        """Size and digest of the result."""
+        from hpcgen.engines.building import measured
+
+        return measured(target.kind, Path(target.name))
+
+    def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
+        """Commands that bring an image that it built to ``target`` in a registry; none if it pushes no such kind.
+
+        A digest is left in ``scratch``/digest where the program tells one.
+        """
+        return []
 
 
 def bind_words(option: str, binds: Iterable[Bind]) -> list[list[str]]:

@@ -1,31 +1,76 @@
-"""Charliecloud's ch-run.
+"""Charliecloud: ch-run starts images, ch-image builds them, ch-convert writes them as files.
 
 Options by release, read in bin/ch-run.c of hpc/charliecloud at its tags: ``-b SRC:DST`` and ``-c`` v0.2.4,
 ``--join`` and ``--join-ct`` v0.2.5, ``--set-env=FILE`` v0.9.7, ``--unset-env=GLOB`` v0.9.8, ``--set-env=NAME=VALUE``
 and squashfs images v0.26. ``--set-env`` strips quotes and, without ``--env-no-expand`` (v0.24), expands ``$``:
 ``env`` inside does neither and is the same in every release, so variables are set with that.
+
+Output of a build, seen with 0.31 and 0.45 and read in their lib/build.py: ``  4* RUN.F …`` is the line of the
+Dockerfile, then ``*`` where the instruction was taken from the cache,
+``.`` where it is done, a space where that is not known yet.
+
+The cache needs git 2.28.1 or later; without it ch-image does without by itself (lib/build_cache.py). 0.31 has git
+sign with the user's name and fails where that is not set, so it is set here; 0.45 brings a name of its own.
+``ch-image delete NAME`` removes the stages' images too and leaves the cache as it is.
+
+What ``COPY`` copies is known to the cache by its path as well as by size and time (lib/filesystem.py, stat_bytes), and
+for ``--from`` that is the path of the stage's image: so the context is named by a path relative to the folder that
+ch-image is started in, and the image in the store is called the same in every build. ch-image itself lets only one
+build at a time use a store.
 """
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from types import MappingProxyType
 
 from msgspec.structs import replace
 
 from hpcgen.engines.base import Call, Engine, bind_words, environment_words
+from hpcgen.engines.building import EngineCommand, Target, Work, asked, file_target, measured
+from hpcgen.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
+from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SUBMIT_FOLDER
+from hpcgen.model.plan import Plan
+from hpcgen.model.record import BuiltImage
 from hpcgen.support.shell_words import joined
 
 UNSET_OPTION = "0.9.8"
 SQUASHFS = "0.26"
+_LINE = re.compile(r" *(\d+)([ .*]) ?([A-Z]+)\b")
+NAMING = "Dockerfile.name"
+CONVERSIONS = {"squashfs": "squash", "tar": "tar", "directory": "dir"}
+_SIGNATURE = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "hpcgen"), ("EMAIL", "hpcgen@localhost"))
+}
 
 
 class Charliecloud(Engine):
-    """The host's variables enter; those of the image's recipe lie in /ch/environment and are not set by themselves."""
+    """A squashfs file, an archive or a folder, by the name's end; ``ch-image:NAME`` stays in ch-image's store.
 
+    The host's variables enter; those of the image's recipe lie in /ch/environment and are not set by themselves.
+    """
+
+    name = "charliecloud"
+    format = "charliecloud"
     program = "ch-run"
+    starts = ("squashfs", "directory", "ch-image", "sandbox")
     image_environment = False
     image_releases = MappingProxyType({".sqfs": SQUASHFS})
+    driver_in_image = True
+    targets_in_image = True
+    builder = "ch-image"
+    builds_since = ("0.31", "the instructions of the recipe")
+    comes_from = "Charliecloud 0.31 or later has it"
+
+    def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
+        """Source: bin/ch-run.c of hpc/charliecloud at its tags."""
+        return [("0.2.4", "-b SOURCE:TARGET and -c")]
 
     def oldest(self, call: Call) -> str:
         """The one with ``--unset-env``, where it is used."""
@@ -52,3 +97,130 @@ class Charliecloud(Engine):
         # The host's PWD would come in too, and launchers start ranks where it says.
         inside = replace(call, inside={**call.inside, "PWD": SUBMIT_FOLDER})
         return groups + environment_words(inside, unset)
+
+    def requires_programs(self, target: Target) -> dict[str, str]:
+        """What turns the image in the store into a file."""
+        if target.kind == "ch-image":
+            return {}
+        words = {"ch-convert": "write the image (it comes with Charliecloud)"}
+        if target.kind == "squashfs":
+            words["mksquashfs"] = "write a .sqfs file; give -o a name without ending for a folder instead"
+        return words
+
+    def target(self, plan: Plan, output: str | None, token: str) -> Target:
+        """A file, a folder, or a name in the store."""
+        from hpcgen.engines import job_image
+
+        name = output or job_image(plan)
+        if name.startswith("ch-image:"):
+            return Target("ch-image", name.partition(":")[2], self.stored_name(plan), is_file=False)
+        return file_target(name, token, {".sqfs": "squashfs", ".squashfs": "squashfs", ".tar.gz": "tar", ".tgz": "tar"})
+
+    @staticmethod
+    def stored_name(plan: Plan) -> str:
+        """What the image is called in ch-image's store while it is built."""
+        return f"hpcgen-build-{plan.stack.name}-{plan.site.name}"
+
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
+        """The steps of the Dockerfile."""
+        return dockerfile_steps(text, labels)
+
+    def later_steps(self, target: Target) -> list[Step]:
+        """What the image is written as."""
+        what = {"squashfs": "write the squashfs file", "tar": "write the archive", "directory": "write the folder"}
+        if target.kind == "ch-image":
+            return []
+        return [Step(HPCGEN, what[target.kind], 2, "WRITE")]
+
+    def _environment(self, work: Work) -> dict[str, str]:
+        """ch-image refers to the user by name; ch-run shows the steps $TMPDIR as /tmp, which is then theirs alone."""
+        import getpass
+
+        own = {**_SIGNATURE, "USER": getpass.getuser()}
+        return {"TMPDIR": str(work.scratch), **{name: value for name, value in own.items() if not os.environ.get(name)}}
+
+    def load(self, work: Work) -> list[EngineCommand]:
+        """Each base, anew in every build: an import that was stopped leaves half an image under the name."""
+        if work.bundle is None:
+            return []
+        env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
+        bundle = work.bundle
+        return [
+            EngineCommand(("ch-image", "import", str(bundle.root_tar(each)), each.stored), env=env)
+            for each in bundle.bases
+        ]
+
+    def build(self, work: Work) -> list[EngineCommand]:
+        """build into the store, and convert; ``--force`` lets package managers run without privilege."""
+        env = self._environment(work)
+        words = ["ch-image", "build", "--force", *([] if work.cache else ["--no-cache"]), *work.options]
+        if work.bundle is not None:
+            words += ["--bind", f"{work.bundle.folder}:{MOUNT}"]
+        stored = self.stored_name(work.plan)
+        end = ("-f", work.recipe.name, work.context.name)
+        calls = [EngineCommand((*words, "-t", stored, *end), env=env, cwd=work.recipe.parent)]
+        if work.target.kind != "ch-image":
+            format = CONVERSIONS[work.target.kind]
+            convert = ("ch-convert", "-i", "ch-image", "-o", format, stored, work.target.temporary)
+            env = {name: value for name, value in env.items() if name == "USER"}
+            calls.append(EngineCommand(convert, env=env, step=len(work.steps) - 1))
+        return calls
+
+    def publish(self, work: Work) -> list[EngineCommand]:
+        """A name in the store is given by a build of nothing but the base, which is the image."""
+        if work.target.kind != "ch-image":
+            return []
+        words = ["ch-image", "build", *([] if work.cache else ["--no-cache"]), "-t", work.target.name]
+        end = ("-f", NAMING, work.context.name)
+        return [EngineCommand((*words, *end), env=self._environment(work), cwd=work.recipe.parent)]
+
+    def more_files(self, target: Target) -> dict[str, str]:
+        """What :meth:`publish` builds."""
+        return {NAMING: f"FROM {target.temporary}\n"} if target.kind == "ch-image" else {}
+
+    def clean(self, work: Work, built: bool) -> list[EngineCommand]:
+        """The image in the store and those of its stages; what the cache has of them stays."""
+        env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
+        return [EngineCommand(("ch-image", "delete", self.stored_name(work.plan)), env=env)]
+
+    def reader(self, recipe: Recipe) -> Reader:
+        """By the line of the Dockerfile."""
+        lines = {step.line: index for index, step in enumerate(recipe.steps) if step.line}
+
+        def read(line: str) -> Iterator[Event]:
+            found = _LINE.match(line)
+            if found is None:
+                return
+            index = lines.get(int(found[1]))
+            if index is not None and recipe.steps[index].keyword == found[3]:
+                yield Event("cached" if found[2] == "*" else "begin", index)
+
+        return read
+
+    def built_image(self, target: Target) -> BuiltImage:
+        """Of an image in the store, the size of its folder."""
+        if target.kind != "ch-image":
+            return measured(target.kind, Path(target.name))
+        status, text = asked(["ch-image", "gestalt", "storage-path"])
+        folder = Path(text.strip().splitlines()[-1]) / "img" / _folder_name(target.name) if status == 0 else None
+        size = measured("directory", folder).bytes if folder is not None and folder.is_dir() else None
+        return BuiltImage(kind="ch-image", name=target.name, bytes=size)
+
+    def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
+        """From the store or a folder; a file is unpacked first."""
+        if kind == "ch-image":
+            return [["ch-image", "push", name, target]]
+        if kind == "directory":
+            return [["ch-image", "push", "--image", name, target]]
+        if kind not in CONVERSIONS:
+            return []
+        unpacked = str(scratch / "image")
+        return [
+            ["ch-convert", "-i", CONVERSIONS[kind], "-o", "dir", name, unpacked],
+            ["ch-image", "push", "--image", unpacked, target],
+        ]
+
+
+def _folder_name(reference: str) -> str:
+    """How ch-image writes a name as a folder's (image.py, for_path)."""
+    return reference.replace("/", "%").replace(":", "+")

@@ -3,7 +3,8 @@
 The file names image, mounts and working folder; hooks of the site bring the GPU driver and, with the annotation
 ``com.hooks.cxi.enabled``, the host's libfabric for Slingshot in place of the image's. The host's variables come in, the
 image's go before them. ``$`` is expanded in every value of the file, so paths with one are refused.
-Source: github.com/eth-cscs/cscs-docs@80abed13, docs/software/container-engine/{edf,run,resource-hook}.md.
+Source: github.com/eth-cscs/cscs-docs@80abed13, docs/software/container-engine/{edf,run,resource-hook}.md,
+docs/build-install/containers.md.
 """
 
 from __future__ import annotations
@@ -11,13 +12,19 @@ from __future__ import annotations
 from hpcgen.engines.base import Call, Engine, environment_words
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.image_paths import SUBMIT_FOLDER
+from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import Shell, joined
 
 
 class ContainerEngine(Engine):
     """An option of srun; the job script writes the file beside the job's other files."""
 
+    name = "container-engine"
+    format = "docker"
+    builds = False
+    built_by = "podman"
     program = "srun"
+    starts = ("squashfs",)
     within_srun = True
     brings_fabrics = ("slingshot",)
 
@@ -42,6 +49,12 @@ class ContainerEngine(Engine):
     def words(self, call: Call) -> list[list[str]]:
         """The option of srun, then the variables inside; the driver's libraries come by hooks."""
         return [[Shell('--environment="$edf"')], *environment_words(call, call.unset)]
+
+    def after_build(self, stack: str) -> str:
+        """The file, of the image in Podman's store."""
+        file = sh(f"{stack}.sqsh")
+        where = "# On another machine than where it runs, copy the file over."
+        return f'{where}\nenroot import -x mount -o {file} "podman://$tag"\n'
 
 
 def _plain(path: str) -> str:

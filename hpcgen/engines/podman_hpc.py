@@ -9,14 +9,16 @@ Source: github.com/NERSC/podman-hpc, etc/modules.d and podman_hpc/podman_hpc.py.
 from __future__ import annotations
 
 from hpcgen.engines.base import Call
-from hpcgen.engines.docker import Docker
+from hpcgen.engines.building import EngineCommand, Work
+from hpcgen.engines.podman import Podman
 
 MODULES = {"mpich": "--mpi", "openmpi": "--openmpi-pmix"}
 
 
-class PodmanHpc(Docker):
+class PodmanHpc(Podman):
     """As Podman, but a launcher on the host can start one container per rank."""
 
+    name = "podman-hpc"
     started_by_launcher = True
     brings_mpi = ("mpich",)
     brings_fabrics = ("slingshot",)
@@ -37,3 +39,11 @@ class PodmanHpc(Docker):
         if call.shared_memory and not call.mpi:  # the modules of MPI bring it
             groups.append(["--ipc=host"])
         return [*groups, *self._job_words(call)]
+
+    def publish(self, work: Work) -> list[EngineCommand]:
+        """The final name, and the copy that compute nodes read."""
+        return [*super().publish(work), EngineCommand((self.name, "migrate", work.target.name))]
+
+    def after_build(self, stack: str) -> str:
+        """The copy that compute nodes read."""
+        return 'if [ "$(basename "$engine")" = podman-hpc ]; then\n    "$engine" migrate "$tag"\nfi\n'

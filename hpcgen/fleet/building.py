@@ -91,12 +91,9 @@ def output_of(plan: Plan, name: str) -> str:
 
     A file lies where the job script would look for the stack's image.
     """
-    from hpcgen.builders.places import job_image
+    from hpcgen.engines import builder_of, job_image
 
-    if plan.format == "docker":
-        return f"{name}:latest"
-    usual = Path(job_image(plan))
-    return str(usual.with_name(f"{name}{usual.suffix if usual.suffix in ('.sif', '.sqfs') else ''}"))
+    return job_image(plan, name) if builder_of(plan.engine).image_is_file else f"{name}:latest"
 
 
 def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: HowToBuild) -> TestRun:

@@ -7,14 +7,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpcgen.builders.engines import format_of
+from hpcgen.engines import format_to_build
 from hpcgen.errors import HpcgenError, Position, Problem
 from hpcgen.fleet.file import FleetMember, LoadedFleet
-from hpcgen.model.fields import FormatName
 from hpcgen.model.fleet import LockedImage
 from hpcgen.model.plan import Plan
-from hpcgen.model.site import Site
-from hpcgen.recipe.formats import ENGINE_FORMATS
 
 State = Literal["unchanged", "changed", "new", "no plan"]
 
@@ -57,7 +54,7 @@ def plan_member(loaded: LoadedFleet, member: FleetMember) -> tuple[Plan, str]:
             catalog.stack(member.stack),
             partition=member.partition,
             settings=member.settings,
-            format=_format(member, site),
+            format=member.format or format_to_build(site.containers.preferred, member.engine),
             allow_unsupported=member.allow_unsupported,
             site_document=catalog.site_document(member.site),
             stack_document=catalog.stack_document(member.stack),
@@ -65,14 +62,6 @@ def plan_member(loaded: LoadedFleet, member: FleetMember) -> tuple[Plan, str]:
         return plan, assemble(plan, catalog).labels["io.hpcgen.content"]
     except HpcgenError as error:
         raise type(error)([_placed(each, member) for each in error.problems]) from error
-
-
-def _format(member: FleetMember, site: Site) -> FormatName | None:
-    """The format that was asked for, or the one that the asked engine reads; None for the site's own."""
-    if member.format is not None or member.engine is None:
-        return member.format
-    wanted = format_of(member.engine)
-    return None if ENGINE_FORMATS[site.containers.preferred] == wanted else wanted
 
 
 def _placed(problem: Problem, member: FleetMember) -> Problem:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.builders.engines import format_of
 from hpcgen.catalog.catalog import Catalog, is_file_name
 from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
+from hpcgen.engines import builder_for
 from hpcgen.errors import HpcgenError, InputError, Position, Problem, UnknownNameError, did_you_mean
 from hpcgen.model.fields import FormatName, Name
 from hpcgen.model.fleet import Fleet, Member
@@ -178,9 +178,7 @@ def _member_problems(
         place = [*at, "format"] if fleet.members[number].format is not None else ["defaults", "format"]
         message, remedy = f"no format is called {member.format!r}", did_you_mean(member.format, FORMATS.names())
         problems.append(Problem(message, document.position(place), remedy=remedy))
-    if member.engine is not None and member.format not in (None, format_of(member.engine)):
-        message = f"{member.engine} does not build recipes in the format {member.format}"
-        problems.append(Problem(message, document.position(at), f"format: {format_of(member.engine)}"))
+    problems += _engine_problems(fleet, document, number, member)
     try:
         msgspec.convert(member.name, Name)
     except msgspec.ValidationError:
@@ -194,6 +192,21 @@ def _member_problems(
             where = document.position([*at, "settings", index])
             problems += [problem.at(where) for problem in error.problems]
     return problems
+
+
+def _engine_problems(fleet: Fleet, document: Document, number: int, member: FleetMember) -> list[Problem]:
+    if member.engine is None:
+        return []
+    own = fleet.members[number].engine is not None
+    try:
+        reads = builder_for(member.engine).format
+    except HpcgenError as error:
+        where = document.position(["members", number, "engine"] if own else ["defaults", "engine"])
+        return [problem.at(where) for problem in error.problems]
+    if member.format in (None, reads):
+        return []
+    message = f"{member.engine} does not build recipes in the format {member.format}"
+    return [Problem(message, document.position(["members", number]), f"format: {reads}")]
 
 
 def _unknown(catalog: Catalog, kind: str, name: str, where: Position) -> list[Problem]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.engines import builder_for
 from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.fleet.changes import published_name
 from hpcgen.fleet.file import LoadedFleet
@@ -31,28 +32,11 @@ def push_commands(image: LockedImage, target: str, scratch: Path) -> list[list[s
 
     Raises
     ------
-    InputError: no program pushes this kind.
+    InputError: the engine that built it pushes no such kind.
     """
     kind, _, name = image.image.partition(":")
-    if kind == "podman":
-        program = "podman" if image.engine == "podman" else "buildah"
-        return [[program, "push", "--digestfile", str(scratch / "digest"), name, f"docker://{target}"]]
-    if kind == "docker":
-        return [["docker", "tag", name, target], ["docker", "push", target]]
-    if kind == "sif":
-        program = "singularity" if image.engine == "singularity" else "apptainer"
-        return [[program, "push", name, f"oras://{target}"]]
-    if kind == "ch-image":
-        return [["ch-image", "push", name, target]]
-    if kind == "directory" and image.engine == "ch-image":
-        return [["ch-image", "push", "--image", name, target]]
-    if kind in ("squashfs", "tar"):
-        unpacked = str(scratch / "image")
-        form = "squash" if kind == "squashfs" else "tar"
-        return [
-            ["ch-convert", "-i", form, "-o", "dir", name, unpacked],
-            ["ch-image", "push", "--image", unpacked, target],
-        ]
+    if commands := builder_for(image.engine).push(kind, name, target, scratch):
+        return commands
     raise InputError(
         Problem(
             f"an image of the kind {kind} cannot be pushed to a registry",

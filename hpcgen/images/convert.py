@@ -181,7 +181,7 @@ def planned(image: ImageReference, output: ImageReference, work: Path, marks: Ma
 
 
 def _removal(path: Path) -> Step:
-    from hpcgen.images.placing import remove
+    from hpcgen.support.placing import remove
 
     def action() -> None:
         remove(path)
@@ -237,7 +237,7 @@ def convert(
         plan = planned(image, output, work, marks_of(image))
         _run(plan, on_step, force)
         if output.kind not in STORES:
-            from hpcgen.images.placing import put_in_place
+            from hpcgen.support.placing import put_in_place
 
             put_in_place(Path(plan.made), Path(output.name))
 
@@ -310,7 +310,7 @@ def _quietly(argv: list[str]) -> None:
 @contextmanager
 def _work_folder(output: ImageReference) -> Iterator[Path]:
     """A hidden folder beside the output, so that the last step is a rename; for a store, a temporary one."""
-    from hpcgen.images.placing import remove
+    from hpcgen.support.placing import remove
 
     beside = None if output.kind in STORES else str(Path(output.name).parent)
     try:

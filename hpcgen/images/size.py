@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from hpcgen.errors import HpcgenError
 from hpcgen.images.reference import ImageReference
+from hpcgen.support.placing import folder_bytes
 
 
 def image_bytes(image: ImageReference) -> int | None:
@@ -20,21 +20,3 @@ def image_bytes(image: ImageReference) -> int | None:
         return folder_bytes(path) if path.is_dir() else path.stat().st_size
     except (HpcgenError, OSError):
         return None
-
-
-def folder_bytes(folder: Path) -> int:
-    """Bytes of all files below a folder; hard links count once, links are not followed."""
-    total = 0
-    seen: set[tuple[int, int]] = set()
-    for place, _, names in os.walk(folder):
-        for name in names:
-            try:
-                facts = (Path(place) / name).lstat()
-            except OSError:
-                continue
-            if facts.st_nlink > 1:
-                if (facts.st_dev, facts.st_ino) in seen:
-                    continue
-                seen.add((facts.st_dev, facts.st_ino))
-            total += facts.st_size
-    return total

@@ -157,7 +157,7 @@ def _exports(how: Start, scheduler: Scheduler) -> str:
 
 def _container(how: Start, name: str) -> str:
     """The words that start the image, as an array of the shell."""
-    gpu = how.engine.name == "charliecloud" and bool(how.call.gpu)
+    gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     words = [line(group) for group in [*how.engine.words(how.call), how.inner] if group]
     lines = [f"{text} \\" for text in definition[:-1]] + definition[-1:]

@@ -9,6 +9,9 @@ from __future__ import annotations
 MOUNT = "/opt/hpcgen/bundle"
 """Where a build sees the bundle."""
 
+EVERY_IMAGE_HAS = "/srv"
+"""Where a bundle is bound by Apptainer, which binds onto nothing that is not there already (/mnt gets a folder)."""
+
 MANIFEST = "bundle.json"
 LOCK = "hpcgen.lock"
 SUMS = "SHA256SUMS"

@@ -67,7 +67,14 @@ FormatName = Annotated[
         extra_json_schema={NAMES_OF: "formats"},
     ),
 ]
-EngineName = Literal["charliecloud", "apptainer", "singularity", "docker", "podman", "podman-hpc", "container-engine"]
+EngineName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=NAME_PATTERN,
+        description="a container engine such as apptainer, podman or charliecloud",
+        extra_json_schema={NAMES_OF: "engines"},
+    ),
+]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

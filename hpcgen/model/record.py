@@ -1,15 +1,24 @@
 """The record of one build: what was asked, what happened, how long it took, what came out."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from hpcgen.model.fields import FormatName, Name
+from hpcgen.model.fields import NAMES_OF, FormatName, Name
+from hpcgen.support.quoting import NAME_PATTERN
 
 ImageKind = Literal["sif", "squashfs", "directory", "tar", "oci-archive", "podman", "docker", "ch-image"]
 """Where an image lies and what it is. ``podman`` is the store that buildah, podman and skopeo share."""
 
-BuilderName = Literal["buildah", "podman", "docker", "apptainer", "singularity", "ch-image"]
+BuilderName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=NAME_PATTERN,
+        description="what builds images, such as podman, apptainer or ch-image",
+        extra_json_schema={NAMES_OF: "builders"},
+    ),
+]
+"""An engine by the name of its builder."""
 
 
 class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,6 +13,7 @@ from hpcgen.blocks.base import Facts
 from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
+from hpcgen.engines import engine_format
 from hpcgen.errors import (
     InputError,
     PolicyError,
@@ -28,7 +29,7 @@ from hpcgen.model.plan import FORMAT, Finding, Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.findings import unverified_facts, unverified_releases
-from hpcgen.recipe.formats import ENGINE_FORMATS, engines_reading, format_for
+from hpcgen.recipe.formats import engines_reading, format_for
 from hpcgen.resolver.choices import Choices
 from hpcgen.resolver.minimal_options import enough_for_all
 from hpcgen.resolver.resolve import Question, resolve
@@ -104,7 +105,7 @@ def make_plan(
         site=site,
         stack=stack,
         partition=chosen_partition,
-        format=format or ENGINE_FORMATS[engine],
+        format=format or engine_format(engine),
         engine=engine,
         blocks=blocks,
         job=laid_out,

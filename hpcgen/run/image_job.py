@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpcgen.engines import engine_for
+from hpcgen.engines import engine_for, runners
 from hpcgen.errors import PolicyError, Problem, UnknownNameError, did_you_mean
 from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
 from hpcgen.launch.script import job_script
@@ -30,21 +30,6 @@ from hpcgen.support.units import walltime_text
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
-
-RUNNERS: dict[ImageKind, tuple[EngineName, ...]] = {
-    "sif": ("apptainer", "singularity"),
-    "squashfs": ("charliecloud",),
-    "directory": ("charliecloud",),
-    "ch-image": ("charliecloud",),
-    "podman": ("podman",),
-    "docker": ("docker",),
-    "tar": (),
-    "oci-archive": (),
-}
-"""Engines that start an image as it lies there, with all that its recipe set."""
-
-SANDBOX_RUNNERS: tuple[EngineName, ...] = ("apptainer", "singularity", "charliecloud")
-"""Engines that start a folder which Apptainer or Singularity built."""
 
 
 class ImageJob(msgspec.Struct, frozen=True):
@@ -73,6 +58,7 @@ def plan_for_image(
     request: JobRequest | None = None,
     engine: EngineName | None = None,
     account: Callable[[Site], str | None] | None = None,
+    elsewhere: bool = False,
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site.
 
@@ -83,6 +69,7 @@ def plan_for_image(
     request: what is asked of the job. Without a layout asked for, on the recorded site, it is the recorded one.
     engine: another engine than the site prefers.
     account: the user's own account at a site, for a request without one; it comes before the recorded one.
+    elsewhere: it is started on the site's nodes, so that what is installed here says nothing.
 
     Raises
     ------
@@ -97,7 +84,7 @@ def plan_for_image(
     if asked.account is None and account is not None:
         asked = msgspec.structs.replace(asked, account=account(site or kit.plan.site))
     plan = laid_out(kit.plan, site, partition, asked)
-    chosen = choose_engine(plan.site, image.kind, image.name, engine)
+    chosen = choose_engine(plan.site, image.kind, image.name, engine, elsewhere)
     plan = msgspec.structs.replace(
         plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[]
     )
@@ -109,7 +96,11 @@ def plan_for_image(
 
 
 def plan_for_stack(
-    plan: Plan, catalog: Catalog, image: ImageReference | None = None, engine: EngineName | None = None
+    plan: Plan,
+    catalog: Catalog,
+    image: ImageReference | None = None,
+    engine: EngineName | None = None,
+    elsewhere: bool = False,
 ) -> ImageJob:
     """The job of a stack that is planned anew.
 
@@ -117,6 +108,7 @@ def plan_for_stack(
     ----------
     image: for an image that carries no record; where the kit's job script looks for it if None.
     engine: another engine than the site prefers.
+    elsewhere: as for :func:`plan_for_image`.
 
     Raises
     ------
@@ -125,7 +117,8 @@ def plan_for_stack(
     from hpcgen.recipe.assemble import assemble
 
     if image is not None:
-        plan = msgspec.structs.replace(plan, engine=choose_engine(plan.site, image.kind, image.name, engine))
+        chosen = choose_engine(plan.site, image.kind, image.name, engine, elsewhere)
+        plan = msgspec.structs.replace(plan, engine=chosen)
     elif engine is not None:
         plan = msgspec.structs.replace(plan, engine=_allowed(plan.site, (engine,), "the image")[0])
     environment = assemble(plan, catalog).final.environment
@@ -207,14 +200,22 @@ def _partition(recorded: Plan, site: Site, asked: str | None) -> str:
     return asked
 
 
-def choose_engine(site: Site, kind: ImageKind, name: str, asked: EngineName | None) -> EngineName:
-    """The engine that starts an image: the asked one, else the site's preferred, else the first that is at hand.
+def choose_engine(
+    site: Site, kind: ImageKind, name: str, asked: EngineName | None, elsewhere: bool = False
+) -> EngineName:
+    """The engine that starts an image: the asked one, else of those at hand the site's preferred, else the first.
+
+    Parameters
+    ----------
+    elsewhere: it is started on other machines: the site's preferred engine, or one that its profile names, is at hand.
 
     Raises
     ------
     PolicyError: the engine that was asked for cannot start it or is not allowed; none that can is allowed.
     """
-    able = SANDBOX_RUNNERS if kind == "directory" and Path(name, ".singularity.d").is_dir() else RUNNERS[kind]
+    form = "sandbox" if kind == "directory" and Path(name, ".singularity.d").is_dir() else kind
+    starters = {each: engine.starts.index(form) for each, engine in runners().items() if form in engine.starts}
+    able = tuple(sorted(starters, key=lambda each: starters[each]))
     if not able:
         remedy = f"make another of it first: hpcgen convert {name} …"
         raise PolicyError(Problem(f"no engine starts an image of the kind {kind}: {name}", remedy=remedy))
@@ -224,6 +225,8 @@ def choose_engine(site: Site, kind: ImageKind, name: str, asked: EngineName | No
     known = site.containers.engines
     allowed = _allowed(site, (asked,) if asked is not None else able, name)
     allowed.sort(key=lambda each: (each != site.containers.preferred, each not in known))
+    if elsewhere and allowed[0] in known:
+        return allowed[0]
     return next((each for each in allowed if _at_hand(site, each)), allowed[0])
 
 
@@ -243,7 +246,7 @@ def _at_hand(site: Site, engine: EngineName) -> bool:
     known = site.containers.engines.get(engine)
     if known is not None and known.modules:
         return True
-    return shutil.which(engine_for(engine, None).command_name()) is not None
+    return shutil.which(engine_for(engine).command_name()) is not None
 
 
 def _check_mpi(plan: Plan) -> None:
@@ -271,7 +274,7 @@ def _contract(plan: Plan) -> list[Finding]:
 def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
     """Folders of this site's MPI that an image which was built for another site has not."""
     missing = sorted(set(bind_targets(plan)) - set(bind_targets(recorded)))
-    if not missing or plan.engine != "charliecloud":
+    if not missing or not engine_for(plan.engine).targets_in_image:
         return []
     message = (
         f"the image was built for {recorded.site.name} and has no folder {', '.join(missing)} to bind the host's onto"

@@ -16,7 +16,7 @@ from loopback_registry import Registry
 from msgspec.structs import replace
 from test_rendered_kits import site_profile
 
-from hpcgen.builders.engines import FORMAT_BUILDERS
+from hpcgen.builders.choosing import builders_reading
 from hpcgen.fleet.changes import member_states
 from hpcgen.fleet.file import load_fleet
 from hpcgen.fleet.lock import read_lock, update_lock
@@ -63,7 +63,7 @@ def write_fleet(folder: Path, machine_facts: dict[str, Any], plain_base_image: B
     locked = {}
     for state in member_states(loaded, {}):
         assert state.plan is not None
-        engine = FORMAT_BUILDERS[state.plan.format][0]
+        engine = next(iter(builders_reading(state.plan.format)))
         locked[state.member.name] = LockedImage(
             content=state.content, format=state.plan.format, engine=engine, tested=True
         )

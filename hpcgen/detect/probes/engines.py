@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import get_args
 
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
-from hpcgen.model.fields import EngineName
+from hpcgen.engines import ENGINES
 
 _VERSION = re.compile(r"\d+(?:\.\d+){1,3}")
 _NAMES = (
@@ -35,7 +34,6 @@ _SHOWN = 120
 
 def probe(machine: Machine, seen: Seen) -> None:
     """Facts below ``containers``."""
-    known = get_args(EngineName)
     found = []
     for name in _NAMES:
         command = f"{name}-version"
@@ -49,7 +47,7 @@ def probe(machine: Machine, seen: Seen) -> None:
             continue
         match = _VERSION.search(answer.text)
         version = match[0] if match else None
-        if name not in known:
+        if name not in ENGINES:
             seen.notes.append(f"{name} {version or ''} is installed; profiles do not know it".replace("  ", " "))
             continue
         found.append(name)

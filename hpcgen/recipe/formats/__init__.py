@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from hpcgen.engines import runners
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats.base import Format
 from hpcgen.support.registry import Registry
 
-__all__ = ["ENGINE_FORMATS", "FACTS_FILE", "FORMATS", "Format", "engines_reading", "format_for", "kit_files"]
+__all__ = ["FACTS_FILE", "FORMATS", "Format", "engines_reading", "format_for", "kit_files"]
 
 FORMATS: Registry[Format] = Registry(
     "format",
@@ -18,17 +19,6 @@ FORMATS: Registry[Format] = Registry(
         "charliecloud": "hpcgen.recipe.formats.charliecloud:CharliecloudFormat",
     },
 )
-ENGINE_FORMATS: dict[EngineName, FormatName] = {
-    "charliecloud": "charliecloud",
-    "apptainer": "singularity",
-    "singularity": "singularity",
-    "docker": "docker",
-    "podman": "docker",
-    "podman-hpc": "docker",
-    "container-engine": "docker",
-}
-"""The format that each engine builds from."""
-
 
 FACTS_FILE = "recipe.json"
 """What a build must know of the recipe; kits of hpcgen 0.1.0 have none."""
@@ -41,7 +31,7 @@ def format_for(name: FormatName, where: str = "") -> Format:
 
 def engines_reading(name: FormatName) -> list[EngineName]:
     """The engines that build from recipes of a format, those first whose own it is."""
-    own = [engine for engine, read in ENGINE_FORMATS.items() if read == name]
+    own = [engine for engine, each in runners().items() if each.format == name]
     return list(dict.fromkeys([*own, *format_for(name).read_by]))
 
 

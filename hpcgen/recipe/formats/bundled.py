@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcgen.blocks.steps import Image, Run, command, run
-from hpcgen.model.bundle_paths import IMAGES, MOUNT, image_name
+from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
 from hpcgen.support.quoting import sh
@@ -13,9 +13,6 @@ from hpcgen.support.templates import Template
 
 BUNDLE_LINK = "bundle"
 """What the bundle is called in the folder that a definition file is read in."""
-
-EVERY_IMAGE_HAS = "/srv"
-"""Where a bundle is bound by Apptainer, which binds onto nothing that is not there already (/mnt gets a folder)."""
 
 _SHORT = 12
 

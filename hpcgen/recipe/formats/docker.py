@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.blocks.steps import Run
+from hpcgen.engines import builder_of, engine_for
 from hpcgen.model.bundle_paths import MOUNT
-from hpcgen.model.fields import EngineName
 from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
@@ -135,23 +135,6 @@ esac
 """
 
 
-BUILDERS: dict[EngineName, str] = {"container-engine": "podman"}
-"""What builds for an engine that only runs images."""
-
-
-def _after_lines(plan: Plan) -> str:
-    """What makes a built image ready for an engine that does not take it from the builder's store.
-
-    Sources: github.com/NERSC/podman-hpc, migrate; github.com/eth-cscs/cscs-docs@80abed13, build-install/containers.md.
-    """
-    if plan.engine == "podman-hpc":
-        return 'if [ "$(basename "$engine")" = podman-hpc ]; then\n    "$engine" migrate "$tag"\nfi\n'
-    if plan.engine == "container-engine":
-        file = sh(f"{plan.stack.name}.sqsh")
-        return f'# On another machine than where it runs, copy the file over.\nenroot import -x mount -o {file} "podman://$tag"\n'
-    return ""
-
-
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh for the engines that read Dockerfiles."""
     return template("build_docker.sh").fill(
@@ -161,8 +144,8 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         bases=script_part(plan, "bundle_docker.sh", bases=base_names(assembly)),
         image=sh(f"{plan.stack.name}:{plan.site.name}"),
         kit_files=" ".join(kit_files(plan)),
-        engine=sh(BUILDERS.get(plan.engine, plan.engine)),
-        after=_after_lines(plan),
+        engine=sh(builder_of(plan.engine).builder_name()),
+        after=engine_for(plan.engine).after_build(plan.stack.name),
         date=_date_lines(assembly.final.arguments.get("SOURCE_DATE_EPOCH")),
         certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
         certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),

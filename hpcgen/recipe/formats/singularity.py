@@ -9,7 +9,9 @@ from __future__ import annotations
 from itertools import chain
 
 from hpcgen.blocks.steps import Run, command, run
+from hpcgen.engines.steps import STEP_MARK
 from hpcgen.errors import PolicyError, Problem
+from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.image_paths import KIT, SELFTEST
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
@@ -18,7 +20,6 @@ from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
-    EVERY_IMAGE_HAS,
     definition_base,
     link_steps,
     script_part,
@@ -31,8 +32,6 @@ from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primit
 from hpcgen.support.quoting import plain, sh, sh_assign
 
 CARGO = "/opt/hpcgen-kept.tar"
-STEP_MARK = "hpcgen: step"
-"""What a step prints before it begins, followed by ``3 of 12: BLOCK VERSION: what is done``."""
 
 Steps = list[tuple[str, Run]]
 

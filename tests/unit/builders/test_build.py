@@ -22,14 +22,12 @@ from typing import Any
 import pytest
 
 from hpcgen.builders import BuildOptions, build_image, choose_builder
-from hpcgen.builders.bundles import BundledBase, BundleFolder
-from hpcgen.builders.engines.base import Target, Work
-from hpcgen.builders.engines.docker import Docker
-from hpcgen.builders.places import file_target
+from hpcgen.engines.building import BundledBase, BundleFolder, Target, Work, file_target
+from hpcgen.engines.docker import Docker
 from hpcgen.errors import BuildFailedError, InputError, MissingToolError, OutputError
-from hpcgen.images.placing import put_in_place
 from hpcgen.kit.folder import read_kit
 from hpcgen.recipe.formats import format_for
+from hpcgen.support.placing import put_in_place
 from hpcgen.support.writing import KitFile
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -119,17 +117,17 @@ def test_docker_builds_from_a_bundle_with_buildx_alone(path: Path, tmp_path: Pat
         context=tmp_path,
         token="0",
         scratch=tmp_path,
-        target=Target("docker", "mpi-hello:here", "hpcgen-build:0"),
+        target=Target("docker", "mpi-hello:here", "hpcgen-build:0", is_file=False),
         steps=[],
         bundle=BundleFolder(tmp_path / "bundle", [BundledBase("localhost/hpcgen-base/debian-12:1", "debian-12", "1")]),
     )
     if fits:
-        words = Docker("docker").build(work)[0].argv()
+        words = Docker().build(work)[0].argv()
         assert f"localhost/hpcgen-base/debian-12:1=oci-layout://{tmp_path}/bundle/images:debian-12" in words
         assert "--network=none" in words
     else:
         with pytest.raises(MissingToolError, match="cannot build from a bundle"):
-            Docker("docker").build(work)
+            Docker().build(work)
 
 
 def test_docker_without_buildx_says_what_is_missing(path: Path) -> None:

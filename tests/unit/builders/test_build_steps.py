@@ -13,10 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.builders.engines import BUILDERS, builder_for, format_of
-from hpcgen.builders.engines.base import Reader
 from hpcgen.builders.progress import Event, Progress
-from hpcgen.builders.steps import Recipe, definition_steps, dockerfile_steps
+from hpcgen.engines import builder_for, builders
+from hpcgen.engines.steps import Reader, Recipe, definition_steps, dockerfile_steps
 from hpcgen.kit.folder import KitFolder, read_kit
 from hpcgen.kit.kit import plan_text
 from hpcgen.model.record import BuilderName
@@ -150,7 +149,7 @@ def test_a_dockerfile_says_what_each_step_is_for(recipe: Recipe) -> None:
     assert recipe.instructions == [5, 5]
 
 
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("name", list(builders()))
 def test_what_a_step_is_for_is_not_read_out_of_the_recipe(name: BuilderName) -> None:
     kit = golden(name, "tf-horovod")
     assert kit.facts is not None
@@ -185,7 +184,7 @@ def test_a_kit_of_hpcgen_0_1_0_has_its_labels_in_comments(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("stack", ["mpi-hello", "tf-horovod"])
-@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("name", list(builders()))
 def test_every_block_of_a_kit_has_steps(name: BuilderName, stack: str) -> None:
     """What the writers of the formats print is what is read here: no RUN without its block."""
     kit = golden(name, stack)
@@ -200,7 +199,7 @@ def test_every_block_of_a_kit_has_steps(name: BuilderName, stack: str) -> None:
 
 
 def golden(name: BuilderName, stack: str = "mpi-hello") -> KitFolder:
-    return read_kit(GOLDEN / KITS[format_of(name)] / stack)
+    return read_kit(GOLDEN / KITS[builder_for(name).format] / stack)
 
 
 @pytest.mark.parametrize("name", ["buildah", "podman"])

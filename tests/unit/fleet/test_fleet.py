@@ -12,7 +12,7 @@ import msgspec
 import pytest
 import yaml
 
-from hpcgen.builders.engines import FORMAT_BUILDERS
+from hpcgen.builders.choosing import builders_reading
 from hpcgen.errors import InputError, PolicyError
 from hpcgen.fleet.build_job import BuildJob, build_script, check_site, words_again
 from hpcgen.fleet.changes import member_states
@@ -51,7 +51,7 @@ def locked_as_planned(file: Path, tested: bool = True) -> Path:
         images[state.member.name] = LockedImage(
             content=state.content,
             format=state.plan.format,
-            engine=FORMAT_BUILDERS[state.plan.format][0],
+            engine=next(iter(builders_reading(state.plan.format))),
             tested=tested,
             image=image,
         )
@@ -166,11 +166,11 @@ def test_types_and_unknown_keys_are_told_with_what_was_meant(hpcgen: Command, tm
         "registry: https://registry.example.org/hpc\n"
         "collection: [x]\n"
         "members:\n"
-        "  - {stack: mpi-hello, site: supermuc, test: yes, engine: bulidah, name: Upper}\n"
+        "  - {stack: mpi-hello, site: supermuc, test: yes, name: Upper}\n"
     )
     done = hpcgen("fleet")
     assert done.returncode == 3
-    for text in ("fleet.yaml:1:11", "did you mean collections?", "write true", "did you mean buildah?", "4:74: `name`"):
+    for text in ("fleet.yaml:1:11", "did you mean collections?", "write true", "4:57: `name`"):
         assert text in done.stderr, done.stderr
 
 

@@ -39,9 +39,9 @@ def test_kit_is_the_reviewed_one(site: str, stack: str, format: str, request: py
 
 
 def test_every_format_that_a_site_allows_has_golden_kits() -> None:
-    from hpcgen.recipe.formats import ENGINE_FORMATS
+    from hpcgen.engines import engine_format
 
     catalog = Catalog()
     for site, formats in SITES.items():
         engines = catalog.site(site).containers.engines
-        assert {ENGINE_FORMATS[name] for name, engine in engines.items() if engine.allowed} == set(formats)
+        assert {engine_format(name) for name, engine in engines.items() if engine.allowed} == set(formats)

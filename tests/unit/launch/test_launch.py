@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.engines import engine_format
 from hpcgen.errors import InputError, PolicyError
 from hpcgen.job.layout import resolve_job
 from hpcgen.launch.script import job_script, run_line
@@ -25,7 +26,6 @@ from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Bind, Engine, Gpu, HostMpi, Queue, Site
 from hpcgen.model.stack import Run, Stack
-from hpcgen.recipe.formats import ENGINE_FORMATS
 
 IMAGE = {
     "PATH": "/opt/python/bin:/usr/bin:/bin",
@@ -60,7 +60,7 @@ def make_plan(the_site: Site | str, engine: EngineName | None = None, version: s
         site=profile,
         stack=stack,
         partition=partition,
-        format=ENGINE_FORMATS[chosen],
+        format=engine_format(chosen),
         engine=chosen,
         blocks=[PlannedBlock(name="debian", version="12"), *mpi],
         job=resolve_job(profile, partition, stack, JobRequest(**request)),

@@ -1,4 +1,4 @@
-"""buildah, and podman, whose ``build`` is buildah's.
+"""buildah, which builds images and starts none; podman's ``build`` is buildah's too.
 
 Output, seen with buildah 1.28.2 and podman 4.3.1: ``[1/2] STEP 4/40: RUN …`` when an instruction begins (the
 bracket is left out where there is one stage), ``--> Using cache ID`` where it is taken from the cache, ``--> ID``
@@ -7,18 +7,17 @@ when it is kept, ``[2/2] COMMIT NAME`` at the end. Steps are kept with ``--layer
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
-from hpcgen.builders.engines.base import Call, Reader, Target, Work, asked
-from hpcgen.builders.engines.dockerfiles import DockerfileBuilder
-from hpcgen.builders.progress import Event
-from hpcgen.builders.steps import Recipe
+from hpcgen.engines.building import EngineCommand, Target, Work, asked
+from hpcgen.engines.dockerfiles import DockerfileEngine
+from hpcgen.engines.steps import Event, Reader, Recipe
 from hpcgen.model.bundle_paths import IMAGES
-from hpcgen.model.record import BuilderName, BuiltImage
+from hpcgen.model.record import BuiltImage
 
 _STEP = re.compile(r"(?:\[(\d+)/(\d+)\] )?STEP (\d+)/(\d+): ([A-Z]+)\b")
 _LAYER = re.compile(r"--> ([0-9a-f]{11,64})$")
@@ -26,13 +25,23 @@ _SHORT = 11
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
-class Buildah(DockerfileBuilder):
-    """Into the store that buildah, podman and skopeo share. ``BUILDAH_ISOLATION`` is read by the program itself."""
+class Buildah(DockerfileEngine):
+    """Into the store that buildah, podman and skopeo share. ``BUILDAH_ISOLATION`` is read by the program itself.
 
+    ``containers_words``, ``remove_words``, ``images_words``: its words that list and remove containers, and tell of an
+    image.
+    """
+
+    name = "buildah"
+    runs = False
     store = "podman"
+    comes_from = "podman and buildah come with most distributions"
+    containers_words: ClassVar[tuple[str, ...]] = ("containers", "--json")
+    remove_words: ClassVar[tuple[str, ...]] = ("rm",)
+    images_words: ClassVar[tuple[str, ...]] = ("images", "--json")
 
-    def __init__(self, name: BuilderName) -> None:
-        super().__init__(name)
+    def __init__(self, version: str | None = None) -> None:
+        super().__init__(version)
         self._before: frozenset[str] | None = None
         self._layers: set[str] = set()
 
@@ -42,20 +51,20 @@ class Buildah(DockerfileBuilder):
 
     def _containers(self) -> list[dict[str, str]]:
         """Working containers of builds, with ``id``, ``imageid`` and ``image``."""
-        of_podman = ["ps", "-a", "--external", "--no-trunc", "--format", "json"]
-        listing = ["containers", "--json"] if self.name == "buildah" else of_podman
-        status, text = asked([self.program, *listing])
+        import json
+
+        status, text = asked([self.builder_name(), *self.containers_words])
         found = json.loads(text) or [] if status == 0 else []
         lower = [{key.lower(): value for key, value in each.items()} for each in found]
         return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
 
-    def load(self, work: Work) -> list[Call]:
+    def load(self, work: Work) -> list[EngineCommand]:
         """Each base from the OCI layout, under the name that the recipe has."""
         calls = []
         for base in work.bundle.bases if work.bundle is not None else []:
             layout = f"oci:{work.bundle.folder / IMAGES}:{base.held}" if work.bundle is not None else ""
-            calls.append(Call((self.program, "pull", "--quiet", layout)))
-            calls.append(Call((self.program, "tag", base.identity, base.stored)))
+            calls.append(EngineCommand((self.builder_name(), "pull", "--quiet", layout)))
+            calls.append(EngineCommand((self.builder_name(), "tag", base.identity, base.stored)))
         return calls
 
     def _bundle_words(self, work: Work) -> list[str]:
@@ -66,24 +75,21 @@ class Buildah(DockerfileBuilder):
         # Else they ask localhost for a newer base: its name says that this is its registry.
         return ["--pull=never", "--build-context", f"bundle={work.bundle.folder}", *network]
 
-    def build(self, work: Work) -> list[Call]:
+    def build(self, work: Work) -> list[EngineCommand]:
         """build, into a temporary name."""
         cache = ["--layers"] if work.cache else ["--no-cache", "--layers=false"]
         cache += [*self._bundle_words(work), *([] if work.epoch is None else ["--timestamp", str(work.epoch)])]
-        words = [self.program, "build", *cache, "--force-rm", "--format", "docker", *work.options, *self.labels(work)]
-        return [Call((*words, "-f", str(work.recipe), "-t", work.target.temporary, str(work.context)))]
+        words = ["--force-rm", "--format", "docker", *work.options, *self.labels(work)]
+        end = ("-f", str(work.recipe), "-t", work.target.temporary, str(work.context))
+        return [EngineCommand((self.builder_name(), "build", *cache, *words, *end))]
 
-    def publish(self, work: Work) -> list[Call]:
-        """The final name for the image of the temporary one."""
-        return [Call((self.program, "tag", work.target.temporary, work.target.name))]
-
-    def clean(self, work: Work, built: bool) -> list[Call]:
+    def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """The temporary name goes, the image with it, if that is its only one; and what a stopped buildah left.
 
         An interrupted podman leaves the working containers of its stage (4.3.1 does). They are new, and were made
         from the base or from a layer that this build has named. One from a base may also be another build's.
         """
-        calls = [Call((self.program, "rmi", work.target.temporary))]
+        calls = [EngineCommand((self.builder_name(), "rmi", work.target.temporary))]
         if built or self._before is None:
             return calls
         bases = {step.image for step in work.steps if step.image}
@@ -91,8 +97,7 @@ class Buildah(DockerfileBuilder):
         for each in self._containers():
             ours = each["imageid"][:_SHORT] in self._layers or (alone and each["image"] in bases)
             if ours and each["id"] not in self._before:
-                force = ("-f",) if self.name == "podman" else ()
-                calls.append(Call((self.program, "rm", *force, each["id"])))
+                calls.append(EngineCommand((self.builder_name(), *self.remove_words, each["id"])))
         return calls
 
     def reader(self, recipe: Recipe) -> Reader:
@@ -121,15 +126,20 @@ class Buildah(DockerfileBuilder):
 
     def built_image(self, target: Target) -> BuiltImage:
         """Size as the store counts it, and the digest of the manifest."""
-        status, text = asked([self.program, "images", "--json", target.name])
-        if self.name == "podman":
-            status, text = asked(["podman", "images", "--format", "json", target.name])
+        import json
+
+        status, text = asked([self.builder_name(), *self.images_words, target.name])
         size, digest = None, ""
         if status == 0:
             found: dict[str, object] = next(iter(json.loads(text)), {})
             lower = {key.lower(): value for key, value in found.items()}
             size, digest = _bytes(lower.get("size")), str(lower.get("digest", ""))
         return BuiltImage(kind=target.kind, name=target.name, bytes=size, digest=digest)
+
+    def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
+        """With the digest that the registry has."""
+        words = [self.builder_name(), "push", "--digestfile", str(scratch / "digest"), name, f"docker://{target}"]
+        return [words] if kind == self.store else []
 
 
 def _another_build() -> bool:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
 
 import msgspec
 
 from hpcgen.model.recipe_facts import StepLabel
-from hpcgen.recipe.formats.singularity import STEP_MARK
+
+STEP_MARK = "hpcgen: step"
+"""What a step of a definition file prints before it begins, followed by ``3 of 12: BLOCK VERSION: what is done``."""
 
 HPCGEN = "hpcgen"
 """Stands where a block's name is for steps that belong to none."""
@@ -60,6 +63,18 @@ class Recipe(msgspec.Struct, frozen=True):
 
     steps: list[Step]
     instructions: list[int] = []
+
+
+class Event(msgspec.Struct, frozen=True):
+    """What a line of an engine's output says about a step: ``index`` counts from 0; ``seconds`` if it says so."""
+
+    kind: Literal["begin", "cached", "done", "failed"]
+    index: int
+    seconds: float | None = None
+
+
+Reader = Callable[[str], Iterable[Event]]
+"""What a line of the engine's output says about the steps."""
 
 
 def dockerfile_steps(text: str, labels: Labels | None = None) -> Recipe:

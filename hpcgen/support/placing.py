@@ -1,13 +1,11 @@
-"""The last step of making an image file: its final name; and the removal of what stands in the way."""
+"""The last step of making an image file: its final name; the removal of what stands in the way; its size."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 import shutil
 import stat
-import subprocess
 from pathlib import Path
 
 from hpcgen.errors import OutputError, Problem
@@ -25,6 +23,8 @@ def put_in_place(temporary: Path, final: Path) -> Path | None:
     """
     try:
         if final.is_dir() and not final.is_symlink():
+            import secrets
+
             aside = final.with_name(f"{PARTIAL}{secrets.token_hex(4)}-{final.name}")
             final.rename(aside)
             temporary.rename(final)
@@ -56,6 +56,8 @@ def remove(path: Path) -> bool:
                     each.chmod(each.stat().st_mode | stat.S_IRWXU)
     shutil.rmtree(path, ignore_errors=True)
     if path.exists():
+        import subprocess
+
         # --map-auto: util-linux 2.38 and later.
         subprocess.run(
             ["unshare", "--map-root-user", "--map-auto", "rm", "-rf", str(path)],
@@ -69,3 +71,21 @@ def remove(path: Path) -> bool:
 def refusal(path: Path, message: str, remedy: str) -> OutputError:
     """That an image cannot be written there, as the error to raise."""
     return OutputError(Problem(f"cannot write {path}: {message}", "--output", remedy=remedy))
+
+
+def folder_bytes(folder: Path) -> int:
+    """Bytes of all files below a folder; hard links count once, links are not followed."""
+    total = 0
+    seen: set[tuple[int, int]] = set()
+    for place, _, names in os.walk(folder):
+        for name in names:
+            try:
+                facts = (Path(place) / name).lstat()
+            except OSError:
+                continue
+            if facts.st_nlink > 1:
+                if (facts.st_dev, facts.st_ino) in seen:
+                    continue
+                seen.add((facts.st_dev, facts.st_ino))
+            total += facts.st_size
+    return total

@@ -1,0 +1,54 @@
+"""``--engine``: one of the engines that run, or of those that build, a collection's among them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import click
+
+
+class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
+    """The name of an engine; the engines are looked at when a name is given or help is asked for."""
+
+    name = "engine"
+
+    def __init__(self, able: Literal["runners", "builders"]) -> None:
+        self.able = able
+
+    def names(self, ctx: click.Context | None) -> list[str]:
+        """Those that can, with what the command line's and the environment's collections add."""
+        from hpcgen import engines
+        from hpcgen.catalog.collections import collections_from_environment
+        from hpcgen.support.registry import use_collection
+
+        given = ctx.find_root().params.get("collections") or () if ctx is not None else ()
+        for folder in (*given, *collections_from_environment()):
+            use_collection(folder)
+        return list(getattr(engines, self.able)())
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """The names, as click shows choices."""
+        return f"[{'|'.join(self.names(ctx))}]"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The name itself; wrong usage if there is no such engine."""
+        from hpcgen.engines import ENGINES
+        from hpcgen.errors import did_you_mean
+
+        known = self.names(ctx)
+        if value in known:
+            return value
+        if value not in ENGINES:
+            self.fail(f"{value!r} is no engine: {did_you_mean(str(value), known)}", param, ctx)
+        found = ENGINES.find(value)
+        if self.able == "runners":
+            self.fail(f"{value} builds images and starts none", param, ctx)
+        if not found.builds:
+            self.fail(f"{value} starts images and builds none: {found.built_by} builds for it", param, ctx)
+        return found.builder_name()
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        """The names that begin so."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in self.names(ctx) if name.startswith(incomplete)]

@@ -1,0 +1,118 @@
+"""What the engines that read a Dockerfile and keep images in a store have in common."""
+
+from __future__ import annotations
+
+from hpcgen.engines.base import Call, Engine, bind_words
+from hpcgen.engines.building import EngineCommand, FromFile, Target, Word, Work
+from hpcgen.engines.steps import Labels, Recipe, dockerfile_steps
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.image_paths import SUBMIT_FOLDER
+from hpcgen.model.plan import Plan
+from hpcgen.model.record import ImageKind
+from hpcgen.support.shell_words import joined
+
+LONGEST_LABEL = 100_000
+"""In bytes. Linux takes no word of a command line above 128 KiB; the image has the whole kit in any case."""
+LABELLED = ("plan.json", "hpcgen.lock", "Dockerfile")
+"""Files of the kit whose text becomes a label, so that it can be read without starting the image."""
+
+
+class DockerfileEngine(Engine):
+    """An image by name, in the engine's own store.
+
+    Nothing of the host enters but what is named, so a launcher on the host cannot reach its ranks inside.
+    """
+
+    format = "docker"
+    host_environment = False
+    started_by_launcher = False
+    image_is_file = False
+    store: ImageKind
+
+    def image_names(self, stack: str, site: str) -> list[str]:
+        """The tag that the build script gives."""
+        return [f"{stack}:{site}"]
+
+    def words(self, call: Call) -> list[list[str]]:
+        """run, with the folder of the job at /mnt/0."""
+        # Labels of SELinux, where it is, would hide the folder.
+        groups: list[list[str]] = [[self.command_name(), "run", "--rm"], ["--security-opt", "label=disable"]]
+        groups += self._user_words()
+        if call.shared_memory:
+            # A container of its own has 64 MB of shared memory, too little for ranks or data loaders.
+            groups.append(["--ipc=host"])
+        return [*groups, *self._device_words(call), *self._job_words(call)]
+
+    def _user_words(self) -> list[list[str]]:
+        """Options that make files written to the folder of the job the user's."""
+        return []
+
+    def _nvidia_words(self) -> list[str]:
+        """Options that show all GPUs of NVIDIA inside."""
+        raise NotImplementedError
+
+    def _job_words(self, call: Call) -> list[list[str]]:
+        """What every podman and docker understands: binds, the folder of the job, variables, and last the image."""
+        return [
+            *bind_words("-v", call.binds),
+            ["-v", joined(call.folder, f":{SUBMIT_FOLDER}"), "-w", SUBMIT_FOLDER],
+            *(["-e", name] for name in call.inherited),
+            *(["-e", f"{name}={value}"] for name, value in call.inside.items()),
+            [call.image],
+        ]
+
+    def _device_words(self, call: Call) -> list[list[str]]:
+        groups: list[list[str]] = []
+        if call.gpu == "nvidia":
+            groups.append(self._nvidia_words())
+        elif call.gpu == "amd":
+            groups.append(["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video"])
+        elif call.gpu == "intel":
+            groups.append(["--device", "/dev/dri"])
+        if call.devices:
+            # RDMA registers memory, which must then stay in place.
+            groups.append(["--ulimit", "memlock=-1:-1"])
+        groups += [["--device", device] for device in call.devices]
+        return groups
+
+    def target(self, plan: Plan, output: str | None, token: str) -> Target:
+        """The name in the store; ``podman:NAME`` and ``docker:NAME`` name it with its store."""
+        name = output or f"{plan.stack.name}:{plan.site.name}"
+        store, separator, rest = name.partition(":")
+        if separator and store in ("podman", "docker", "ch-image", "oci-archive"):
+            if store != self.store:
+                raise InputError(
+                    Problem(
+                        f"{self.builder_name()} does not put images into {store}",
+                        "--output",
+                        remedy=f"leave {store}: out, or build first and use hpcgen convert",
+                    )
+                )
+            name = rest
+        if not name or name.startswith(("/", ".")) or name.endswith((".sif", ".sqfs", ".tar.gz", ".tar")):
+            raise InputError(
+                Problem(
+                    f"{self.builder_name()} makes no file: {name!r} cannot be the name of an image",
+                    "--output",
+                    expected="a name such as mpi-hello:here",
+                    remedy="build first, then make the file with hpcgen convert",
+                )
+            )
+        return Target(self.store, name, self.temporary_name(token), is_file=False)
+
+    def temporary_name(self, token: str) -> str:
+        """What the image is called until it is whole."""
+        return f"localhost/hpcgen-build:{token}"
+
+    def recipe(self, text: str, labels: Labels | None = None) -> Recipe:
+        """The steps of the Dockerfile."""
+        return dockerfile_steps(text, labels)
+
+    def labels(self, work: Work) -> list[Word]:
+        """The words that put texts of the kit into labels."""
+        short = [name for name in LABELLED if (work.kit / name).stat().st_size < LONGEST_LABEL]
+        return [word for name in short for word in ("--label", FromFile(f"io.hpcgen.kit.{name}=", work.kit / name))]
+
+    def publish(self, work: Work) -> list[EngineCommand]:
+        """The final name for the image of the temporary one."""
+        return [EngineCommand((self.builder_name(), "tag", work.target.temporary, work.target.name))]
