@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
-from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.steps import (
     Archive,
     Environment,
@@ -152,9 +152,9 @@ class Cuda(Block):
         ]
         return [test for test in tests if test.name != "ptxas" or not _by_wheels(ctx)]
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """NVIDIA's licence, which installing it accepts."""
-        return Promises(licences=(LICENCE,))
+        return Capabilities(licences=(LICENCE,))
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

@@ -8,7 +8,7 @@ from typing import Literal
 from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
-from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
 
 LICENCE = Licence(
@@ -88,9 +88,9 @@ class Cudnn(Block):
         major = ctx.version.split(".")[0]
         return [Test("library", f"ls -L {ctx.prefix}/lib", expect=f"libcudnn.so.{major}")]
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """NVIDIA's licence, which installing it accepts."""
-        return Promises(licences=(LICENCE,))
+        return Capabilities(licences=(LICENCE,))
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

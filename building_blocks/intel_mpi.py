@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import Value
@@ -127,7 +127,7 @@ class IntelMpi(Block):
         """That the build accepts Intel's licence."""
         return [f"The build accepts the {self._licence(ctx).title} for Intel MPI {ctx.version}."]
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """MPICH's ABI, the providers whose libraries are in the image, and Intel's licence.
 
         ``pmi2`` was seen with Slurm and without ``I_MPI_PMI_LIBRARY``; for ``pmix`` it loads a libpmix that the
@@ -135,8 +135,9 @@ class IntelMpi(Block):
         that nothing here brings: libefa, libnuma.
         """
         fast = ("psm2",) if ctx.has("fabric") else self._for_infiniband(ctx) if ctx.has("ucx") else ()
-        return Promises(
+        return Capabilities(
             mpi_abi="mpich",
+            mpi_flavour="intel",
             mpi_library="libmpi.so.12",
             pmi=("hydra", "pmi", "pmi2"),
             providers=(*fast, "rxm", "shm", "tcp"),

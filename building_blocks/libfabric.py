@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, Situation, need
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
 from hpcgen.model.image_paths import SCRATCH
 
@@ -86,10 +86,10 @@ class Libfabric(Block):
             tests.append(Test("psm2 on the device", "fi_info -p psm2", device="fabric", expect="provider: psm2"))
         return tests
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """The providers that are compiled in, and whose libraries are in the image."""
         fast = [name for name, there in (("psm2", ctx.has("psm2")), ("verbs", _verbs(ctx))) if there]
-        return Promises(providers=(*fast, *ALWAYS))
+        return Capabilities(providers=(*fast, *ALWAYS))
 
 
 def _verbs(ctx: Context) -> bool:

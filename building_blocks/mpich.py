@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, need
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.platform.cray_mpich import mpich_of
@@ -95,6 +95,8 @@ class Mpich(Block):
             Test("provider", "mpichversion", expect="ch4:ofi"),
         ]
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """MPICH's ABI; PMI-1 alone, which Hydra and Slurm's pmi2 serve. The providers are libfabric's to say."""
-        return Promises(mpi_abi="mpich", mpi_library="libmpi.so.12", pmi=("hydra", "pmi", "pmi2"))
+        return Capabilities(
+            mpi_abi="mpich", mpi_flavour="mpich", mpi_library="libmpi.so.12", pmi=("hydra", "pmi", "pmi2")
+        )

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
 from hpcgen.model.image_paths import SCRATCH
 
@@ -160,9 +160,15 @@ class Openmpi(Block):
             tests.append(Test("two ranks", command(*_two_ranks(ctx)), expect="one of 2 ranks"))
         return tests
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """Open MPI's ABI and PMIx; without UCX and libfabric, its own TCP."""
-        return Promises(mpi_abi="openmpi", mpi_library="libmpi.so.40", pmi=("pmix",), providers=("tcp",))
+        return Capabilities(
+            mpi_abi="openmpi",
+            mpi_flavour="openmpi",
+            mpi_library="libmpi.so.40",
+            pmi=("pmix",),
+            providers=("tcp",),
+        )
 
 
 def _two_ranks(ctx: Context) -> list[str]:

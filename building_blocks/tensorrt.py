@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
-from hpcgen.blocks.capabilities import Licence, Promises
+from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.steps import Archive, Environment, Input, Run, Runtime, Test, command, run
 from hpcgen.errors import ConflictError, Problem
 from hpcgen.model.image_paths import SCRATCH
@@ -66,9 +66,9 @@ class Tensorrt(Block):
         library = f"{ctx.prefix}/lib/libnvinfer.so.{ctx.version.split('.')[0]}"
         return [Test("library", f"ldd {library}", expect="libc.so.6"), Test("file", f"ls -L {library}", expect=library)]
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """NVIDIA's licence, which installing it accepts."""
-        return Promises(licences=(LICENCE,))
+        return Capabilities(licences=(LICENCE,))
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence, and how much it fetches."""

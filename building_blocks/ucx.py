@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -83,9 +83,9 @@ class Ucx(Block):
             tests.append(Test("InfiniBand on the device", "ucx_info -d", device="fabric", expect="Transport: rc"))
         return tests
 
-    def promises(self, ctx: Context) -> Promises:
+    def capabilities(self, ctx: Context) -> Capabilities:
         """UCX as a provider, where it drives the site's fabric."""
-        return Promises(providers=("ucx",))
+        return Capabilities(providers=("ucx",))
 
 
 def _rdma(ctx: Context) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import msgspec
 
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import (
     Archive,
@@ -378,9 +378,9 @@ class Block:
         """Proofs that it works inside the image."""
         return []
 
-    def promises(self, ctx: Context) -> Promises:
-        """What it promises a host, or wants of it."""
-        return Promises()
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """What it can do for a host, or asks of it."""
+        return Capabilities()
 
     def notices(self, ctx: Context) -> list[str]:
         """What a person should know before building, such as a licence that the build accepts."""

@@ -1,4 +1,4 @@
-"""What blocks promise a host, or want of it; the contract holds it against the site's profile."""
+"""What blocks can do for a host, or ask of it; the contract holds it against the site's profile."""
 
 from __future__ import annotations
 
@@ -20,17 +20,19 @@ class Licence(msgspec.Struct, frozen=True):
     url: str
 
 
-class Promises(msgspec.Struct, frozen=True):
+class Capabilities(msgspec.Struct, frozen=True):
     """Of one block as it was chosen; what is empty says nothing.
 
     Parameters
     ----------
-    mpi_abi: ``mpich`` or ``openmpi``, of a block that provides MPI.
+    mpi_abi: ``mpich`` or ``openmpi``, of a block that provides MPI. The image's launcher and its ranks are treated as
+        those of MPICH or Open MPI accordingly.
     mpi_library: the name (SONAME) of the library that programs are linked with, such as ``libmpi.so.12``.
     pmi: how its ranks can be told about each other: ``pmi``, ``pmi2``, ``pmix``, ``hydra``.
     providers: fabric providers that work in the image, by libfabric's names; ``ucx`` for UCX. Said by the block
         that brings them, which need not be the one that provides MPI; a plan has those of all its blocks.
     licences: what must be accepted before it is built.
+    mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
     """
 
     mpi_abi: str = ""
@@ -38,3 +40,4 @@ class Promises(msgspec.Struct, frozen=True):
     pmi: tuple[str, ...] = ()
     providers: tuple[str, ...] = ()
     licences: tuple[Licence, ...] = ()
+    mpi_flavour: str = ""

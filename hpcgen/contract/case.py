@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.engines import Engine
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.release import Release
@@ -45,7 +45,7 @@ class Case(msgspec.Struct, frozen=True):
     ----------
     engine: the engine that starts the image, in the version of the profile.
     host: the host's MPI, where its launcher starts the ranks.
-    promises: of each block, by its name.
+    capabilities: of each block, by its name.
     releases: the row of each block, by its name.
     packages: OS packages of the final stage.
     bases: distributions and the version of their C library, by ``name version``.
@@ -56,7 +56,7 @@ class Case(msgspec.Struct, frozen=True):
     plan: Plan
     engine: Engine
     host: HostMpi | None
-    promises: Mapping[str, Promises] = {}
+    capabilities: Mapping[str, Capabilities] = {}
     releases: Mapping[str, Release] = {}
     packages: Sequence[str] = ()
     bases: Callable[[], Mapping[str, str]] = dict
@@ -79,10 +79,10 @@ class Case(msgspec.Struct, frozen=True):
         return self.plan.block("mpi")
 
     @property
-    def promised(self) -> Promises:
-        """What the image's MPI promises."""
+    def mpi_capabilities(self) -> Capabilities:
+        """What the image's MPI can do."""
         block = self.mpi
-        return self.promises.get(block.name, Promises()) if block is not None else Promises()
+        return self.capabilities.get(block.name, Capabilities()) if block is not None else Capabilities()
 
     @property
     def swapped(self) -> bool:
@@ -93,7 +93,7 @@ class Case(msgspec.Struct, frozen=True):
     @property
     def providers(self) -> set[str]:
         """Fabric providers that work in the image."""
-        return {name for promise in self.promises.values() for name in promise.providers}
+        return {name for each in self.capabilities.values() for name in each.providers}
 
 
 def holds(name: str, reason: str) -> Check:

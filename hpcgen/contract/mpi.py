@@ -30,13 +30,13 @@ def abi(case: Case) -> list[Check]:
     if not case.swapped:
         return [left_out(name, ONLY_STARTED)]
     found = _packages(case, host)
-    promise = case.promised
-    if not promise.mpi_abi:
+    mine = case.mpi_capabilities
+    if not mine.mpi_abi:
         return [*found, unknown(name, f"{block.name} does not say which binary interface it has")]
     expected = MPI_LIBRARIES[host.abi]
-    if promise.mpi_abi != host.abi or promise.mpi_library not in ("", expected):
+    if mine.mpi_abi != host.abi or mine.mpi_library not in ("", expected):
         reason = (
-            f"{block.name} {block.version} of the image is {promise.mpi_library or promise.mpi_abi}, and the host's "
+            f"{block.name} {block.version} of the image is {mine.mpi_library or mine.mpi_abi}, and the host's "
             f"{host.flavour} {host.version} is {expected}: programs would keep the image's own"
         )
         remedy = f"take an MPI with the binary interface of {host.abi}: --set mpi.provider=…"
@@ -80,7 +80,8 @@ def version(case: Case) -> Check:
         return left_out(name, ONLY_STARTED)
     told = f"the image has {block.name} {block.version}, the host {host.flavour} {host.version}"
     image = release_of(block.version)
-    if _family(block.name) == host.flavour:
+    flavour = case.plan.mpi.flavour
+    if flavour == host.flavour:
         here = release_of(host.version)
         if here >= image:
             return holds(name, told)
@@ -88,18 +89,13 @@ def version(case: Case) -> Check:
         remedy = f'take one that is not newer: --set "{block.name}.version=<={host.version}"'
         return Check(name, "broken", reason, remedy, f"{block.name} {_dotted(here)} or older", "mpi.version")
     base = _base_of(host)
-    if block.name == "mpich" and base and image[:1] > release_of(base, 1):
+    if flavour == "mpich" and base and image[:1] > release_of(base, 1):
         reason = f"{told}, which is made from MPICH {base}: programs that call newer functions do not start"
-        remedy = f'take one of its generation: --set "mpich.version=<{release_of(base, 1)[0] + 1}"'
+        remedy = f'take one of its generation: --set "{block.name}.version=<{release_of(base, 1)[0] + 1}"'
         return Check(name, "doubtful", reason, remedy, f"MPICH {base} or older", "mpi.version")
-    if block.name == "mpich" and base:
+    if flavour == "mpich" and base:
         return holds(name, f"{told}, which is made from MPICH {base}")
     return holds(name, f"{told}: other names, one binary interface, so their numbers do not compare")
-
-
-def _family(block: str) -> str:
-    """The flavour that a host would have of the same software."""
-    return {"intel_mpi": "intel"}.get(block, block)
 
 
 def _base_of(host: HostMpi) -> str:
@@ -143,10 +139,10 @@ def _understood(case: Case, host: HostMpi) -> tuple[str, tuple[str, ...]]:
     assert block is not None
     image = f"{block.name} {block.version}"
     if not case.swapped:
-        return image, case.promised.pmi
+        return image, case.mpi_capabilities.pmi
     here = f"the host's {host.flavour} {host.version}"
     if host.flavour == "openmpi" and release_of(host.version, 1) >= (5,):
         # Open MPI 5 has PMIx alone.  Source: its NEWS for 5.0.0.
         return here, ("pmix",)
-    same = _family(block.name) == host.flavour and release_of(block.version, 1) == release_of(host.version, 1)
-    return here, case.promised.pmi if same else ()
+    same = case.plan.mpi.flavour == host.flavour and release_of(block.version, 1) == release_of(host.version, 1)
+    return here, case.mpi_capabilities.pmi if same else ()

@@ -90,7 +90,7 @@ def _beyond_reach(case: Case) -> Iterator[str]:
 def licences(case: Case) -> list[Check]:
     """Every licence that the build accepts has been accepted by a person."""
     name = "licences"
-    needed = {each.name: each for promise in case.promises.values() for each in promise.licences}
+    needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     if not needed:
         return [left_out(name, "nothing has to be accepted")]
     found = []

@@ -57,7 +57,7 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Cas
 
     return msgspec.structs.replace(
         light_case(plan),
-        promises=image.promises,
+        capabilities=image.capabilities,
         releases={block.name: catalog.releases(block.name)[block.version] for block in plan.blocks},
         packages=image.packages,
         bases=bases,
@@ -121,5 +121,5 @@ def findings_of(checks: Sequence[Check]) -> list[Finding]:
 
 def planned_licences(case: Case) -> list[PlannedLicence]:
     """What a person must accept before the image is built, in the order of the blocks."""
-    needed = {each.name: each for promise in case.promises.values() for each in promise.licences}
+    needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     return [PlannedLicence(each.name, each.title, each.url) for each in needed.values()]

@@ -101,9 +101,8 @@ def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
 
 def _inner_launcher(plan: Plan) -> list[str]:
     words = ["mpiexec", "-n", str(plan.job.ranks)]
-    block = plan.block("mpi")
     # Open MPI binds one or two ranks to one core each, and all their threads with them.
-    return [*words, "--bind-to", "none"] if block is not None and block.name == "openmpi" else words
+    return [*words, "--bind-to", "none"] if plan.mpi.abi == "openmpi" else words
 
 
 def _uses_mpi(plan: Plan) -> bool:

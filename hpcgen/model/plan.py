@@ -11,12 +11,19 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import OptionValue, Stack
 
 
+class PlannedMpi(Record, frozen=True):
+    """What of an MPI's capabilities launching asks: its binary interface, and which software it is."""
+
+    abi: Text = ""
+    flavour: Text = ""
+
+
 class PlannedBlock(Record, frozen=True):
     """One chosen block.
 
     ``reasons`` say why it is there and why in this version (sentences in plans of hpcgen 0.1.0); ``needs`` maps what
     it asked for (a block or a virtual such as ``mpi``) to the block that was chosen for it; ``host`` is what the
-    release asks of a node's GPU: ``driver``, ``capability``, ``target``.
+    release asks of a node's GPU: ``driver``, ``capability``, ``target``; ``mpi``: of a block that provides it.
     """
 
     name: Text
@@ -26,6 +33,7 @@ class PlannedBlock(Record, frozen=True):
     needs: dict[Text, Text] = {}
     host: dict[Text, Text] = {}
     reasons: list[Reason | Text] = []
+    mpi: PlannedMpi | None = None
     build_only: bool = False
     origin: Text = ""
 
@@ -82,3 +90,19 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
             if block.name == name or name in block.provides:
                 return block
         return None
+
+    @property
+    def mpi(self) -> PlannedMpi:
+        """What the image's MPI is; of empty words without one, or if its block does not say."""
+        block = self.block("mpi")
+        if block is None or block.mpi is not None or self.number > FIRST_FORMAT:
+            return (block.mpi if block is not None else None) or PlannedMpi()
+        return _OLD_MPI.get(block.name, PlannedMpi())
+
+
+_OLD_MPI = {
+    "openmpi": PlannedMpi(abi="openmpi", flavour="openmpi"),
+    "mpich": PlannedMpi(abi="mpich", flavour="mpich"),
+    "intel_mpi": PlannedMpi(abi="mpich", flavour="intel"),
+}
+"""hpcgen 0.1.0 knew these by their names, and its plans say no more."""

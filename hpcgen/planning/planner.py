@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.blocks.base import Facts
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
@@ -25,7 +26,7 @@ from hpcgen.errors import (
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import FORMAT, Finding, Plan, PlannedBlock
+from hpcgen.model.plan import FORMAT, Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.findings import unverified_facts, unverified_releases
@@ -124,14 +125,24 @@ def make_plan(
 def _held_to_contract(
     plan: Plan, catalog: Catalog, unchecked: Collection[str], document: Document | None
 ) -> tuple[list[Problem], Plan]:
-    """What breaks the contract between image and host, and the plan with what the contract finds and its licences."""
+    """What breaks the contract between image and host, and the plan with what the contract finds and its blocks say."""
     from hpcgen.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
 
     case = case_of(plan, catalog)
+    plan = msgspec.structs.replace(plan, blocks=[_with_mpi(each, case.capabilities[each.name]) for each in plan.blocks])
+    case = msgspec.structs.replace(case, plan=plan)
     checks = checks_of(case, unchecked)
     findings, licences = findings_of(checks), planned_licences(case)
     broken = problems_of(checks, partial(_place, document))
     return broken, msgspec.structs.replace(plan, findings=findings, licences=licences)
+
+
+def _with_mpi(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
+    """A block that provides MPI, with what launching asks of it."""
+    if not capabilities.mpi_abi:
+        return block
+    mpi = PlannedMpi(abi=capabilities.mpi_abi, flavour=capabilities.mpi_flavour)
+    return msgspec.structs.replace(block, mpi=mpi)
 
 
 def _findings(plan: Plan, catalog: Catalog, request: JobRequest) -> list[Finding]:

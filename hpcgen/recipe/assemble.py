@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpcgen.blocks.base import Block, Chosen, Context, Facts
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.sources import BundleSupply, Supply
 from hpcgen.blocks.steps import (
     Environment,
@@ -57,7 +57,7 @@ class Assembly(msgspec.Struct):
     """Both stages of an image, its labels, self-test and inputs, and what a person should know.
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
-    has made with hashes, by the list's name. ``promises``: what each block promises a host, by the block's name.
+    has made with hashes, by the list's name. ``capabilities`` of each block, by its name.
     """
 
     builder: Stage
@@ -68,13 +68,13 @@ class Assembly(msgspec.Struct):
     packages: dict[str, list[str]]
     notices: list[str]
     loose: dict[str, tuple[str, ...]] = {}
-    promises: dict[str, Promises] = {}
+    capabilities: dict[str, Capabilities] = {}
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """What a plan's image promises a host: of each block by its name, and the OS packages of the final stage."""
+    """What a plan's image can do for a host: of each block by its name, and the OS packages of the final stage."""
 
-    promises: dict[str, Promises]
+    capabilities: dict[str, Capabilities]
     packages: list[str]
 
 
@@ -120,15 +120,15 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
         packages={stage: _package_names(stage, parts) for stage in STAGES},
         notices=[notice for part in parts for notice in part.block.notices(part.ctx)],
         loose=loose,
-        promises={part.planned.name: part.block.promises(part.ctx) for part in parts},
+        capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
     )
 
 
 def outline(plan: Plan, catalog: Catalog) -> Outline:
     """What can be said of an image without its stages, far quicker than :func:`assemble`. InputError as there."""
     parts = list(_parts(plan, catalog, None, {}))
-    promises = {part.planned.name: part.block.promises(part.ctx) for part in parts}
-    return Outline(promises, _package_names("final", parts))
+    capabilities = {part.planned.name: part.block.capabilities(part.ctx) for part in parts}
+    return Outline(capabilities, _package_names("final", parts))
 
 
 def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tuple[str, ...]]) -> Iterator[_Part]:

@@ -254,8 +254,7 @@ def _check_mpi(plan: Plan) -> None:
     block, host = plan.block("mpi"), plan.site.mpi
     if block is None or host is None or not plan.stack.run.mpi:
         return
-    abi = "openmpi" if block.name == "openmpi" else "mpich"
-    if host.abi != abi:
+    if plan.mpi.abi not in ("", host.abi):
         remedy = f"build it for this site: hpcgen build --site {plan.site.name} --stack {plan.stack.name}"
         message = (
             f"{block.name} {block.version} of the image cannot be replaced by the {host.flavour} of {plan.site.name}"

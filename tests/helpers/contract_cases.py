@@ -95,7 +95,7 @@ MPICH_SETTINGS = ("mpi.provider=mpich", "mpich.version=3.4.3")
 # An MPI of somebody's own, which brings nothing for Omni-Path.
 PLAIN_MPI = '''
 from hpcgen.blocks.base import Block
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 
 class PlainMpi(Block):
     """An MPI without a fabric."""
@@ -106,8 +106,8 @@ class PlainMpi(Block):
     def suits(cls, facts):
         return 9
 
-    def promises(self, ctx):
-        return Promises("mpich", ctx.release.values["library"], ("hydra", "pmi2"), ("tcp",))
+    def capabilities(self, ctx):
+        return Capabilities("mpich", ctx.release.values["library"], ("hydra", "pmi2"), ("tcp",))
 '''
 PLAIN_RELEASES = """
 block: plain_mpi

@@ -126,6 +126,6 @@ def test_nccl_is_compiled_for_the_gpu_of_the_site() -> None:
 )
 def test_nvidias_software_names_the_licence_to_accept(name: str, version: str, licence: str) -> None:
     block, ctx = context(name, version)
-    (found,) = block.promises(ctx).licences
+    (found,) = block.capabilities(ctx).licences
     assert found.name == licence
     assert found.url.startswith("https://docs.nvidia.com/")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from hpcgen.blocks.capabilities import Promises
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.requirements import in_range, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError
@@ -353,11 +353,11 @@ def test_pmix_is_asked_for_its_version_in_a_way_that_it_answers() -> None:
 # promises
 
 
-def promised(name: str, version: str, *below: str, **of_site: Any) -> Promises:
+def promised(name: str, version: str, *below: str, **of_site: Any) -> Capabilities:
     block, ctx = context(
         name, version, facts(**of_site), others={**some("gnu"), **{each: BELOW[each] for each in below}}
     )
-    return block.promises(ctx)
+    return block.capabilities(ctx)
 
 
 def test_what_an_mpi_promises_a_host() -> None:
@@ -384,7 +384,7 @@ def test_a_provider_is_promised_if_its_library_is_in_the_image() -> None:
     psm2 = {name: chosen("psm2", "11.2.185") for name in ("psm2", "fabric")}
     for name, version in (("intel_mpi", "2021.17.2"), ("libfabric", "2.1.0")):
         block, ctx = context(name, version, facts(fabric="omni-path"), others=psm2)
-        assert block.promises(ctx).providers[0] == "psm2"
+        assert block.capabilities(ctx).providers[0] == "psm2"
 
 
 @pytest.mark.parametrize(

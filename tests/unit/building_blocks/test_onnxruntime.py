@@ -418,7 +418,7 @@ def test_tensorrt_without_an_archive_for_cuda_and_architecture_is_a_conflict() -
 
 def test_licences_to_accept_are_those_of_what_is_installed(collection: Path) -> None:
     def licences(gpu: str, *settings: str) -> set[str]:
-        promises = assembled(planned(collection, gpu, *settings)).promises.values()
+        promises = assembled(planned(collection, gpu, *settings)).capabilities.values()
         return {licence.name for each in promises for licence in each.licences}
 
     assert licences("") == licences(MI250X) == set()

@@ -482,7 +482,7 @@ def test_the_library_looked_for_is_the_one_that_the_blocks_link_with(provider: s
     catalog = Catalog()
     stack = catalog.stack("mpi-hello")
     plan = real_plan(catalog, catalog.site("workstation"), stack, settings=[f"mpi.provider={provider}"])
-    promised = outline(plan, catalog).promises[provider]
+    promised = outline(plan, catalog).capabilities[provider]
     assert promised.mpi_library == MPI_LIBRARIES[promised.mpi_abi]
 
 
