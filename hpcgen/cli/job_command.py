@@ -13,16 +13,25 @@ from hpcgen.cli.job_options import JobCommand, job_from, job_options
 
 @click.command("job", cls=JobCommand)
 @job_options
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write it into this file.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write it into this file, and its preflight beside it.",
+)
 def command(ctx: click.Context, output: Path | None, **asked: Any) -> None:
     """Print the job script that starts IMAGE, or the image of a stack, on a site."""
-    from hpcgen.run.image_job import batch_script
+    from hpcgen.launch.preflight import PREFLIGHT
+    from hpcgen.run.image_job import batch_script, checks
 
-    _, text = batch_script(job_from(ctx, **asked))
+    job = job_from(ctx, **asked)
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(batch_script(job, PREFLIGHT)[1], nl=False)
         return
     from hpcgen.support.writing import write_file
 
-    write_file(output, text, executable=True)
-    say(f"wrote {output}")
+    preflight = output.with_name(f"{output.stem}.{PREFLIGHT}")
+    write_file(preflight, checks(job), executable=True)
+    write_file(output, batch_script(job, preflight.name)[1], executable=True)
+    say(f"wrote {output} and {preflight}")

@@ -33,7 +33,7 @@ from hpcgen.support.shell_words import Shell, line, quoted
 from hpcgen.support.templates import Template
 
 PREFLIGHT = "preflight.sh"
-"""Name of the kit's script that does nothing but the preflight."""
+"""Name of the kit's script that looks before the job starts; the job script calls it."""
 
 STATUS = 78
 """Exit status of a script whose preflight failed: EX_CONFIG of sysexits.h."""
@@ -51,12 +51,11 @@ COMMON = "x86_64_v2"
 fill = Template(Path(__file__).with_name("templates") / "preflight.sh").fill
 
 
-def preflight_text(plan: Plan, how: Start, script: str, *, built_for: str = "", named: bool = False) -> str:
+def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool = False) -> str:
     """The functions of the preflight, and the lines that call it.
 
     Parameters
     ----------
-    script: name of the job script; "" for the kit's script that does nothing else.
     built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
     named: the image is a name in the engine's store, not a file.
     """
@@ -66,8 +65,7 @@ def preflight_text(plan: Plan, how: Start, script: str, *, built_for: str = "", 
     functions += [node, fill("report", nodes=str(plan.job.nodes), status=str(STATUS))]
     functions += [fill("ranks", **ranks)] if ranks else []
     functions.append(_order(plan, how, helpers, bool(ranks)))
-    call = fill("before", script=script, status=str(STATUS)) if script else fill("alone", status=str(STATUS))
-    return "\n".join([*functions, call.rstrip()])
+    return "\n".join([*functions, fill("call", status=str(STATUS))])
 
 
 def has_rank_test(plan: Plan, how: Start) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from hpcgen.engines import Engine
-from hpcgen.job.measured_layouts import memory_text
+from hpcgen.job.measured_layouts import counted, memory_text
 from hpcgen.launch.environment import BOOTSTRAP
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.start import Start, start
@@ -19,6 +20,7 @@ from hpcgen.support.quoting import plain, sh, sh_assign
 from hpcgen.support.shell_words import FOLDER, Shell, joined, line, loading, quoted
 from hpcgen.support.templates import Template
 
+_WIDTH = 120
 _fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
 
 
@@ -29,8 +31,7 @@ def job_script(
     *,
     direct: bool = False,
     named: bool = False,
-    built_for: str = "",
-    preflight: bool = True,
+    preflight: str = PREFLIGHT,
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job.
 
@@ -40,8 +41,8 @@ def job_script(
     image: the image's file or name; where the build script puts it if None.
     direct: for starting it right here, in the present folder, in an allocation or without one.
     named: ``image`` is a name in the engine's store, not a file.
-    built_for: archspec's name of the CPU that the image was compiled for, if it is not that of the plan's partition.
-    preflight: look first whether the nodes have what the job counts on.
+    preflight: name of the file with :func:`preflight_script`, in the folder that a job starts in, or, for a direct
+        start, beside the script; "" for a script that does not look whether the nodes have what the job counts on.
 
     Raises
     ------
@@ -51,37 +52,53 @@ def job_script(
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
     how = start(plan, image_environment)
     name = scheduler.file_name
-    checks = preflight_text(plan, how, name, built_for=built_for, named=named) if preflight else ""
-    usage = _fill("usage", file_name=name)
-    usage += _fill("usage_image") if image is None else ""
-    usage += _fill("usage_preflight") if checks else ""
+    usage = f"usage: {name} [COMMAND …]"
+    usage += "      HPCGEN_IMAGE: another image" if image is None else ""
+    usage += "      HPCGEN_PREFLIGHT=0|warn" if preflight else ""
+    # A batch system copies the script away from the kit, and starts it in the folder that it was submitted from.
+    place = f"$folder/{sh(preflight)}" if scheduler.mark else f'$(dirname "$0")/{sh(preflight)}'
     parts = [
         _top(plan, scheduler, how, "Job script", usage),
+        *([_fill("modules", modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, name, folder=True),
         _image(plan, how, name, image, named),
         _fill("command", command=line(plan.job.command)),
         _exports(how, scheduler),
         _container(how, name),
-        _fill("preflight", preflight=checks) if checks else "",
+        _fill("preflight", place=place, file_name=name, status=str(STATUS)) if preflight else "",
         _run(how, scheduler),
     ]
     return name, "\n".join(filter(None, parts))
 
 
-def preflight_script(plan: Plan, image_environment: Mapping[str, str]) -> str:
-    """The preflight of the kit's job script alone, to be run by hand in an allocation. Raises as :func:`job_script`."""
+def preflight_script(
+    plan: Plan, image_environment: Mapping[str, str], *, named: bool = False, built_for: str = ""
+) -> str:
+    """What a job script calls before it starts its command; a person may call it too, in an allocation.
+
+    Parameters
+    ----------
+    named: the image is a name in the engine's store, not a file.
+    built_for: archspec's name of the CPU that the image was compiled for, if it is not that of the plan's partition.
+
+    Raises
+    ------
+    PolicyError, InputError: as :func:`job_script`.
+    """
     how = start(plan, image_environment)
     scheduler = Direct()
     ranks = has_rank_test(plan, how)
     # An image of no fixed folder is looked for in the present one.
     folder = ranks or (plan.site.containers.image_directory is None and how.engine.image_is_file)
+    usage = f"usage: {PREFLIGHT} [IMAGE]      in an allocation; ends with {STATUS} where something is missing"
     parts = [
-        _top(plan, scheduler, how, "Preflight", _fill("usage_alone", file_name=PREFLIGHT, status=str(STATUS))),
+        _top(plan, scheduler, how, "Preflight", usage),
+        *([_fill("modules_alone", modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, PREFLIGHT, folder=folder),
-        _fill("given") + _image(plan, how, PREFLIGHT, None, False),
+        _fill("given") + _image(plan, how, PREFLIGHT, None, named),
         _exports(how, scheduler),
         _container(how, PREFLIGHT) if ranks else "",
-        _fill("preflight", preflight=preflight_text(plan, how, "")),
+        _fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
     ]
     return "\n".join(filter(None, parts))
 
@@ -107,30 +124,47 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
     reasons = [plain(text, "a reason") for text in plan.job.why()]
-    top = _fill(
+    return _fill(
         "top",
         # VALET is there in a login shell alone.
         shell_options=" -l" if how.modules and plan.site.system.modules == "valet" else "",
         directives=[f"{scheduler.mark} {item}" for item in scheduler.directives(header)],
         account=_account(plan, scheduler),
         header=[f"# {plain(text, 'the header')}" for text in file_header(plan, what)],
+        layout=_layout(plan),
         usage=usage,
-        reasons=[f"#   {text}" for text in [*reasons, f"memory: {memory_text(partition, plan.job)}"]],
+        reasons=[part for text in [*reasons, f"memory: {memory_text(partition, plan.job)}"] for part in _wrapped(text)],
     )
-    if not how.modules:
-        return top
-    return f"{top}\n{_fill('modules', modules=loading(plan.site.system.modules, how.modules))}"
+
+
+def _wrapped(text: str) -> list[str]:
+    """A reason as lines of a comment that fit a terminal."""
+    return textwrap.wrap(text, _WIDTH, initial_indent="#   ", subsequent_indent="#     ", break_long_words=False)
+
+
+def _layout(plan: Plan) -> str:
+    job = plan.job
+    ranks = f"{counted(job.ranks_per_node, 'rank')} × {counted(job.threads_per_rank, 'thread')}"
+    return f"layout: {counted(job.nodes, 'node')} × {ranks}"
+
+
+def _modules(plan: Plan, how: Start) -> list[str]:
+    return loading(plan.site.system.modules, how.modules)
 
 
 def _start(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
-    programs = dict.fromkeys([*how.outer[:1], how.engine.command_name()])
+    programs = {how.engine.command_name(): "container engine", **dict.fromkeys(how.outer[:1], "MPI or batch system")}
     return _fill(
         "start",
         start=scheduler.start,
         folder="folder=$PWD" if folder else "",
-        file_name=name,
-        programs=[f"need {sh(word)}" for word in programs],
+        programs=[_program(name, word, whose) for word, whose in programs.items()],
     )
+
+
+def _program(name: str, program: str, whose: str) -> str:
+    message = f"{name}: {program} is not on PATH; it comes with the {whose} of the site"
+    return _fill("program", program=sh(program), message=sh(message)).rstrip()
 
 
 def _image(plan: Plan, how: Start, name: str, image: str | None, named: bool) -> str:
@@ -160,14 +194,23 @@ def _container(how: Start, name: str) -> str:
     gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     words = [line(group) for group in [*how.engine.words(how.call), how.inner] if group]
+    root = how.mpi.root if how.mpi is not None and how.mpi.root is not None else ""
+    short = [_with_variable(text, root) for text in words]
     lines = [f"{text} \\" for text in definition[:-1]] + definition[-1:]
     return "".join(
         [
             _fill("gpu") if gpu else "",
             _fill("definition", file_name=name, lines=lines) if definition else "",
-            _fill("container", words=words),
+            f"mpi={root}\n" if short != words else "",
+            _fill("container", words=short),
         ]
     )
+
+
+def _with_variable(text: str, root: str) -> str:
+    """Shell text that names the MPI's folder by the variable ``mpi``, where that is shorter to read."""
+    plainly = root != "" and sh(root) == root and "'" not in text
+    return text.replace(root, '"$mpi"') if plainly else text
 
 
 def _run(how: Start, scheduler: Scheduler) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 
 from hpcgen.errors import JobFailedError, PolicyError, Problem
+from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
-from hpcgen.run.image_job import ImageJob, direct_script
+from hpcgen.run.image_job import ImageJob, checks, direct_script
 from hpcgen.support.processes import PATIENCE_S, interruptible, need
 
 ALLOCATION = ("SLURM_JOB_ID", "PBS_JOBID")
@@ -67,14 +70,18 @@ def run_here(job: ImageJob) -> None:
     BrokenPipeError: the reader of its output went away.
     """
     bash = need("bash", "start a job")
-    # In this process's own group: Ctrl-C reaches the launcher too, and programs can read from the terminal.
-    process = subprocess.Popen([bash, "-c", direct_script(job), "run.sh"])
-    try:
-        with interruptible():
-            status = process.wait()
-    except BaseException:
-        _end(process)
-        raise
+    with tempfile.TemporaryDirectory(prefix="hpcgen-run-") as folder:
+        script = Path(folder, "run.sh")
+        script.write_text(direct_script(job, PREFLIGHT), "utf-8")
+        Path(folder, PREFLIGHT).write_text(checks(job), "utf-8")
+        # In this process's own group: Ctrl-C reaches the launcher too, and programs can read from the terminal.
+        process = subprocess.Popen([bash, str(script)])
+        try:
+            with interruptible():
+                status = process.wait()
+        except BaseException:
+            _end(process)
+            raise
     if status in BROKEN_PIPE:
         raise BrokenPipeError
     if status:

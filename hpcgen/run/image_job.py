@@ -16,7 +16,7 @@ import msgspec
 from hpcgen.engines import engine_for, runners
 from hpcgen.errors import PolicyError, Problem, UnknownNameError, did_you_mean
 from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
-from hpcgen.launch.script import job_script
+from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding, Plan
@@ -125,12 +125,12 @@ def plan_for_stack(
     return ImageJob(plan, environment, image.name, image.kind) if image is not None else ImageJob(plan, environment)
 
 
-def direct_script(job: ImageJob, preflight: bool = True) -> str:
+def direct_script(job: ImageJob, preflight: str = "") -> str:
     """bash that starts the job right here: in an allocation where there is one, else on this machine.
 
     Parameters
     ----------
-    preflight: look first whether the machine has what the job counts on.
+    preflight: name of the file with :func:`checks` beside the script, "" to start without them.
 
     Raises
     ------
@@ -142,14 +142,23 @@ def direct_script(job: ImageJob, preflight: bool = True) -> str:
         job.image or None,
         direct=True,
         named=_named(job),
-        built_for=job.built_for,
         preflight=preflight,
     )[1]
 
 
-def batch_script(job: ImageJob) -> tuple[str, str]:
-    """File name and text of the job script, with the image written in, so that no variable has to reach the job."""
-    return job_script(job.plan, job.environment, job.image or None, named=_named(job), built_for=job.built_for)
+def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
+    """File name and text of the job script, with the image written in, so that no variable has to reach the job.
+
+    Parameters
+    ----------
+    preflight: name of the file with :func:`checks` in the folder that the job starts in.
+    """
+    return job_script(job.plan, job.environment, job.image or None, named=_named(job), preflight=preflight)
+
+
+def checks(job: ImageJob) -> str:
+    """The preflight of a job: the script that its own script calls first."""
+    return preflight_script(job.plan, job.environment, named=_named(job), built_for=job.built_for)
 
 
 def _named(job: ImageJob) -> bool:

@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.errors import JobFailedError, PolicyError, Problem
-from hpcgen.run.image_job import ImageJob, batch_script
+from hpcgen.launch.preflight import PREFLIGHT
+from hpcgen.run.image_job import ImageJob, batch_script, checks
 from hpcgen.schedulers.queue import Queue, queue_for
 from hpcgen.support.processes import need
 from hpcgen.support.writing import write_file
@@ -29,7 +30,7 @@ class Submitted(msgspec.Struct, frozen=True):
 
 
 def submit(job: ImageJob, folder: Path) -> Submitted:
-    """Write the script into a folder and submit it from there.
+    """Write the script and its preflight into a folder and submit it from there.
 
     Parameters
     ----------
@@ -52,10 +53,12 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
         )
     for program in queue.programs:
         need(program, f"submit jobs of {plan.site.name}", "call it where jobs are submitted, as a rule a login node")
-    name, text = batch_script(job)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
+    preflight = folder / f"{plan.stack.name}.{PREFLIGHT}"
+    name, text = batch_script(job, preflight.name)
     script = folder / f"{plan.stack.name}.{name}"
+    write_file(preflight, checks(job), executable=True)
     write_file(script, text, executable=True)
     return Submitted(hand_over(queue, script), plan.stack.name, script, folder, job, queue)
 

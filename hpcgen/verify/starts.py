@@ -61,7 +61,7 @@ def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] |
 
 def start_job(job: ImageJob, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Ended:
     """Start an image's job right here, by the site's launch line. Without the preflight: it would look twice."""
-    return start_script(direct_script(job, preflight=False), timeout_s, on_line)
+    return start_script(direct_script(job), timeout_s, on_line)
 
 
 def with_layout(job: ImageJob, command: list[str], ranks: int, environment: dict[str, str] | None = None) -> ImageJob:

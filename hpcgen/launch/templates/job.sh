@@ -5,39 +5,28 @@
 @{account}
 #
 @{header}
-#
-@{usage}
-#
-# Why this layout:
+# @{layout}
 @{reasons}
+# @{usage}
 #: account
-# ACCOUNT MISSING: this site wants one. Write it here as a line of its own:
-# @{directive}YOUR-ACCOUNT
-#: usage
-# usage: @{file_name} [COMMAND …]   another command than the stack's own
-#: usage_image
-# HPCGEN_IMAGE names another image.
-#: usage_preflight
-# HPCGEN_PREFLIGHT=0 leaves the preflight out, HPCGEN_PREFLIGHT=warn starts the command whatever it finds.
-#: usage_alone
-# usage: @{file_name} [IMAGE]   in an allocation: what a job looks for on its nodes before it starts
-# Exits with @{status} where something is missing.
+# This site requires an account; make this line a directive: @{directive}YOUR-ACCOUNT
 #: modules
 # Before `set -u`: a site's module function may read variables that are not set.
 @{modules}
+#: modules_alone
+# A job has loaded its modules already.
+if [ -z "${2:-}" ]; then
+    @{modules}
+fi
 #: start
 set -euo pipefail
 @{start}
 @{folder}
-
-need() {
-    if ! command -v "$1" > /dev/null; then
-        echo "@{file_name}: $1 is not on PATH; it comes with the site's container engine or MPI" >&2
-        exit 69
-    fi
-}
 @{programs}
+#: program
+command -v @{program} > /dev/null || { echo @{message} >&2; exit 69; }
 #: given
+[ "${HPCGEN_PREFLIGHT:-1}" != 0 ] || exit 0
 HPCGEN_IMAGE=${1:-${HPCGEN_IMAGE:-}}
 #: first_image
 image=${HPCGEN_IMAGE:-}
@@ -54,9 +43,7 @@ if @{missing}; then
     exit 66
 fi
 #: command
-if [ "$#" -eq 0 ]; then
-    set -- @{command}
-fi
+[ "$#" -gt 0 ] || set -- @{command}
 #: alone
 # Without an allocation the ranks are started on this machine.
 if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}" ]; then
@@ -82,5 +69,12 @@ container=(
     @{words}
 )
 #: preflight
-# Preflight: do the nodes have what the image and the job count on? Looked for before the program starts, in seconds.
-@{preflight}
+# Do the nodes have what the image and the job count on? Takes seconds; if not, the job ends here with @{status}.
+preflight=@{place}
+if [ -r "$preflight" ]; then
+    bash "$preflight" "$image" @{file_name}
+else
+    echo "@{file_name}: preflight skipped: there is no $preflight" >&2
+fi
+#: checks
+@{functions}

@@ -210,7 +210,7 @@ preflight_ranks() {
 preflight() {
 #: srun
     if [ -z "${SLURM_JOB_ID:-}" ]; then
-        echo "preflight: left out: srun would queue for nodes of its own, since this is outside of an allocation" >&2
+        echo "preflight: skipped: srun would queue for nodes of its own, since this is outside of an allocation" >&2
         return 0
     fi
 #: one
@@ -229,16 +229,11 @@ preflight() {
     preflight_ranks
 #: done
 }
-#: before
-case ${HPCGEN_PREFLIGHT:-1} in
-    0) ;;
-    warn) preflight || echo "@{script}: the command is started all the same: HPCGEN_PREFLIGHT=warn" >&2 ;;
-    *)
-        if ! preflight; then
-            echo "@{script}: the command was not started; HPCGEN_PREFLIGHT=0 leaves the preflight out" >&2
-            exit @{status}
-        fi
-        ;;
-esac
-#: alone
-preflight || exit @{status}
+#: call
+if ! preflight; then
+    if [ "${HPCGEN_PREFLIGHT:-1}" != warn ]; then
+        [ -z "${2:-}" ] || echo "$2: the command was not started; HPCGEN_PREFLIGHT=0 skips the preflight" >&2
+        exit @{status}
+    fi
+    echo "${2:-preflight.sh}: going on all the same: HPCGEN_PREFLIGHT=warn" >&2
+fi

@@ -74,8 +74,9 @@ def directives(text: str, mark: str) -> set[str]:
 
 def container(text: str) -> list[str]:
     """The words of the container array."""
-    inside = text.split("container=(\n", 1)[1].split("\n)\n", 1)[0]
-    return shlex.split(inside)
+    before, _, after = text.partition("container=(\n")
+    root = before.rpartition("\nmpi=")[2].split("\n")[0]
+    return [word.replace("$mpi", root) for word in shlex.split(after.split("\n)\n", 1)[0])]
 
 
 def last(text: str) -> str:
@@ -133,8 +134,8 @@ def test_directives_come_before_any_command() -> None:
 def test_a_missing_account_leaves_a_line_to_fill_in() -> None:
     text = job_script(make_plan("supermuc"), IMAGE)[1]
     assert not any("account" in directive for directive in directives(text, "#SBATCH"))
-    assert "# #SBATCH --account=YOUR-ACCOUNT" in text.splitlines()
-    assert "ACCOUNT MISSING" not in job_script(make_plan("supermuc", account="pn12ab"), IMAGE)[1]
+    assert "make this line a directive: #SBATCH --account=YOUR-ACCOUNT\n" in text
+    assert "YOUR-ACCOUNT" not in job_script(make_plan("supermuc", account="pn12ab"), IMAGE)[1]
 
 
 def test_torque_header() -> None:
@@ -511,9 +512,8 @@ def test_shellcheck_has_nothing_to_say(tmp_path: Path) -> None:
 
 def parts_of(text: str) -> str:
     """The script without modules, checks and start: what sets the variables, the command and the container."""
-    after = text.split('fi\n\nif [ "$#"', 1)[1]
-    body = after.rsplit("\n", 2)[0]
-    return 'image=/tmp/image\nfolder=/tmp\nif [ "$#"' + body
+    body = text[text.index('[ "$#" -gt 0 ]') : text.index("# Do the nodes have")]
+    return f"image=/tmp/image\nfolder=/tmp\n{body}"
 
 
 @given(

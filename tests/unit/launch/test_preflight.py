@@ -105,11 +105,16 @@ class Here:
 
     def run(self, plan: Plan | None = None, image: str = "mpi-hello", **variables: str) -> tuple[int, str, bool]:
         """Exit status, what was said, whether the program was started."""
-        text = job_script(plan or self.plan(), {"PATH": "/bin:/usr/bin"}, str(self.folder / image))[1]
-        for old, new in self.replaced.items():
-            text = text.replace(old, new)
+        plan = plan or self.plan()
+        for name, text in (
+            ("run.sh", job_script(plan, {"PATH": "/bin:/usr/bin"}, str(self.folder / image))[1]),
+            ("preflight.sh", preflight_script(plan, {"PATH": "/bin:/usr/bin"})),
+        ):
+            for old, new in self.replaced.items():
+                text = text.replace(old, new)
+            (self.folder / name).write_text(text)
         env = {"PATH": f"{self.bin}:{os.environ['PATH']}", **variables}
-        done = subprocess.run(["bash", "-c", text], cwd=self.folder, env=env, capture_output=True, text=True)
+        done = subprocess.run(["bash", "run.sh"], cwd=self.folder, env=env, capture_output=True, text=True)
         assert done.stdout == ""
         return done.returncode, done.stderr, (self.folder / "started").exists()
 
@@ -125,11 +130,11 @@ def failed(here: Here, *says: str, plan: Plan | None = None, image: str = "mpi-h
     assert "preflight: FAILED: " in said
     for text in says:
         assert text in said
-    assert said.endswith("run.sh: the command was not started; HPCGEN_PREFLIGHT=0 leaves the preflight out\n")
+    assert said.endswith("run.sh: the command was not started; HPCGEN_PREFLIGHT=0 skips the preflight\n")
     return said
 
 
-# it passes, and how it is left out
+# it passes, and how it is skipped
 
 
 def test_a_good_machine_is_told_in_one_line(here: Here) -> None:
@@ -138,7 +143,7 @@ def test_a_good_machine_is_told_in_one_line(here: Here) -> None:
     assert said == f"preflight: passed: 2 ranks with {LIBRARY} over psm2\n"
 
 
-def test_it_can_be_left_out_or_only_warn(here: Here) -> None:
+def test_it_can_be_skipped_or_only_warn(here: Here) -> None:
     here.ranks("rank 0 of 1 on node0")
     failed(here)
     assert here.run(HPCGEN_PREFLIGHT="0") == (0, "", True)
@@ -146,7 +151,19 @@ def test_it_can_be_left_out_or_only_warn(here: Here) -> None:
     status, said, started = here.run(HPCGEN_PREFLIGHT="warn")
     assert (status, started) == (0, True)
     assert "preflight: FAILED: ranks" in said
-    assert said.endswith("run.sh: the command is started all the same: HPCGEN_PREFLIGHT=warn\n")
+    assert said.endswith("run.sh: going on all the same: HPCGEN_PREFLIGHT=warn\n")
+
+
+def test_a_script_away_from_its_kit_runs_and_says_that_the_preflight_was_skipped(here: Here, tmp_path: Path) -> None:
+    here.run()
+    (here.folder / "started").unlink()
+    moved = tmp_path / "elsewhere"
+    moved.mkdir()
+    (here.folder / "run.sh").rename(moved / "run.sh")
+    env = {"PATH": f"{here.bin}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", moved / "run.sh"], cwd=here.folder, env=env, capture_output=True, text=True)
+    assert done.stderr == f"run.sh: preflight skipped: there is no {moved}/preflight.sh\n"
+    assert done.returncode == 0 and (here.folder / "started").exists()
 
 
 def test_the_kits_script_does_nothing_else(here: Here) -> None:
@@ -323,7 +340,7 @@ def test_another_way_to_the_same_devices_is_no_finding(here: Here) -> None:
 def test_the_images_own_launcher_needs_no_rank_test(here: Here) -> None:
     here.site = replace(here.site, mpi=None)
     here.ranks("nothing", 3)
-    text = job_script(here.plan(), {})[1]
+    text = preflight_script(here.plan(), {})
     assert RANK_PROGRAM not in text
     assert "this machine has what the job counts on" in text
 
@@ -340,11 +357,11 @@ def test_a_cpu_that_lacks_something_is_named_with_it(here: Here) -> None:
 
 
 def test_the_images_own_target_counts_not_that_of_the_partition(here: Here) -> None:
-    text = job_script(here.plan(), {}, built_for="zen4")[1]
+    text = preflight_script(here.plan(), {}, built_for="zen4")
     assert "'zen4, for which the image was compiled'" in text
     assert "avx512_vnni" in text
     # A CPU that every node of the kind has is not looked for.
-    assert "for which the image was compiled" not in job_script(here.plan(), {})[1]
+    assert "for which the image was compiled" not in preflight_script(here.plan(), {})
 
 
 def test_what_is_bound_and_the_library_must_be_there(here: Here) -> None:
@@ -453,7 +470,7 @@ def test_outside_of_an_allocation_srun_is_not_queued_for(here: Here) -> None:
     here.program("srun", '#!/bin/bash\nexec "${@: -2}"\n')
     status, said, started = here.run()
     assert (status, started) == (0, True)
-    assert said.startswith("preflight: left out: srun would queue")
+    assert said.startswith("preflight: skipped: srun would queue")
 
 
 # texts
@@ -521,4 +538,4 @@ def test_the_kit_has_it_and_the_plan_says_what_cuda_asks_of_the_driver() -> None
     assert kit.files["preflight.sh"].executable
     assert "preflight.sh" in known_files()
     bound = next(block for block in plan.blocks if block.name == "cuda").host["driver"].removeprefix(">=")
-    assert f'preflight_older "$seen" {bound}' in kit.files["job.pbs"].text
+    assert f'preflight_older "$seen" {bound}' in kit.files["preflight.sh"].text

@@ -111,7 +111,7 @@ def test_what_cannot_be_started_is_explained(kind: ImageKind, engine: Any, says:
 
 
 def test_the_job_script_has_the_image_written_in(recorded: Plan) -> None:
-    name, text = batch_script(ImageJob(recorded, IMAGE, "/images/my demo", "directory"))
+    name, text = batch_script(ImageJob(recorded, IMAGE, "/images/my demo", "directory"), "demo.preflight.sh")
     assert name == "job.slurm"
     assert "image='/images/my demo'" in text.splitlines()
     assert "HPCGEN_IMAGE" not in text

@@ -3,28 +3,17 @@
 # Job script of onnxruntime for workstation, partition main
 # by hpcgen 0.1.0; made again by:
 #   hpcgen render --site workstation --stack onnxruntime
-#
-# usage: run.sh [COMMAND …]   another command than the stack's own
-# HPCGEN_IMAGE names another image.
-# HPCGEN_PREFLIGHT=0 leaves the preflight out, HPCGEN_PREFLIGHT=warn starts the command whatever it finds.
-#
-# Why this layout:
+# layout: 1 node × 1 rank × 8 threads
 #   nodes 1: nothing else was asked for
 #   ranks per node 1: stack onnxruntime runs without MPI
 #   threads per rank 8: 8 cores shared by 1 rank
 #   time 01:00:00: default of workstation
 #   memory: a job may use 16 GB of a node
+# usage: run.sh [COMMAND …]      HPCGEN_IMAGE: another image      HPCGEN_PREFLIGHT=0|warn
 
 set -euo pipefail
 folder=$PWD
-
-need() {
-    if ! command -v "$1" > /dev/null; then
-        echo "run.sh: $1 is not on PATH; it comes with the site's container engine or MPI" >&2
-        exit 69
-    fi
-}
-need docker
+command -v docker > /dev/null || { echo 'run.sh: docker is not on PATH; it comes with the container engine of the site' >&2; exit 69; }
 
 image=${HPCGEN_IMAGE:-onnxruntime:workstation}
 if ! docker image inspect "$image" > /dev/null 2>&1; then
@@ -32,9 +21,7 @@ if ! docker image inspect "$image" > /dev/null 2>&1; then
     exit 66
 fi
 
-if [ "$#" -eq 0 ]; then
-    set -- python3 /opt/onnxruntime/share/onnx_step.py
-fi
+[ "$#" -gt 0 ] || set -- python3 /opt/onnxruntime/share/onnx_step.py
 
 export HPCGEN_RANKS=1
 export OMP_NUM_THREADS=8
@@ -49,77 +36,12 @@ container=(
     "$image"
 )
 
-# Preflight: do the nodes have what the image and the job count on? Looked for before the program starts, in seconds.
-preflight_finding() { # FAILED or warning, what, expected, seen, what to do
-    printf 'preflight\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$@"
-}
-
-preflight_node() { # image
-    local word seen missing=''
-    seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
-    for word in abm avx avx2 bmi1 bmi2 f16c fma movbe xsave; do
-        case " $seen " in
-            *" $word "*) ;;
-            *) missing="$missing $word" ;;
-        esac
-    done
-    if [ -n "$seen" ] && [ -n "$missing" ]; then
-        preflight_finding FAILED CPU 'x86_64_v3, for which the image was compiled' "a CPU without$missing" 'its programs would end with SIGILL: take nodes of the partition main, or build it for these'
-    fi
-    printf 'preflight-node\t%s\n' "$(uname -n)"
-}
-
-preflight_report() { # findings as people read them; 78 if one of them stops the job
-    awk -F '\t' -v nodes=1 '
-        $1 == "preflight" && NF == 7 {
-            key = $3 FS $4 FS $5 FS $6 FS $7
-            if (!known[key]++)
-                order[++n] = key
-            if ($2 != "" && !told[key, $2]++ && ++count[key] <= 3)
-                where[key] = where[key] (count[key] > 1 ? ", " : " on ") $2
-            next
-        }
-        $1 == "preflight-node" { heard += !here[$2]++; asked = 1; next }
-        $1 == "preflight-asked" { asked = 1; next }
-        $1 == "preflight-passed" { passed = $2; next }
-        { line[lines++ % 20] = $0 }
-        END {
-            for (i = 1; i <= n; i++) {
-                split(order[i], part, FS)
-                more = count[order[i]] > 3 ? " and " count[order[i]] - 3 " more" : ""
-                text = "preflight: " part[1] ": " part[2] where[order[i]] more
-                print text ": expected " part[3] "; seen: " part[4] "; " part[5]
-                if (part[1] == "FAILED")
-                    failed = 1
-            }
-            if (asked && heard < nodes) {
-                print "preflight: FAILED: nodes: expected " nodes "; seen: " heard + 0 "; the others did not answer"
-                failed = 1
-            }
-            for (i = lines > 20 ? lines - 20 : 0; failed && i < lines; i++)
-                print "  | " line[i % 20]
-            if (!failed && passed != "")
-                print "preflight: passed: " passed
-            exit failed ? 78 : 0
-        }' >&2
-}
-
-preflight() {
-    {
-        preflight_node "$image"
-        printf 'preflight-passed\t%s\n' 'this machine has what the job counts on'
-    } 2>&1 | preflight_report || return 78
-}
-
-case ${HPCGEN_PREFLIGHT:-1} in
-    0) ;;
-    warn) preflight || echo "run.sh: the command is started all the same: HPCGEN_PREFLIGHT=warn" >&2 ;;
-    *)
-        if ! preflight; then
-            echo "run.sh: the command was not started; HPCGEN_PREFLIGHT=0 leaves the preflight out" >&2
-            exit 78
-        fi
-        ;;
-esac
+# Do the nodes have what the image and the job count on? Takes seconds; if not, the job ends here with 78.
+preflight=$(dirname "$0")/preflight.sh
+if [ -r "$preflight" ]; then
+    bash "$preflight" "$image" run.sh
+else
+    echo "run.sh: preflight skipped: there is no $preflight" >&2
+fi
 
 "${container[@]}" "$@"
