@@ -66,7 +66,8 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
         Problem(
             f"this hpcgen would not make what the lock says; {changed}",
             expected=f"hpcgen {lock.hpcgen} with the collections that the lock was made with (this is {__version__})",
-            remedy="install that release (it is in the bundle), add its collections, or write the lock again",
+            remedy="install that release (it is in the bundle), add its collections, or write the lock again with: "
+            f"{lock.plan.command or 'hpcgen lock'}",
         )
     )
 

@@ -1,0 +1,215 @@
+"""Files that older releases wrote are read, verified, and written again from what they carry.
+
+tests/specimens/README.md says what they are and how they were made. They stay as they are while hpcgen changes: where
+the hpcgen of today would make another image of a lock, it says so and names the command that renews it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpcgen.build.kits import read_kit
+from tests.conftest import ROOT, Command
+
+SPECIMENS = ROOT / "tests" / "specimens" / "0.1.0"
+FORMATS = ("docker", "singularity", "charliecloud")
+KIT = "opt/hpcgen/kit"
+COLLECTION = ("--collection", "collection")
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Path:
+    """The folder of the test, with the specimens in it, as somebody has them who made them long ago."""
+    shutil.copytree(SPECIMENS, tmp_path, dirs_exist_ok=True)
+    for packed in ("tree.tar.gz", "bundles/newer.tar.gz"):
+        with tarfile.open(tmp_path / packed) as archive:
+            archive.extractall((tmp_path / packed).parent, filter="fully_trusted")
+    for kit in FORMATS:
+        shutil.copytree(tmp_path / "kits" / kit, tmp_path / "images" / kit / KIT)
+    return tmp_path
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def edited(path: Path, **changes: Any) -> None:
+    """Change a JSON file."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def resealed(lock: Path, old: str, new: str) -> None:
+    """Change the first of such lines of a lock, at its end, and seal it again."""
+    body, _, _ = lock.read_text().rpartition("seal: sha256:")
+    line = next(line for line in body.splitlines() if line.startswith(old))
+    body = body.replace(f"{line}\n", f"{new}{line.removeprefix(old)[len(new) - len(old) :]}\n", 1)
+    lock.write_text(f"{body}seal: sha256:{hashlib.sha256(body.encode()).hexdigest()}\n")
+
+
+# Kits and images
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_kits_are_read(format: str, kept: Path) -> None:
+    kit = read_kit(kept / "kits" / format)
+    assert (kit.plan.site.name, kit.plan.format) == ("example-cluster", format)
+    assert "AS builder" in kit.recipe or "Stage: builder" in kit.recipe
+    assert kit.content == kit.lock["content"] and len(kit.content) == 64
+    assert any(line.startswith("https://www.mpich.org/") for line in kit.inputs())
+
+
+IMAGES = {
+    "images/docker": "docker",
+    "images/singularity": "singularity",
+    "images/charliecloud": "charliecloud",
+    "images/app.oci": "docker",
+}
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_images_give_their_kit_back(image: str, kept: Path, hpcgen: Command) -> None:
+    kit = contents(kept / "kits" / IMAGES[image])
+    shown = json.loads(hpcgen("inspect", image, "--json").stdout)
+    assert (shown["site"], shown["format"], shown["hpcgen"]) == ("example-cluster", IMAGES[image], "0.1.0")
+    assert {file["name"]: file["bytes"] for file in shown["files"]} == {name: len(data) for name, data in kit.items()}
+    assert f"content: {shown['content']}\n".encode() in kit["hpcgen.lock"]
+    assert hpcgen("inspect", image, "--plan").stdout.encode() == kit["plan.json"]
+    assert shown["job"]["nodes"] == 1 and {"mpich", "rank_test"} <= {block["name"] for block in shown["blocks"]}
+
+    done = hpcgen(*COLLECTION, "rebuild", image, "-o", "again", "--json")
+    assert done.returncode == 0, done.stderr
+    assert contents(kept / "again") == kit
+    told = json.loads(done.stdout)
+    assert told["same"] == (not told["differ"] and not told["reason"])
+    assert any("hpcgen" in remark and "would write" in remark for remark in told["notes"])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_images_are_started(format: str, kept: Path, hpcgen: Command) -> None:
+    done = hpcgen("job", f"images/{format}", "--nodes", "1", "--queue", "test", "--account", "ab12cd")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("#!/bin/bash")
+    assert "#SBATCH --nodes=1" in done.stdout and "ab12cd" in done.stdout
+    assert "/opt/rank_test/bin/rank_test" in done.stdout
+
+
+# Locks
+
+
+def made_or_renewed(done: Any, kit: Path, lock: bytes) -> None:
+    """A kit with that very lock, or the refusal of a release that makes another image of it."""
+    if done.returncode == 0:
+        assert (kit / "hpcgen.lock").read_bytes() == lock
+        assert b"=1:2.0-1" in (kit / "Dockerfile").read_bytes()
+    else:
+        assert done.returncode == 3, done.stderr
+        assert "would not make what the lock says" in done.stderr
+        assert "hpcgen --collection collection lock --site example-cluster" in done.stderr
+        assert not kit.exists()
+
+
+@pytest.mark.parametrize("name", ["hpcgen", "fortran"])
+def test_locks_are_rendered(name: str, kept: Path, hpcgen: Command) -> None:
+    lock = kept / "locks" / f"{name}.lock"
+    made_or_renewed(hpcgen("render", "--locked", str(lock), "-o", "kit"), kept / "kit", lock.read_bytes())
+
+
+def test_a_lock_of_which_another_image_is_made_today_names_its_command(kept: Path, hpcgen: Command) -> None:
+    lock = kept / "locks" / "hpcgen.lock"
+    resealed(lock, "content: ", "content: 0000")
+    done = hpcgen("render", "--locked", str(lock), "-o", "kit")
+    assert done.returncode == 3
+    made_or_renewed(done, kept / "kit", b"")
+
+
+def test_a_lock_is_checked_against_today(kept: Path, hpcgen: Command) -> None:
+    """Only what the lock itself does not hold would need a network; the plan's command is asked again."""
+    done = hpcgen(*COLLECTION, "lock", "--check", "--update", "rank_test", "-o", "locks/hpcgen.lock", "--json")
+    assert done.returncode in (0, 1), done.stderr
+    assert (done.returncode == 1) == bool(json.loads(done.stdout))
+    assert (kept / "locks" / "hpcgen.lock").read_bytes() == (SPECIMENS / "locks" / "hpcgen.lock").read_bytes()
+
+
+def test_a_lock_that_was_edited_is_noticed(kept: Path, hpcgen: Command) -> None:
+    lock = kept / "locks" / "hpcgen.lock"
+    lock.write_text(lock.read_text().replace("'1:2.0-1'", "'1:2.0-2'", 1))
+    done = hpcgen("render", "--locked", str(lock))
+    assert done.returncode == 3 and "its seal does not fit" in done.stderr
+
+
+def test_what_rests_on_a_profile_is_found(kept: Path, hpcgen: Command) -> None:
+    done = hpcgen(*COLLECTION, "site", "doctor", "example-cluster", "--root", "tree", "--locks", ".", "--json")
+    rested = {name for drift in json.loads(done.stdout)["drift"] for name in drift["depends"]}
+    assert {"kit kits/docker", "kit kits/singularity", "lock locks/hpcgen.lock"} <= rested, done.stderr
+
+
+# Bundles
+
+
+def test_bundles_are_verified(kept: Path, hpcgen: Command) -> None:
+    for bundle, lock in (("folder", "hpcgen"), ("newer.tar", "fortran")):
+        done = hpcgen("bundle", "verify", f"bundles/{bundle}", "--lock", f"locks/{lock}.lock")
+        assert done.returncode == 0, done.stderr
+    (next((kept / "bundles/folder/files").rglob("*.whl"))).write_bytes(b"another")
+    done = hpcgen("bundle", "verify", "bundles/folder")
+    assert done.returncode == 3 and "example_tool-1.0" in done.stderr
+
+
+def test_bundles_are_compared_and_rendered(kept: Path, hpcgen: Command) -> None:
+    done = hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment")
+    assert done.returncode == 0 and "example 2.0" in done.stdout, done.stderr
+    assert hpcgen("bundle", "verify", "bundles/newer.tar", "--json").returncode == 0
+    lock = (kept / "locks" / "hpcgen.lock").read_bytes()
+    made_or_renewed(hpcgen("render", "--bundle", "bundles/folder", "-o", "kit"), kept / "kit", lock)
+
+
+# Records, fleets, captured trees, the user's own file
+
+
+def test_records_are_listed_shown_and_compared(kept: Path, hpcgen: Command) -> None:
+    env = {"HPCGEN_RECORDS": str(kept / "records")}
+    listed = json.loads(hpcgen("records", "--json", env=env).stdout)
+    assert sorted((each["stack"], each.get("result", "built")) for each in listed) == [
+        ("mpi-hello", "built"),
+        ("mpi-hello", "failed"),
+        ("tf-horovod", "built"),
+    ]
+    shown = {each["stack"]: hpcgen("records", "show", each["id"][:6], env=env).stdout for each in listed}
+    assert "tensorflow" in shown["tf-horovod"] and "login1" in shown["tf-horovod"]
+    failed, built = sorted(
+        (each for each in listed if each["stack"] == "mpi-hello"), key=lambda each: "failure" in each
+    )
+    differs = json.loads(hpcgen("records", "compare", failed["id"], built["id"], "--json", env=env).stdout)
+    assert set(differs["facts"]) == {"result"} and differs["blocks"] == {}
+
+
+def test_a_fleet_knows_what_was_built(kept: Path, hpcgen: Command) -> None:
+    rows = json.loads(hpcgen("fleet", "--fleet", "fleet/fleet.yaml", "--json").stdout)
+    assert [row["name"] for row in rows] == ["mpi-hello-example-cluster", "tf-horovod-example-cluster"]
+    assert {row["state"] for row in rows} <= {"unchanged", "changed"}
+    (kept / "fleet" / "fleet.lock").unlink()
+    changed = json.loads(hpcgen("fleet", "--fleet", "fleet/fleet.yaml", "--changed", "--json").stdout)
+    assert {row["state"] for row in changed} == {"new"}
+
+
+def test_a_captured_tree_is_looked_at(kept: Path, hpcgen: Command) -> None:
+    done = hpcgen("site", "new", "there", "--detect", "--root", "tree")
+    assert done.returncode == 0, done.stderr
+    assert "os: ubuntu" in done.stdout and "docker" in done.stdout
+
+
+def test_a_config_file_holds(kept: Path, hpcgen: Command) -> None:
+    env = {"HPCGEN_CONFIG": str(kept / "config.yaml"), "HOME": str(kept)}
+    done = hpcgen("plan", "--site", "example-cluster", "--stack", "example-app", "--json", env=env)
+    assert done.returncode == 0, done.stderr
+    plan = json.loads(done.stdout)
+    assert plan["job"]["account"] == "ab12cd"
+    assert plan["site"]["containers"]["image_directory"] == "/scratch/images"
+    assert len(json.loads(hpcgen("records", "--json", env=env).stdout)) == 3
