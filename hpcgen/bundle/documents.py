@@ -4,7 +4,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -13,6 +13,8 @@ from hpcgen.model.bundle import BundleItem, BundlePath, Manifest
 from hpcgen.model.bundle_paths import MANIFEST
 from hpcgen.model.fields import Record, Sha256
 from hpcgen.model.lock import Lock
+from hpcgen.support.file_formats import BUNDLE
+from hpcgen.support.file_formats import INCREMENT as INCREMENT_FORMAT
 
 R = TypeVar("R")
 
@@ -29,7 +31,7 @@ class Increment(Record, frozen=True):
     ``old``: sha256 of the older bundle's manifest. ``files``: what of the new bundle's manifest is here.
     """
 
-    increment: Literal[1]
+    increment: int
     old: Sha256
     files: list[BundlePath]
 
@@ -40,9 +42,11 @@ def record_text(record: msgspec.Struct) -> bytes:
 
 
 def read_record(data: bytes, type_: type[R], name: str) -> R:
-    """A record from its JSON; InputError where it is not understood."""
+    """A record from its JSON; InputError where it is not understood, or a newer hpcgen wrote it."""
     try:
-        return msgspec.json.decode(data, type=type_)
+        raw = msgspec.json.decode(data)
+        (BUNDLE if type_ is Manifest else INCREMENT_FORMAT).check(raw, name)
+        return msgspec.convert(raw, type_)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as failure:
         raise InputError(
             Problem(
@@ -55,7 +59,7 @@ def read_record(data: bytes, type_: type[R], name: str) -> R:
 def manifest_of(lock: Lock, lock_hash: str, items: Iterable[BundleItem]) -> Manifest:
     """The manifest of a lock's bundle."""
     return Manifest(
-        bundle=1,
+        bundle=BUNDLE.newest,
         hpcgen=lock.hpcgen,
         site=lock.plan.site.name,
         stack=lock.plan.stack.name,

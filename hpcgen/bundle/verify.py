@@ -16,6 +16,7 @@ from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
 from hpcgen.model.lock import Lock
+from hpcgen.support.file_formats import NewerFormatError
 from hpcgen.support.progress import Watch
 
 _SHOWN = 20
@@ -54,13 +55,15 @@ def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | N
 
     Raises
     ------
-    InputError: there is no bundle at all.
+    InputError: there is no bundle at all, or a newer hpcgen made it.
     """
     with open_bundle(path) as source:
         verdict = Verdict(path=str(path), problems=list(source.problems))
         data = source.manifest_bytes()
         try:
             verdict.manifest = manifest = read_record(data, Manifest, MANIFEST)
+        except NewerFormatError:
+            raise
         except InputError as error:
             verdict.problems += [problem.message for problem in error.problems]
             return verdict
@@ -99,6 +102,8 @@ class _Check:
         try:
             data = self.source.read(INCREMENT)
             increment = read_record(data, Increment, INCREMENT)
+        except NewerFormatError:
+            raise
         except InputError as error:
             self.verdict.problems += [problem.message for problem in error.problems]
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen._version import __version__
 from hpcgen.detect.detection import detect
 from hpcgen.detect.elf import Library, find_text, read_library
 from hpcgen.detect.elf_stub import stub
@@ -18,6 +20,7 @@ from hpcgen.detect.recording import Recorder
 from hpcgen.detect.reductions import Private, reduce_file, reduce_output
 from hpcgen.detect.seen import Seen
 from hpcgen.errors import OutputError, Problem
+from hpcgen.support.file_formats import CAPTURE
 
 DROPPED = (
     "user names and home folders (they are `user` and /home/user)",
@@ -34,6 +37,7 @@ What `hpcgen site new --detect` reads of a machine, written by `hpcgen site capt
   root/          files by their path; links as they were
   commands/      what programs printed; NAME.failed says why one did not
   environment    variables
+  capture.json   the number of this layout, and the hpcgen that wrote it
 Not in it: {dropped}.
 Addresses of mirrors and proxies, and paths of software, are in it: look it through before you pass it on.
 """
@@ -67,6 +71,8 @@ def capture(machine: Recorder, folder: Path) -> Captured:
             answers = _write_answers(machine, whole / "commands", private)
             lines = [f"{name}={private(value)}\n" for name, value in _variables(machine).items()]
             (whole / "environment").write_text("".join(lines), encoding="utf-8")
+            number = {CAPTURE.field: CAPTURE.newest, "hpcgen": __version__}
+            (whole / "capture.json").write_text(json.dumps(number) + "\n", encoding="utf-8")
             (whole / "README").write_text(_README.format(dropped="; ".join(DROPPED)), encoding="utf-8")
             whole.chmod(0o755)
             whole.rename(folder)

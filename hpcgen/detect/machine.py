@@ -6,6 +6,7 @@ Nothing is ever written, nothing needs rights, and a captured tree runs no progr
 
 from __future__ import annotations
 
+import json
 import os
 import pwd
 import re
@@ -16,6 +17,7 @@ from typing import TypeVar
 from hpcgen.detect.commands import COMMANDS, SLURM_CONF, Answer, ask
 from hpcgen.detect.tree import Tree
 from hpcgen.errors import InputError, Problem
+from hpcgen.support.file_formats import CAPTURE
 
 ENVIRONMENT = (
     "USER",
@@ -80,7 +82,7 @@ class Machine(Tree):
 
         Raises
         ------
-        InputError: it is no such tree.
+        InputError: it is no such tree, or a newer hpcgen wrote it.
         """
         root = folder / "root"
         if root.is_symlink() or not root.is_dir():
@@ -92,6 +94,7 @@ class Machine(Tree):
             )
         # What lies beside the root is read through a tree as well: a link there could lead anywhere.
         beside = Tree(str(folder))
+        CAPTURE.check(_numbers(beside), str(folder))
         found = (_ASSIGNMENT.fullmatch(line) for line in (beside.text("/environment") or "").split("\n"))
         return cls(str(root), {match[1]: match[2] for match in found if match}, beside)
 
@@ -144,3 +147,12 @@ class Machine(Tree):
         if why is not None:
             return Answer(None, why.split("\n", 1)[0])
         return Answer(None, f"{COMMANDS[name].argv[0]} is not installed")
+
+
+def _numbers(tree: Tree) -> object:
+    """What a captured tree says of itself; nothing if it is of a release that wrote no number."""
+    text = tree.text("/capture.json", 4096)
+    try:
+        return json.loads(text) if text is not None else {}
+    except (ValueError, RecursionError):
+        return {CAPTURE.field: "no JSON"}

@@ -13,6 +13,7 @@ from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import load, loads
 from hpcgen.errors import OutputError, Problem
 from hpcgen.model.fleet import FleetLock, LockedImage
+from hpcgen.support.file_formats import FLEET_LOCK
 from hpcgen.support.writing import write_file
 
 _HEAD = """\
@@ -25,7 +26,9 @@ def read_lock(path: Path) -> dict[str, LockedImage]:
     """What is locked, by member; nothing if there is no file. InputError for a file that is no lock."""
     if not path.exists():
         return {}
-    return dict(convert(load(path, str(path)), FleetLock).images)
+    document = load(path, str(path))
+    FLEET_LOCK.check(document.data, str(path))
+    return dict(convert(document, FleetLock).images)
 
 
 def lock_text(images: Mapping[str, LockedImage]) -> str:
@@ -33,7 +36,7 @@ def lock_text(images: Mapping[str, LockedImage]) -> str:
     import yaml
 
     data = {
-        "fleet_lock": 1,
+        FLEET_LOCK.field: FLEET_LOCK.newest,
         "images": {name: msgspec.to_builtins(images[name]) for name in sorted(images)},
     }
     body: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)

@@ -9,6 +9,7 @@ from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.images.recorded import StoredKit, typed_kit
 from hpcgen.kit.kit import make_kit
 from hpcgen.lockfile.lock import is_sealed, parse_lock
+from hpcgen.support.file_formats import KIT
 from hpcgen.support.writing import KitFile
 
 
@@ -48,8 +49,10 @@ def whole_kit(kit: StoredKit, comparison: Comparison, name: str) -> dict[str, Ki
 
     Raises
     ------
-    InputError: the rest is missing and cannot be made such that it fits.
+    InputError: the rest is missing and cannot be made such that it fits, or a newer hpcgen made a kit of files that
+        this one does not know.
     """
+    KIT.check(kit.plan, f"the kit in {name}")
     if kit.whole:
         return kit.files
     if not comparison.same:

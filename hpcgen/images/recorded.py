@@ -9,10 +9,11 @@ import msgspec
 from hpcgen.errors import HpcgenError, InputError, MissingToolError, Problem
 from hpcgen.images.contents import read_files
 from hpcgen.images.reference import ImageReference
-from hpcgen.kit.kit import known_files, programs
+from hpcgen.kit.kit import known_files, programs, read_plan
 from hpcgen.model.fields import EnvName
 from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
+from hpcgen.support.file_formats import LOCK
 from hpcgen.support.quoting import plain
 from hpcgen.support.writing import KitFile
 
@@ -62,7 +63,8 @@ def recorded_kit(image: ImageReference) -> RecordedKit:
 def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
     """Plain data as records; InputError where another release of hpcgen wrote what this one does not know."""
     try:
-        plan = msgspec.convert(kit.plan, Plan)
+        plan = read_plan(kit.plan, f"the kit in {name}")
+        LOCK.check(kit.lock, f"the lock in {name}")
         lock = msgspec.convert(kit.lock, _Lock)
     except (msgspec.ValidationError, RecursionError) as failure:
         from hpcgen._version import __version__

@@ -9,9 +9,11 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from hpcgen.errors import InputError
 from hpcgen.images.recorded import LABEL, StoredKit
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.record import BuildRecord
+from hpcgen.support.file_formats import KIT
 
 _JOB = ("nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "account", "memory_per_rank_gb")
 
@@ -54,6 +56,10 @@ def notes(kit: StoredKit) -> list[str]:
         found.append("the label io.hpcgen.content is not that of the kit: the image was built from another recipe")
     if not kit.whole:
         found.append("only the image's labels could be read, so some of the kit's files are not shown")
+    try:
+        KIT.check(kit.plan, "the kit")
+    except InputError as newer:
+        found.append(newer.problems[0].message)
     return found
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from hpcgen.errors import InputError, Problem
-from hpcgen.model.plan import FIRST_FORMAT, Plan
+from hpcgen.kit.kit import read_plan
+from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
+from hpcgen.support.file_formats import LOCK
 
 T = TypeVar("T")
 MAX_BYTES = 16 * 1024 * 1024
@@ -68,7 +71,7 @@ def read_kit(folder: Path) -> KitFolder:
                 remedy="make one with hpcgen render --site SITE --stack STACK -o DIR",
             )
         )
-    plan = _decoded(folder / "plan.json", Plan)
+    plan = _decoded(folder / "plan.json", read_plan)
     form = format_for(plan.format)
     recipe = form.engine_text(_read(folder / form.recipe_file))
     for name in files_of(plan):
@@ -76,18 +79,18 @@ def read_kit(folder: Path) -> KitFolder:
     lock = _lock(folder / "hpcgen.lock")
     if FACTS_FILE not in files_of(plan):
         return KitFolder(folder, plan, recipe, lock, None, _certificates_in(_read(folder / "build.sh")))
-    facts = _decoded(folder / FACTS_FILE, RecipeFacts)
+    facts = _decoded(folder / FACTS_FILE, lambda data, _name: msgspec.convert(data, RecipeFacts))
     return KitFolder(folder, plan, recipe, lock, facts, [(each.source, each.name) for each in facts.certificates])
 
 
 def files_of(plan: Plan) -> list[str]:
     """The files of the kit that a plan lies in, in whatever format that is written."""
-    return [name for name in kit_files(plan) if plan.number > FIRST_FORMAT or name != FACTS_FILE]
+    return [name for name in kit_files(plan) if plan.number > 1 or name != FACTS_FILE]
 
 
-def _decoded(path: Path, kind: type[T]) -> T:
+def _decoded(path: Path, convert: Callable[[object, str], T]) -> T:
     try:
-        return msgspec.json.decode(_read(path).encode(), type=kind)
+        return convert(msgspec.json.decode(_read(path)), str(path))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InputError(
             Problem(f"{path} is not that of a kit: {error}", remedy="render the kit again with this hpcgen")
@@ -101,6 +104,7 @@ def _lock(path: Path) -> dict[str, Any]:
         data = yaml.load(_read(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise InputError(Problem(f"{path} cannot be read: {error}", remedy="render the kit again")) from error
+    LOCK.check(data, str(path))
     return data if isinstance(data, dict) else {}
 
 

@@ -14,6 +14,7 @@ from hpcgen.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.recipe.assemble import Assembly, assemble, notices
 from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
 from hpcgen.recipe.formats.docker import base_name
+from hpcgen.support.file_formats import KIT
 from hpcgen.support.writing import KitFile
 
 if TYPE_CHECKING:
@@ -43,6 +44,18 @@ def known_files() -> frozenset[str]:
 def plan_text(plan: Plan) -> str:
     """plan.json: the whole plan, so that the kit can be written again from it alone."""
     return _json(plan)
+
+
+def read_plan(data: object, name: str) -> Plan:
+    """The plan in what a plan.json says.
+
+    Raises
+    ------
+    InputError: a newer hpcgen wrote it.
+    msgspec.ValidationError: it is no plan of this release.
+    """
+    KIT.check(data, name)
+    return msgspec.convert(data, Plan)
 
 
 def _facts(written: Written, assembly: Assembly) -> RecipeFacts:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Image, Input, Wheels
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
+from hpcgen.support.file_formats import KIT, LOCK
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock, Pins
@@ -53,7 +54,7 @@ def read_lock(path: Path) -> Lock:
 
     Raises
     ------
-    InputError: it cannot be read, it was edited, it pins nothing, or another release of hpcgen wrote it.
+    InputError: it cannot be read, it was edited, it pins nothing, or a newer hpcgen wrote it.
     """
     from hpcgen.errors import InputError, Problem
 
@@ -80,9 +81,11 @@ def parse_lock(text: str, name: str) -> Lock:
     from hpcgen.errors import InputError, Problem
     from hpcgen.model.lock import Lock
 
+    _check_number(text, name)
     _check_seal(text, name)
     try:
         data = _load(text)
+        KIT._replace(command=LOCK.command).check(data["plan"], name)
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
         fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections")}
         return msgspec.convert({**fields, "pins": pins, "text": text}, Lock)
@@ -107,6 +110,14 @@ def for_build(lock: Lock, *, bundled: bool) -> Plan:
 def is_sealed(text: str) -> bool:
     """Whether a lock has pins and a seal, intact or not."""
     return f"\n{SEAL}" in text
+
+
+def _check_number(text: str, name: str) -> None:
+    """Before the seal: a newer release may seal in another way."""
+    import re
+
+    if found := re.search(r"^lock: ([0-9]{1,9})$", text, re.MULTILINE):
+        LOCK.check({LOCK.field: int(found[1]), "hpcgen": _written_by(text)}, name)
 
 
 def _check_seal(text: str, name: str) -> None:
@@ -167,7 +178,7 @@ def _hash(text: str) -> str:
 
 def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
     return {
-        "lock": 1,
+        LOCK.field: LOCK.newest,
         "hpcgen": plan.hpcgen,
         "command": plan.command,
         "site": plan.site.name,

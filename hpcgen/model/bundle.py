@@ -62,7 +62,7 @@ class BundleItem(Record, frozen=True):
 class Manifest(Record, frozen=True):
     """``bundle.json``. ``lock`` is the sha256 of the lock's file; ``items`` are sorted by path."""
 
-    bundle: Literal[1]
+    bundle: int
     hpcgen: Text
     site: Text
     stack: Text

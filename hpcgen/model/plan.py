@@ -56,19 +56,15 @@ class PlannedLicence(Record, frozen=True):
     accepted: bool = False
 
 
-FIRST_FORMAT = 1
-"""Of hpcgen 0.1.0, whose plans bear no number: their reasons are sentences, and no recipe.json lies beside them."""
-FORMAT = 2
-
-
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
     ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
-    must accept; when they did is in the person's own config file. ``number``: the format in which it is written down.
+    must accept; when they did is in the person's own config file. ``number``: the format in which it is written down
+    (``support.file_formats.KIT``).
     """
 
-    number: Annotated[int, msgspec.Meta(ge=FIRST_FORMAT, le=FORMAT, description="the format of this plan")] = 1
+    number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
 
     hpcgen: Text
     site: Site
@@ -95,7 +91,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     def mpi(self) -> PlannedMpi:
         """What the image's MPI is; of empty words without one, or if its block does not say."""
         block = self.block("mpi")
-        if block is None or block.mpi is not None or self.number > FIRST_FORMAT:
+        if block is None or block.mpi is not None or self.number > 1:
             return (block.mpi if block is not None else None) or PlannedMpi()
         return _OLD_MPI.get(block.name, PlannedMpi())
 

@@ -105,4 +105,3 @@ class BuildRecord(RecordPart, frozen=True):
     failure: BuildFailure | None = None
     log: str = ""
     tests: list[TestRun] = []
-    record: int = 1

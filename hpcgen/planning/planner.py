@@ -26,7 +26,7 @@ from hpcgen.errors import (
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import FORMAT, Finding, Plan, PlannedBlock, PlannedMpi
+from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.findings import unverified_facts, unverified_releases
@@ -35,6 +35,7 @@ from hpcgen.resolver.choices import Choices
 from hpcgen.resolver.minimal_options import enough_for_all
 from hpcgen.resolver.resolve import Question, resolve
 from hpcgen.resolver.settings import parse_settings
+from hpcgen.support.file_formats import KIT
 from hpcgen.support.quoting import sh
 
 
@@ -101,7 +102,7 @@ def make_plan(
     laid_out, misfits = lay_out(site, chosen_partition, stack, request)
     again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
     plan = Plan(
-        number=FORMAT,
+        number=KIT.newest,
         hpcgen=__version__,
         site=site,
         stack=stack,

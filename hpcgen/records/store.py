@@ -14,6 +14,7 @@ from hpcgen.config.user_config import configured
 from hpcgen.errors import InputError, OutputError, Problem, UnknownNameError, did_you_mean
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.record import BuildRecord, BuiltImage, TestRun
+from hpcgen.support.file_formats import RECORD
 from hpcgen.support.writing import write_file
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -52,7 +53,8 @@ def save(record: BuildRecord) -> Path:
                 f"cannot make {path.parent}: {failure.strerror}", remedy="set HPCGEN_RECORDS to a folder of your own"
             )
         ) from failure
-    write_file(path, msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n")
+    numbered = {RECORD.field: RECORD.newest, **msgspec.to_builtins(record)}
+    write_file(path, msgspec.json.format(msgspec.json.encode(numbered), indent=1).decode() + "\n")
     return path
 
 
@@ -128,7 +130,9 @@ def _load(path: Path) -> BuildRecord:
     try:
         if path.stat().st_size > MAX_BYTES:
             raise InputError(Problem(f"{path} is too large for a build record"))
-        return msgspec.json.decode(path.read_bytes(), type=BuildRecord)
+        data = msgspec.json.decode(path.read_bytes())
+        RECORD.check(data, str(path))
+        return msgspec.convert(data, BuildRecord)
     except (msgspec.DecodeError, RecursionError, OSError) as failure:
         raise InputError(
             Problem(f"{path} is no build record that this hpcgen reads: {failure}", remedy="remove it, or use a newer")

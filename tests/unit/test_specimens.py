@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -15,8 +16,13 @@ from typing import Any
 
 import pytest
 
-from hpcgen.build.kits import read_kit
-from tests.conftest import ROOT, Command
+from hpcgen.detect.capture import capture
+from hpcgen.detect.detection import detect
+from hpcgen.detect.machine import Machine
+from hpcgen.detect.recording import Recorder
+from hpcgen.kit.folder import read_kit
+from hpcgen.records.store import find, load_all, save
+from tests.conftest import GOLDEN, ROOT, Command
 
 SPECIMENS = ROOT / "tests" / "specimens" / "0.1.0"
 FORMATS = ("docker", "singularity", "charliecloud")
@@ -213,3 +219,108 @@ def test_a_config_file_holds(kept: Path, hpcgen: Command) -> None:
     assert plan["job"]["account"] == "ab12cd"
     assert plan["site"]["containers"]["image_directory"] == "/scratch/images"
     assert len(json.loads(hpcgen("records", "--json", env=env).stdout)) == 3
+
+
+# Numbers of formats
+
+
+def numbered(path: Path, field: str, number: object = 3) -> None:
+    """Give a file of today the number of another format, as a later release may write it."""
+    if path.suffix == ".json":
+        known = json.loads(path.read_text()) if path.exists() else {}
+        path.write_text(json.dumps({**known, field: number, "hpcgen": "0.9.1", "something_new": {}}))
+    else:
+        text = re.sub(rf"(?m)^{field}: 1$", f"{field}: {number}", path.read_text())
+        path.write_text(text.replace("hpcgen: 0.1.0", "hpcgen: 0.9.1"))
+
+
+IN_IMAGE = f"images/docker/{KIT}"
+NEWER = {  # the file, the field of its number, a command that reads it, how it is written again
+    "kit": ("kits/docker/plan.json", "plan", "build kits/docker --engine docker --dry-run", "render --site SITE"),
+    "kit's lock": (
+        "kits/docker/hpcgen.lock",
+        "lock",
+        "build kits/docker --engine docker --dry-run",
+        "lock --site SITE",
+    ),
+    "job": (f"{IN_IMAGE}/plan.json", "plan", "job images/docker", "render --site SITE"),
+    "job's lock": (f"{IN_IMAGE}/hpcgen.lock", "lock", "job images/docker", "lock --site SITE"),
+    "rebuild": (f"{IN_IMAGE}/plan.json", "plan", "rebuild images/docker -o again", "render --site SITE"),
+    "lock": ("locks/hpcgen.lock", "lock", "render --locked locks/hpcgen.lock", "lock --site SITE"),
+    "checked lock": ("locks/hpcgen.lock", "lock", "lock --check -o locks/hpcgen.lock", "lock --site SITE"),
+    "plan of a lock": ("locks/hpcgen.lock", "plan", "render --locked locks/hpcgen.lock", "lock --site SITE"),
+    "bundle": ("bundles/folder/bundle.json", "bundle", "bundle verify bundles/folder", "bundle create --lock FILE"),
+    "older bundle": (
+        "bundles/folder/bundle.json",
+        "bundle",
+        "bundle diff bundles/folder bundles/newer.tar",
+        "bundle create",
+    ),
+    "increment": (
+        "increment/increment.json",
+        "increment",
+        "bundle join bundles/folder increment -o all",
+        "bundle diff",
+    ),
+    "fleet": ("fleet/fleet.lock", "fleet_lock", "fleet --fleet fleet/fleet.yaml", "build --all"),
+    "tree": ("tree/capture.json", "capture", "site new there --detect --root tree", "site capture DIR"),
+}
+
+
+@pytest.mark.parametrize("case", NEWER)
+def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: Path, hpcgen: Command) -> None:
+    path, field, words, again = NEWER[case]
+    if case == "increment":
+        assert hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment").returncode == 0
+    if case == "plan of a lock":
+        resealed(kept / path, "hpcgen: 0.1.0", "hpcgen: 0.9.1")
+        resealed(kept / path, "  hpcgen: 0.1.0", "  plan: 3\n  hpcgen: 0.9.1")
+    else:
+        numbered(kept / path, field)
+    done = hpcgen(*words.split())
+    said = " ".join(done.stderr.split())
+    assert done.returncode == 3, said
+    assert f"was made by a newer hpcgen (format 3; this one reads up to {2 if field == 'plan' else 1})" in said
+    # fleet.lock does not say which release wrote it.
+    wrote = "of the release that wrote it" if case == "fleet" else ">= 0.9.1"
+    assert f"use hpcgen {wrote}, or write it again with: hpcgen {again}" in said
+    assert not (kept / "again").exists() and not (kept / "all").exists()
+
+
+@pytest.mark.parametrize("number", [0, -1, "two", True, None, 1.5, [2], "\u001b[2J" * 99])
+def test_a_number_that_is_none_is_told_and_not_printed_as_it_is(number: object, kept: Path, hpcgen: Command) -> None:
+    numbered(kept / "tree" / "capture.json", "capture", number)
+    done = hpcgen("site", "new", "there", "--detect", "--root", "tree")
+    assert done.returncode == 3 and "tree is damaged: `capture` is" in done.stderr
+    assert "\033" not in done.stderr and len(done.stderr) < 400
+
+
+def test_an_image_of_a_newer_release_is_shown_as_far_as_it_is_understood(kept: Path, hpcgen: Command) -> None:
+    numbered(kept / IN_IMAGE / "plan.json", "plan")
+    shown = json.loads(hpcgen("inspect", "images/docker", "--json").stdout)
+    assert (shown["stack"], shown["hpcgen"]) == ("example-app", "0.9.1")
+    assert "the kit was made by a newer hpcgen (format 3; this one reads up to 2)" in shown["notes"]
+
+
+def test_a_record_of_a_newer_release_does_not_hide_the_others(kept: Path, hpcgen: Command) -> None:
+    env = {"HPCGEN_RECORDS": str(kept / "records")}
+    path = next((kept / "records").glob("*tf-horovod*.json"))
+    numbered(path, "record")
+    done = hpcgen("records", "--json", env=env)
+    assert len(json.loads(done.stdout)) == 2
+    assert "made by a newer hpcgen (format 3" in done.stderr and "write it again with: hpcgen build" in done.stderr
+    assert hpcgen("records", "show", path.stem, env=env).returncode == 3
+
+
+def test_what_is_written_today_carries_its_number(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HPCGEN_RECORDS", str(kept / "records"))
+    for record in load_all():
+        save(record)
+        assert json.loads((kept / "records" / f"{record.id}.json").read_text())["record"] == 1
+    assert find(record.id) == record
+    capture(Recorder.captured(kept / "tree"), kept / "again")
+    assert json.loads((kept / "again" / "capture.json").read_text())["capture"] == 1
+    assert detect(Machine.captured(kept / "again")) == detect(Machine.captured(kept / "tree"))
+    stored = GOLDEN / "supermuc" / "mpi-hello"
+    assert json.loads((stored / "plan.json").read_text())["plan"] == 2
+    assert "\nlock: 1\n" in (stored / "hpcgen.lock").read_text()
