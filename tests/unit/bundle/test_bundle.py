@@ -332,7 +332,7 @@ def test_paths_of_a_manifest_stay_inside(whole: Path, path: str) -> None:
     assert found.startswith("bundle.json is not understood: ") and "path" in found
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"bundle": 2}', "[" * 100_000, "\x00" * 50])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", "[" * 100_000, "\x00" * 50])
 def test_what_is_no_manifest(whole: Path, text: str) -> None:
     (whole / "bundle.json").write_text(text)
     [found] = problems(whole)
