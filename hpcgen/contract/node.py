@@ -6,7 +6,7 @@ from hpcgen.contract.case import Case, Check, holds, left_out, release_of, some,
 from hpcgen.job.layout import memory_problem
 from hpcgen.job.measured_layouts import memory_text
 from hpcgen.model.site import Partition
-from hpcgen.platform.microarchitecture import features_of
+from hpcgen.platform.microarchitecture import code_features
 
 SELECTING = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
 PBS_SELECTING = ("-l select=", "-l nodes=", "-l feature=")
@@ -53,7 +53,7 @@ def cpu(case: Case) -> list[Check]:
     found = []
     for other in others:
         theirs = case.site.partitions[other].cpu.target
-        missing = sorted(features_of(target) - features_of(theirs)) if theirs != target else []
+        missing = sorted(code_features(target) - code_features(theirs)) if theirs != target else []
         if missing:
             reason = (
                 f"the queue {queue} also leads to {other} ({theirs}), which lacks {some(missing)} of {target}: "

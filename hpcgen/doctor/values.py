@@ -97,15 +97,25 @@ def _model_words(name: str) -> tuple[set[str], set[str]]:
 
 
 def by_target(said: Any, seen: Any) -> Difference | None:
-    """CPUs by archspec's names: ``higher`` where the seen one runs all code for the said one."""
+    """CPUs by archspec's names: ``higher`` where the seen one is a newer one that runs all code for the said one.
+
+    An older one for which compilers write the same code is no difference: hypervisors hide the rest.
+    """
     if str(said) == str(seen):
         return None
     import archspec.cpu
 
+    from hpcgen.platform.microarchitecture import code_features
+
     first, second = (archspec.cpu.TARGETS.get(str(name)) for name in (said, seen))
     if first is None or second is None:
         return "other"
-    return "higher" if first in second.ancestors else "lower" if second in first.ancestors else "other"
+    if first in second.ancestors:
+        return "higher"
+    code = code_features(first.name)
+    if second in first.ancestors:
+        return None if code and code <= code_features(second.name) else "lower"
+    return "other"
 
 
 def by_pmi(said: Any, seen: Any) -> Difference | None:

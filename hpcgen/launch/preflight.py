@@ -26,7 +26,7 @@ from hpcgen.launch.start import Start
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi, Site
 from hpcgen.platform.fabrics import FAST, SLOW, drivers
-from hpcgen.platform.microarchitecture import features_of
+from hpcgen.platform.microarchitecture import code_features
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import Shell, line, quoted
@@ -126,8 +126,8 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
 
 def _cpu(plan: Plan, built_for: str) -> str:
     target = built_for or plan.site.partitions[plan.partition].cpu.target
-    features = features_of(target)
-    told = sorted(features - features_of(COMMON) or features)
+    features = code_features(target)
+    told = sorted(features - code_features(COMMON) or features)
     if not told:
         return ""
     todo = f"its programs would end with SIGILL: take nodes of the partition {plan.partition}, or build it for these"

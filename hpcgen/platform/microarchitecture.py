@@ -1,4 +1,4 @@
-"""Compiler flags for a CPU, from archspec's table."""
+"""Compiler flags for a CPU, from archspec's table, and which of its features compiled code really uses."""
 
 from __future__ import annotations
 
@@ -6,6 +6,26 @@ from functools import lru_cache
 from typing import Any
 
 from hpcgen.errors import InputError, Problem, did_you_mean
+
+# Features, by Linux's names, whose instructions compilers choose by themselves once -march allows them: there is a
+# pattern for ordinary code in GCC's machine descriptions (gcc/config/i386: i386.md, sse.md, mmx.md, i386-expand.cc;
+# gcc/config/aarch64: aarch64.md, aarch64-simd.md, aarch64-sve*.md) or in LLVM's instruction selection for the target.
+# All others are reached by built-in functions or the operating system alone ("x86 Options" and "AArch64 Options" of
+# GCC's manual), by programs that ask the CPU first: rdrand, rdseed, clflushopt, clwb, clzero, xsave*, fsgsbase, pku,
+# rdpid, adx, waitpkg, movdir*, sha*, vaes, vpclmulqdq, amx_*, avx512pf, avx512_vp2intersect; on ARM dcpop, sb,
+# ssbs, rng, jscvt, flagm, sme, paca and bti (by -mbranch-protection) and the like.
+# Hypervisors like to hide these: a machine without them runs the code. POWER has no features in archspec.
+# gfni is for reversed bits and shifted bytes, sha3 for the three-way exclusive or, pclmulqdq, pmull and crc32 for loops
+# that compute a CRC (GCC 15). aes has no pattern, but sources take it where the compiler's macro says that it is there
+# (abseil, in TensorFlow).
+_EMITTED = {
+    "x86_64": "mmx sse sse2 pni ssse3 sse4_1 sse4_2 sse4a 3dnow 3dnowext avx avx2 fma fma4 xop f16c "
+    "avx512f avx512cd avx512dq avx512bw avx512vl avx512er avx512ifma avx512vbmi avx512_vbmi2 avx512_vnni "
+    "avx512_bitalg avx512_vpopcntdq avx512_bf16 avx512_fp16 avx_vnni avx_vnni_int8 avx_vnni_int16 avx_ifma "
+    "avx_ne_convert abm bmi1 bmi2 tbm popcnt movbe cx16 lahf_lm gfni pclmulqdq aes",
+    "aarch64": "fp asimd fphp asimdhp asimdrdm asimddp asimdfhm fcma bf16 i8mm sha3 faminmax sve sve2 svebf16 svei8mm "
+    "atomics lrcpc ilrcpc uscat crc32 pmull aes",
+}
 
 
 def _target(name: str) -> Any:
@@ -51,7 +71,13 @@ def has_feature(target: str, feature: str) -> bool:
     return feature in _target(target)
 
 
-def features_of(target: str) -> frozenset[str]:
-    """The features that a CPU's programs may use, by the names that Linux has for them in /proc/cpuinfo."""
+@lru_cache(maxsize=256)
+def code_features(target: str) -> frozenset[str]:
+    """The features that code compiled for a CPU needs, by the names that Linux has for them in /proc/cpuinfo.
+
+    Without one of them such code ends with SIGILL. What else the CPU has, compilers do not use on their own.
+    """
+    cpu = _target(target)
     # archspec itself adds sse3 to what it reads there, where Linux says pni (Prescott new instructions).
-    return frozenset("pni" if name == "sse3" else name for name in _target(target).features)
+    features = {"pni" if name == "sse3" else name for name in cpu.features}
+    return frozenset(features.intersection(_EMITTED.get(cpu.family.name, "").split()))

@@ -12,7 +12,7 @@ from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import TestResult
 from hpcgen.platform.fabrics import drivers
-from hpcgen.platform.microarchitecture import features_of
+from hpcgen.platform.microarchitecture import code_features
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.run.here import told
 from hpcgen.verify.lines import CONTRACT
@@ -98,10 +98,10 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
         (built_for, f"the image is for {built_for}, and this CPU lacks %s: its programs end with SIGILL"),
         (known, f"the profile of {plan.site.name} says {known}, and this CPU lacks %s"),
     ):
-        missing = sorted(features_of(target) - node.features)
+        missing = sorted(code_features(target) - node.features)
         if missing:
             raise Broken(said % _some(missing))
-    return f"it has all of {built_for}"
+    return f"it has all that code for {built_for} uses"
 
 
 def _gpu_device(plan: Plan, node: Node) -> str:

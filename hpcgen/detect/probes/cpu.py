@@ -7,6 +7,7 @@ from typing import Any
 
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
+from hpcgen.platform.microarchitecture import code_features
 
 _INFO = "/proc/cpuinfo"
 _NODES = "/sys/devices/system/node"
@@ -49,18 +50,18 @@ def read_cpuinfo(text: str) -> list[dict[str, str]]:
 
 
 def target_of(cpu: dict[str, str], architecture: str) -> str:
-    """archspec's name of a CPU: the most special one of its vendor whose features it all has.
+    """archspec's name of a CPU: the most special one of its vendor whose code it all runs.
 
-    A CPU that lacks what every newer one of its vendor has is named by the psABI's level that it reaches. On ARM the
-    part number decides between those whose features fit, as in archspec's own detection.
+    Of those with the same code it is the one that misses least of the features that only the operating system or
+    built-in functions use: hypervisors hide some. A CPU that no name of its vendor fits is named by the psABI's level
+    that it reaches. On ARM the part number decides between those whose features fit, as in archspec's own detection.
     """
     import archspec.cpu
 
     targets = archspec.cpu.TARGETS
     root = targets[architecture]
     features = set(cpu.get("flags" if architecture == "x86_64" else "Features", "").split())
-    if "pni" in features:
-        features.add("sse3")
+    seen = features | {"sse3"} if "pni" in features else features
     vendor = cpu.get("vendor_id", "generic") if architecture == "x86_64" else _arm_vendor(cpu)
 
     def fits(target: Any) -> bool:
@@ -68,17 +69,18 @@ def target_of(cpu: dict[str, str], architecture: str) -> str:
             return False
         if architecture == "aarch64" and target.vendor == "generic" and target != root:
             return False
-        return bool(target.features <= features)
+        return code_features(target.name) <= features
 
-    def depth(target: Any) -> tuple[int, int, str]:
-        return len(target.ancestors), len(target.features), str(target.name)
+    def likeness(target: Any) -> tuple[int, int, int, int, str]:
+        code, missing = len(code_features(target.name)), len(target.features - seen)
+        return code, -missing, len(target.ancestors), len(target.features), str(target.name)
 
     fitting = [target for target in targets.values() if fits(target)]
-    level = max((target for target in fitting if target.vendor == "generic"), key=depth, default=root)
+    level = max((target for target in fitting if target.vendor == "generic"), key=likeness, default=root)
     part = cpu.get("CPU part")
     same_part = [target for target in fitting if part and getattr(target, "cpu_part", "") == part]
     special = [target for target in same_part or fitting if level in target.ancestors]
-    return str(max(special, key=depth, default=level).name)
+    return str(max(special, key=likeness, default=level).name)
 
 
 def _arm_vendor(cpu: dict[str, str]) -> str:

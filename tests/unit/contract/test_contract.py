@@ -136,6 +136,11 @@ def test_a_header_option_keeps_a_job_on_its_kind_of_node(workshop: Workshop) -> 
     assert outcomes(workshop, changed(OMNI_PATH, {"partitions": nodes}), "hello")["CPU"] == "holds"
 
 
+def test_nodes_that_differ_in_nothing_that_compilers_use_may_share_a_queue(workshop: Workshop) -> None:
+    nodes = {"main": zen("broadwell"), "old": zen("haswell")}
+    assert outcomes(workshop, changed(OMNI_PATH, {"partitions": nodes}), "hello")["CPU"] == "holds"
+
+
 @pytest.mark.parametrize(
     ("package", "outcome"),
     [("python3-mpi4py", "broken"), ("libmpich-dev", "broken"), ("libopenmpi3t64", "broken"), ("libmpich-doc", "holds")],

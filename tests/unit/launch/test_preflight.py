@@ -26,6 +26,7 @@ from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Bind, Containers, Engine, Fabric, Gpu, HostMpi, Site
 from hpcgen.planning.planner import make_plan as real_plan
 from hpcgen.recipe.assemble import outline
+from tests.conftest import ROOT
 from tests.unit.launch.test_launch import IMAGE, SITES, every_script, make_plan, site
 
 replace = msgspec.structs.replace
@@ -348,12 +349,47 @@ def test_the_images_own_launcher_needs_no_rank_test(here: Here) -> None:
 # the node
 
 
-def test_a_cpu_that_lacks_something_is_named_with_it(here: Here) -> None:
-    cpu = replace(here.site.partitions["main"].cpu, target="mic_knl")
+def on_cpu(here: Here, name: str, target: str, without: str = "") -> None:
+    """A node with a CPU of tests/cpus, for an image that was compiled for another or the same."""
+    text = (ROOT / "tests" / "cpus" / name).read_text()
+    (here.folder / "cpuinfo").write_text(text.replace(f" {without} ", " ") if without else text)
+    here.replaced["/proc/cpuinfo"] = str(here.folder / "cpuinfo")
+    cpu = replace(here.site.partitions["main"].cpu, target=target)
     here.site = replace(here.site, partitions={"main": replace(here.site.partitions["main"], cpu=cpu)})
-    said = failed(here, "CPU on ", "expected mic_knl, for which the image was compiled; seen: a CPU without")
-    assert " avx512er" in said
-    assert "avx512pf" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "without", "lacks"),
+    [
+        ("broadwell-virtual", "broadwell", "avx2", "avx2"),
+        ("zen4-virtual", "mic_knl", "", "avx512er"),
+        ("nehalem", "x86_64_v3", "", "abm avx avx2 bmi1 bmi2 f16c fma movbe"),
+        ("neoverse-n1", "neoverse_v1", "", "asimdfhm bf16 fcma i8mm ilrcpc sha3 sve svebf16 svei8mm uscat"),
+    ],
+)
+def test_a_cpu_that_lacks_something_is_named_with_it(
+    here: Here, name: str, target: str, without: str, lacks: str
+) -> None:
+    on_cpu(here, name, target, without)
+    expected = f"expected {target}, for which the image was compiled; seen: a CPU without {lacks}; its programs"
+    failed(here, "CPU on ", expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("broadwell-virtual", "broadwell"),
+        ("zen4-virtual", "zen4"),
+        ("zen4-virtual", "icelake"),
+        ("nehalem", "nehalem"),
+        ("neoverse-n1", "neoverse_n1"),
+        ("neoverse-n1", "power9le"),
+    ],
+)
+def test_what_hypervisors_hide_and_compilers_do_not_use_is_not_asked_for(here: Here, name: str, target: str) -> None:
+    """rdseed, pku, clflushopt and the like; archspec names no features of POWER."""
+    on_cpu(here, name, target)
+    assert here.run()[::2] == (0, True)
 
 
 def test_the_images_own_target_counts_not_that_of_the_partition(here: Here) -> None:

@@ -22,7 +22,7 @@ from hpcgen.verify.lines import SelfTestLines
 from hpcgen.verify.node import engine_version, node_command, read_node
 from hpcgen.verify.ranks import agree, read_ranks, version_of
 from hpcgen.verify.starts import Ended, start_script
-from tests.conftest import Command
+from tests.conftest import ROOT, Command
 
 replace = msgspec.structs.replace
 
@@ -251,12 +251,19 @@ def test_cpu_has_what_the_image_was_planned_for_or_the_test_fails() -> None:
     assert node(plan, NODE.replace("flags", "nothing"))["CPU"].result == "left out"
 
 
+def test_a_cpu_whose_hypervisor_hides_what_code_does_not_use_passes() -> None:
+    cpuinfo = (ROOT / "tests" / "cpus" / "broadwell-virtual").read_text().split("\n\n")[0]
+    printed = cpuinfo + NODE[NODE.index("\n\n") :]
+    assert node(plan_for("workstation"), printed, "broadwell")["CPU"].result == "passed"
+    assert "lacks avx2" in node(plan_for("workstation"), printed.replace(" avx2", ""), "broadwell")["CPU"].reason
+
+
 def test_an_image_for_another_cpu_than_the_profiles_is_held_against_its_own() -> None:
     plan = plan_for("workstation")
     result = node(plan, NODE, "skylake_avx512")["CPU"]
     assert result.result == "failed"
     assert "the image is for skylake_avx512" in result.reason
-    assert node(plan, NODE, "x86_64_v2")["CPU"].reason == "it has all of x86_64_v2"
+    assert node(plan, NODE, "x86_64_v2")["CPU"].reason == "it has all that code for x86_64_v2 uses"
     profile = node(plan, NODE.replace(" avx2", ""), "x86_64_v2")["CPU"]
     assert (profile.result, "the profile of workstation says x86_64_v3" in profile.reason) == ("failed", True)
 

@@ -34,7 +34,7 @@ preflight_finding() { # FAILED or warning, what, expected, seen, what to do
 preflight_node() { # image
     local word seen missing=''
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
-    for word in abm adx aes avx avx2 bmi1 bmi2 f16c fma movbe pclmulqdq rdrand rdseed xsave; do
+    for word in abm aes avx avx2 bmi1 bmi2 f16c fma movbe pclmulqdq; do
         case " $seen " in
             *" $word "*) ;;
             *) missing="$missing $word" ;;

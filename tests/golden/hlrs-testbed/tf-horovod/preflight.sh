@@ -53,7 +53,7 @@ preflight_node() { # image
     preflight_there FAILED GPU 'take nodes of the partition gpu, and ask for their GPUs in the header of the job' \
         /dev/nvidiactl
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
-    for word in abm adx aes avx avx2 bmi1 bmi2 f16c fma movbe pclmulqdq rdrand rdseed xsave; do
+    for word in abm aes avx avx2 bmi1 bmi2 f16c fma movbe pclmulqdq; do
         case " $seen " in
             *" $word "*) ;;
             *) missing="$missing $word" ;;

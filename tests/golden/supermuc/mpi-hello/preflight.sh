@@ -100,7 +100,7 @@ preflight_node() { # image
     preflight_there FAILED bind 'correct mpi.binds of the profile of supermuc' \
         /lrz/sys/. /dss/dsshome1/lrz/sys/.
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
-    for word in abm adx aes avx avx2 avx512bw avx512cd avx512dq avx512f avx512vl bmi1 bmi2 clflushopt clwb f16c fma movbe pclmulqdq rdrand rdseed xsave xsavec xsaveopt; do
+    for word in abm aes avx avx2 avx512bw avx512cd avx512dq avx512f avx512vl bmi1 bmi2 f16c fma movbe pclmulqdq; do
         case " $seen " in
             *" $word "*) ;;
             *) missing="$missing $word" ;;

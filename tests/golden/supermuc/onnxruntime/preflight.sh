@@ -65,7 +65,7 @@ preflight_older() { # version, than another, as far as both go
 preflight_node() { # image
     local word seen missing=''
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
-    for word in abm adx aes avx avx2 avx512bw avx512cd avx512dq avx512f avx512vl bmi1 bmi2 clflushopt clwb f16c fma movbe pclmulqdq rdrand rdseed xsave xsavec xsaveopt; do
+    for word in abm aes avx avx2 avx512bw avx512cd avx512dq avx512f avx512vl bmi1 bmi2 f16c fma movbe pclmulqdq; do
         case " $seen " in
             *" $word "*) ;;
             *) missing="$missing $word" ;;
