@@ -20,14 +20,39 @@ os.environ["HPCGEN_ACCEPT_LICENCES"] = "all"
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"
+CONTAINERS = ROOT / "tests" / "containers"
 
 OWN_SETTINGS = {"HPCGEN_ENTRY_POINTS": "0", "HPCGEN_CONFIG": "", "HPCGEN_ACCEPT_LICENCES": "all"}
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
+# Folders of files that tests read; looking for tests in them takes seconds.
+collect_ignore = ["cpus", "golden", "trees"]
+MOST_WORKERS = 8
+"""With more the slowest tests decide how long it takes."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite tests/golden from what is rendered now")
+
+
+def is_unit_tier(config: pytest.Config) -> bool:
+    """Whether ``-m`` shuts out all tests that share daemons, mounts or stores of images."""
+    return all(f"not {tier}" in config.option.markexpr for tier in ("containers", "root", "slow"))
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A process for each CPU that this one may use; none beside it for one CPU, a named test, and the other tiers."""
+    cpus = len(os.sched_getaffinity(0))
+    one = cpus == 1 or config.option.update_golden or any("::" in word for word in config.args)
+    return 0 if one or not is_unit_tier(config) else min(cpus, MOST_WORKERS)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """The container tests are not even read where none of them is asked for."""
+    named = any(Path(word).resolve().is_relative_to(CONTAINERS) for word in config.args)
+    return True if collection_path == CONTAINERS and is_unit_tier(config) and not named else None
 
 
 @pytest.fixture(autouse=True)
