@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.start import start
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -71,14 +72,7 @@ def hpcgen(tmp_path: Path) -> Command:
         *words: str, env: dict[str, str] | None = None, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("HPCGEN_")}
-        return subprocess.run(
-            [sys.executable, "-m", "hpcgen", *words],
-            capture_output=True,
-            text=True,
-            cwd=cwd or tmp_path,
-            env={**clean, **OWN_SETTINGS, **(env or {})},
-            timeout=120,
-        )
+        return start(words, {**clean, **OWN_SETTINGS, **(env or {})}, cwd or tmp_path)
 
     return run
 
