@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.start import start
 
@@ -18,6 +19,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 os.environ["HPCGEN_CONFIG"] = ""
 # Licences are accepted in them but where a test is about that.
 os.environ["HPCGEN_ACCEPT_LICENCES"] = "all"
+# How fast a machine is, and whether it may write into the checkout, is no matter of a test.
+settings.register_profile("anywhere", deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("anywhere")
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / "tests" / "golden"

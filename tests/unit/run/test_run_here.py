@@ -6,6 +6,7 @@ the container tier runs real images.
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -32,11 +33,15 @@ exec "$@"
 def env(tmp_path: Path) -> dict[str, str]:
     (tmp_path / "docker").write_text(DOCKER)
     (tmp_path / "docker").chmod(0o755)
-    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    # The preflight asks a node of this kind for nothing that a CPU may lack.
+    profile = {"name": "here", "extends": "workstation", "partitions": {"main": {"cpu": {"target": "x86_64"}}}}
+    (tmp_path / "site_profiles").mkdir()
+    (tmp_path / "site_profiles" / "here.yaml").write_text(json.dumps(profile))
+    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "HPCGEN_COLLECTIONS": str(tmp_path)}
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "hpcgen", "run", "--site", "workstation", "--stack", "mpi-hello", "--", *words]
+    return [sys.executable, "-m", "hpcgen", "run", "--site", "here", "--stack", "mpi-hello", "--", *words]
 
 
 def test_it_reads_the_terminal_and_writes_to_it(env: dict[str, str], tmp_path: Path) -> None:

@@ -264,6 +264,8 @@ class Site:
             (programs / name).chmod(0o755)
         sources = {"scheduler.kind": {"from": "here", "checked": "2026-11-20", "verified": "no"}}
         profile = {"name": "here", "extends": "hlrs-testbed", "scheduler": {"kind": kind}, "sources": sources}
+        # The preflight asks a node of this kind for nothing that a CPU may lack.
+        profile["partitions"] = {"gpu": {"cpu": {"target": "x86_64"}}}
         (sites / "here.yaml").write_text(json.dumps(profile))
         (folder / "work" / "mpi-hello.sif").touch()
         path = f"{programs}:{os.environ['PATH']}"
