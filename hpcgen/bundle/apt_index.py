@@ -7,7 +7,6 @@ copyright-format 1.0.
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from email.utils import formatdate
@@ -19,6 +18,7 @@ from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.bundle_paths import APT_INDEX
 from hpcgen.support.deb822 import paragraphs
+from hpcgen.support.hashing import sha256_of
 
 RELEASE = "Release"
 _LICENCES = Path(__file__).with_name("debian_licences.yaml")
@@ -65,7 +65,7 @@ def release(index: str, epoch: int) -> str:
         "Label: hpcgen bundle",
         f"Date: {date}",
         "SHA256:",
-        f" {hashlib.sha256(data).hexdigest()} {len(data)} {APT_INDEX}",
+        f" {sha256_of(data)} {len(data)} {APT_INDEX}",
     ]
     return "\n".join([*lines, ""])
 

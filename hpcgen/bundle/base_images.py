@@ -10,13 +10,14 @@ import msgspec
 
 from hpcgen.bundle import oci
 from hpcgen.bundle.documents import load_manifest
-from hpcgen.bundle.store import hash_file, sweep, take, walk
+from hpcgen.bundle.store import sweep, take, walk
 from hpcgen.bundle.workplace import Workplace
 from hpcgen.errors import FetchError, HpcgenError, Problem
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.bundle_paths import FILES, IMAGES, MANIFEST, file_path, image_name, root_tar_name
 from hpcgen.model.lock import ImagePin, Lock
 from hpcgen.recipe.formats import format_for
+from hpcgen.support.hashing import hash_file
 from hpcgen.support.progress import Watch
 
 _MADE_OF = "made of "

@@ -7,7 +7,6 @@ order of arrival and no name of the machine is in them.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,7 +27,7 @@ from hpcgen.bundle.documents import (
 )
 from hpcgen.bundle.licences import known_licences, licences
 from hpcgen.bundle.publish import check_room, check_target, publish
-from hpcgen.bundle.store import fitting, hash_file, sweep, take, walk, write_through
+from hpcgen.bundle.store import fitting, sweep, take, walk, write_through
 from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
 from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.model.bundle import BundleItem, Manifest, Wanted
@@ -36,6 +35,7 @@ from hpcgen.model.bundle_paths import APT_INDEX, HPCGEN_INDEX, IMAGES, LOCK, MAN
 from hpcgen.model.lock import Lock
 from hpcgen.net.download import Download, Downloader, Patience
 from hpcgen.net.web import shown
+from hpcgen.support.hashing import hash_file, sha256_of
 from hpcgen.support.progress import Watch
 from hpcgen.support.units import files, size
 
@@ -105,7 +105,7 @@ def _finished(place: Workplace, lock: Lock) -> Manifest | None:
             manifest = source.manifest()
     except InputError:
         return None
-    return manifest if manifest.lock == hashlib.sha256(lock.text.encode()).hexdigest() else None
+    return manifest if manifest.lock == sha256_of(lock.text) else None
 
 
 class _Making:
@@ -239,11 +239,11 @@ class _Making:
         self._document(SPDX, spdx(self.lock, inputs, self.how.catalog))
         self._document(LOCK, self.lock.text)
         self._document(README, readme(self.lock))
-        lock_hash = hashlib.sha256(self.lock.text.encode()).hexdigest()
+        lock_hash = sha256_of(self.lock.text)
         manifest = manifest_of(self.lock, lock_hash, self.items)
         text = record_text(manifest)
         write_through(self.bundle / MANIFEST, text)
-        sums = sums_of(manifest, hashlib.sha256(text).hexdigest())
+        sums = sums_of(manifest, sha256_of(text))
         write_through(self.bundle / SUMS, sums_text(sums))
         sweep(self.bundle, {*sums, SUMS})
         return manifest

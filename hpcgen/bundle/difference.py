@@ -5,7 +5,6 @@ A file is the same if it has the same path and the same hash, and the paths of i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,8 @@ from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.model.bundle import BundleItem, Manifest
 from hpcgen.model.bundle_paths import LOCK, MANIFEST, SUMS
-from hpcgen.net.part import CHUNK, Part
+from hpcgen.net.part import Part
+from hpcgen.support.hashing import CHUNK, sha256_of
 from hpcgen.support.progress import Progress, Watch
 
 _SHOWN = 20
@@ -89,13 +89,13 @@ def write_increment(old: Path, new: Path, output: Output) -> Difference:
         found = difference(before, manifest)
         paths = sorted({item.path for item in found.new} | {LOCK})
         _bring([(path, source) for path in paths], manifest, place, output.watch)
-        increment = Increment(increment=1, old=hashlib.sha256(before_bytes).hexdigest(), files=paths)
+        increment = Increment(increment=1, old=sha256_of(before_bytes), files=paths)
         text = record_text(increment)
         write_through(place.bundle / INCREMENT, text)
         write_through(place.bundle / MANIFEST, data)
-        sums = sums_of(manifest, hashlib.sha256(data).hexdigest())
+        sums = sums_of(manifest, sha256_of(data))
         listed = {path: sums[path] for path in [*paths, MANIFEST]}
-        listed[INCREMENT] = hashlib.sha256(text).hexdigest()
+        listed[INCREMENT] = sha256_of(text)
         write_through(place.bundle / SUMS, sums_text(listed))
         publish(place, _epoch(source), output.split, output.watch)
     return found
@@ -115,7 +115,7 @@ def join(old: Path, increment: Path, output: Output) -> Manifest:
                 Problem(f"{increment} is no increment: it has no {INCREMENT}", remedy="see bundle diff -o")
             )
         about = read_record(more.read(INCREMENT), Increment, f"{increment}/{INCREMENT}")
-        found = hashlib.sha256(before.manifest_bytes()).hexdigest()
+        found = sha256_of(before.manifest_bytes())
         if found != about.old:
             raise InputError(
                 Problem(
@@ -130,7 +130,7 @@ def join(old: Path, increment: Path, output: Output) -> Manifest:
         with _working(output) as place:
             _bring([(path, more if path in listed else before) for path in paths], manifest, place, output.watch)
             write_through(place.bundle / MANIFEST, data)
-            sums = sums_of(manifest, hashlib.sha256(data).hexdigest())
+            sums = sums_of(manifest, sha256_of(data))
             write_through(place.bundle / SUMS, sums_text(sums))
             verify(place.bundle, watch=output.watch).raise_problems()
             publish(place, _epoch(more), output.split, output.watch)

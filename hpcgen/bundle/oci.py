@@ -12,8 +12,9 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.bundle.store import hash_file, open_plain, sweep, write_through
+from hpcgen.bundle.store import sweep, write_through
 from hpcgen.model.bundle_paths import image_name
+from hpcgen.support.hashing import hash_file, open_plain
 
 NAME = "org.opencontainers.image.ref.name"
 INDEX, LAYOUT, BLOBS = "index.json", "oci-layout", "blobs/sha256"

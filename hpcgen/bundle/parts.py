@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcgen.bundle.store import open_plain
 from hpcgen.errors import InputError, Problem
-from hpcgen.net.part import CHUNK, DiskError, sync_folder
+from hpcgen.net.part import DiskError, sync_folder
+from hpcgen.support.hashing import CHUNK, open_plain
 
 TOP = "hpcgen-bundle"
 """The folder in the tar file."""

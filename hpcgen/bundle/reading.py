@@ -19,10 +19,10 @@ import msgspec
 
 from hpcgen.bundle.documents import MANIFEST_BYTES, read_record
 from hpcgen.bundle.parts import TOP, BoundedMember, Joined, Slice
-from hpcgen.bundle.store import open_plain
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import MANIFEST
+from hpcgen.support.hashing import open_plain
 
 MOST_FILES = 1_000_000
 _SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*")

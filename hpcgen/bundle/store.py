@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import hashlib
 import os
 import secrets
 import shutil
@@ -13,38 +11,13 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
-from hpcgen.net.part import CHUNK, DiskError, Part, sync_folder
+from hpcgen.net.part import DiskError, Part, sync_folder
 from hpcgen.net.workers import work_all
+from hpcgen.support.hashing import CHUNK, hash_file, hash_stream, open_plain
 from hpcgen.support.progress import Progress, Watch
 
 K = TypeVar("K")
 Opener = Callable[[], BinaryIO]
-
-
-def open_plain(path: Path) -> BinaryIO:
-    """A regular file to be read; OSError for a symbolic link and all else."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
-    return open(descriptor, "rb")
-
-
-def hash_stream(stream: BinaryIO, moved: Callable[[int], None] = lambda count: None) -> tuple[str, int]:
-    """The sha256 and the length of what a stream holds."""
-    hasher = hashlib.sha256()
-    count = 0
-    while data := stream.read(CHUNK):
-        hasher.update(data)
-        count += len(data)
-        moved(len(data))
-    return hasher.hexdigest(), count
-
-
-def hash_file(path: Path) -> tuple[str, int]:
-    """The sha256 and the size of a regular file."""
-    with open_plain(path) as stream:
-        return hash_stream(stream)
 
 
 def hash_all(

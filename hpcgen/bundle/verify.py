@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
 from hpcgen.model.lock import Lock
 from hpcgen.support.file_formats import NewerFormatError
+from hpcgen.support.hashing import file_sha256, sha256_of
 from hpcgen.support.progress import Watch
 
 _SHOWN = 20
@@ -67,7 +67,7 @@ def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | N
         except InputError as error:
             verdict.problems += [problem.message for problem in error.problems]
             return verdict
-        check = _Check(source, manifest, hashlib.sha256(data).hexdigest(), verdict)
+        check = _Check(source, manifest, sha256_of(data), verdict)
         check.files(jobs, watch or Watch())
         check.lock(lock)
         if not verdict.increment:
@@ -78,7 +78,7 @@ def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | N
 def check_bundle(folder: Path, lock_text: str) -> None:
     """InputError unless a bundle is whole and that of this lock."""
     verdict = verify(folder)
-    ours = hashlib.sha256(lock_text.encode()).hexdigest()
+    ours = sha256_of(lock_text)
     if verdict.manifest is not None and verdict.manifest.lock != ours:
         verdict.problems.insert(0, _other_lock(verdict.manifest, "the kit's"))
     verdict.raise_problems()
@@ -111,7 +111,7 @@ class _Check:
         if strange := listed - set(self.sizes):
             self._say(f"{printable(each)} is listed in {INCREMENT}, but not in {MANIFEST}" for each in sorted(strange))
         self.sums = {path: each for path, each in self.sums.items() if path in listed or path == MANIFEST}
-        self.sums[INCREMENT] = hashlib.sha256(data).hexdigest()
+        self.sums[INCREMENT] = sha256_of(data)
         self.expected = set(self.sums)
 
     def files(self, jobs: int, watch: Watch) -> None:
@@ -179,7 +179,7 @@ class _Check:
             self._say([f"{MANIFEST} says two things of {LOCK}"])
         if asked is not None:
             try:
-                ours = hashlib.sha256(asked.read_bytes()).hexdigest()
+                ours = file_sha256(asked)
             except OSError as failure:
                 raise InputError(Problem(f"{asked} cannot be read: {failure.strerror}", "--lock")) from failure
             if ours != self.manifest.lock:

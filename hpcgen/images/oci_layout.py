@@ -21,6 +21,7 @@ import msgspec
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.model.bundle_paths import image_name
+from hpcgen.support.hashing import sha256_of
 from hpcgen.support.writing import write_file
 
 REF_NAME = "org.opencontainers.image.ref.name"
@@ -168,7 +169,7 @@ def add(layout: Path, name: str, blobs: dict[str, Path], manifest: bytes) -> str
     ----------
     blobs: checked files on the same file system, by digest; they are moved.
     """
-    digest = f"sha256:{hashlib.sha256(manifest).hexdigest()}"
+    digest = f"sha256:{sha256_of(manifest)}"
     folder = layout / "blobs/sha256"
     try:
         folder.mkdir(parents=True, exist_ok=True)

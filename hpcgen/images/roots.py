@@ -23,6 +23,7 @@ import msgspec
 from hpcgen.errors import InputError, Problem
 from hpcgen.images.archive import members, normal
 from hpcgen.images.tarball import OciArchive, opened
+from hpcgen.support.hashing import sha256_of
 from hpcgen.support.quoting import sh_assign
 
 ENVIRONMENT = "ch/environment"
@@ -168,7 +169,7 @@ def _layout(marks: Marks, architecture: str, diff_id: str, layer: _Hashing) -> d
     blobs = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}'}
 
     def described(data: bytes, kind: str) -> dict[str, Any]:
-        digest = hashlib.sha256(data).hexdigest()
+        digest = sha256_of(data)
         blobs[f"blobs/sha256/{digest}"] = data
         return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(data)}
 

@@ -6,7 +6,6 @@ as text, never an error, and what is shown on a terminal has no control characte
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 from hpcgen.errors import InputError
@@ -14,6 +13,7 @@ from hpcgen.images.recorded import LABEL, StoredKit
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.record import BuildRecord
 from hpcgen.support.file_formats import KIT
+from hpcgen.support.hashing import sha256_of
 
 _JOB = ("nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "account", "memory_per_rank_gb")
 
@@ -86,7 +86,7 @@ def _job(value: Any) -> dict[str, Any]:
 
 def _file(name: str, text: str) -> dict[str, Any]:
     data = text.encode()
-    return {"name": name, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+    return {"name": name, "bytes": len(data), "sha256": sha256_of(data)}
 
 
 def _record(record: BuildRecord) -> dict[str, Any]:

@@ -6,7 +6,6 @@ that it can be rendered anywhere, and ends with a seal: a hash of all before it,
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Image, Input, Whee
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
 from hpcgen.support.file_formats import KIT, LOCK
+from hpcgen.support.hashing import sha256_of
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock, Pins
@@ -173,7 +173,7 @@ def _written_by(text: str) -> str:
 
 
 def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256_of(text)
 
 
 def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:

@@ -17,7 +17,6 @@ containers/image, oci/layout.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -32,6 +31,7 @@ from hpcgen.images.oci_layout import LayoutImage, aside, decoded, file_digest
 from hpcgen.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.model.site import ImageMirror
 from hpcgen.recipe.formats.docker import qualified
+from hpcgen.support.hashing import sha256_of
 from hpcgen.support.processes import need, stream
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -225,9 +225,9 @@ def _pin(skopeo: str, name: str, source: str, architecture: str) -> ImagePin:
             )
         raw = _raw(skopeo, _at_digest(source, digest))
         manifest = decoded(raw, source)
-    digest = f"sha256:{hashlib.sha256(raw).hexdigest()}"
+    digest = f"sha256:{sha256_of(raw)}"
     converted = _as_oci(raw, source)
-    oci = None if converted == raw else f"sha256:{hashlib.sha256(converted).hexdigest()}"
+    oci = None if converted == raw else f"sha256:{sha256_of(converted)}"
     return ImagePin(digest=digest, origin=source, oci=oci)
 
 
@@ -283,7 +283,7 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
         raise FetchError(Problem(_plain(said[-1]) if said else f"skopeo ended with {status}", source))
     raw = (folder / "manifest.json").read_bytes()
     manifest = _rebuilt(raw, source, folder) if rebuilt else _as_oci(raw, source)
-    digest = hashlib.sha256(manifest if rebuilt else raw).hexdigest()
+    digest = sha256_of(manifest if rebuilt else raw)
     blobs = {}
     for each in _described(manifest, source):
         path = folder / each["digest"].partition(":")[2]

@@ -23,6 +23,7 @@ from pathlib import Path
 from hpcgen.blocks.git_trees import HTTPS_ALONE, PLAIN, check_tree, tree_file
 from hpcgen.blocks.steps import GitTree
 from hpcgen.errors import FetchError, Problem
+from hpcgen.support.hashing import file_sha256
 from hpcgen.support.processes import need
 
 PATIENCE_S = 1800.0
@@ -55,7 +56,7 @@ def fetch_tree(tree: GitTree, folder: Path) -> str:
         _git(tree, repository, "-c", "tar.umask=0022", "archive", "--format=tar", f"--output={archive}", tree.commit)
         _verify(tree, repository, archive)
         archive.replace(target)
-    return _sha256(target)
+    return file_sha256(target)
 
 
 def _fetch(tree: GitTree, repository: Path) -> None:
@@ -154,14 +155,6 @@ _LOCAL = re.compile("GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|ALTERNATE_OB
 
 def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)[:300]
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 def _unfit(tree: GitTree, why: str) -> FetchError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePack
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly, Stage, assemble
 from hpcgen.recipe.formats import format_for
+from hpcgen.support.hashing import file_sha256
 
 Found = TypeVar("Found")
 Say = Callable[[str], None]
@@ -85,7 +85,7 @@ def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
     """sha256 of the files of collections that the plan's recipe is made from; ``assemble`` must have been called."""
     paths = [path for block in plan.blocks for path in _block_files(block.name, catalog)]
     named = {catalog.shown(path): path for path in paths} | catalog.lists_read
-    return {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(named.items())}
+    return {name: file_sha256(path) for name, path in sorted(named.items())}
 
 
 def _block_files(name: str, catalog: Catalog) -> list[Path]:

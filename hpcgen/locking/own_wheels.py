@@ -28,6 +28,7 @@ from hpcgen.locking.wheels import lock_wheels
 from hpcgen.model.bundle import Wanted
 from hpcgen.net.package_index import find_files
 from hpcgen.net.wheel_index import wheel_licence
+from hpcgen.support.hashing import sha256_of
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -56,7 +57,7 @@ def own_wheels(folder: Path) -> list[Wanted]:
         kind="hpcgen",
         name=f"hpcgen {wheel.name.split('-')[1]}",
         file=wheel.name,
-        sha256=hashlib.sha256(data).hexdigest(),
+        sha256=sha256_of(data),
         urls=[wheel.absolute().as_uri()],
         size=len(data),
         licence=wheel_licence(wheel),

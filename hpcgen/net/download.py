@@ -21,9 +21,10 @@ import msgspec
 
 from hpcgen.errors import FetchError, Problem
 from hpcgen.model.bundle import Wanted
-from hpcgen.net.part import CHUNK, Part
+from hpcgen.net.part import Part
 from hpcgen.net.web import Answer, Timeouts, Web, WebError, explained, shown
 from hpcgen.net.workers import work_all
+from hpcgen.support.hashing import CHUNK
 from hpcgen.support.progress import Progress, Watch
 
 _LARGEST = 200 * 10**9

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import netrc
 import os
 import re
@@ -30,6 +29,7 @@ from hpcgen.errors import FetchError, InputError, Problem
 from hpcgen.model.bundle import Wanted
 from hpcgen.net.index_pages import ACCEPT, IndexFile, PageError, read_page
 from hpcgen.net.web import Timeouts, Web, WebError, shown
+from hpcgen.support.hashing import file_sha256
 
 PAGE_BYTES = 128 * 1024 * 1024
 """The largest page that is read, unpacked; the largest of the public index have some 20 MB."""
@@ -363,14 +363,10 @@ def _chunk(read: Callable[[int], bytes]) -> bytes:
 
 @functools.cache
 def _hash_file(path: Path) -> str:
-    digest = hashlib.sha256()
     try:
-        with path.open("rb") as stream:
-            while chunk := stream.read(1024 * 1024):
-                digest.update(chunk)
+        return file_sha256(path)
     except OSError:
         return ""
-    return digest.hexdigest()
 
 
 def _is_version(text: str) -> bool:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import msgspec
 
-CHUNK = 1024 * 1024
+from hpcgen.support.hashing import CHUNK
+
 _TAG_BYTES = 4096
 
 

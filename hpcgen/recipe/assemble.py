@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.platform.microarchitecture import compiler_flags
 from hpcgen.recipe.selftest import selftest_script
+from hpcgen.support.hashing import sha256_of
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Pins
@@ -367,7 +367,7 @@ def content_hash(stages: Iterable[Stage]) -> str:
     for stage in told:
         for _, step in stage["steps"]:
             del step["installs"]  # its commands say it already
-    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()
+    return sha256_of(msgspec.json.encode(told, order="sorted"))
 
 
 def _labels(plan: Plan, content: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import uuid
 from collections.abc import Sequence
@@ -13,6 +12,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock
 from hpcgen.sbom.components import Contents, contents
+from hpcgen.support.hashing import sha256_of
 
 
 def cyclonedx(lock: Lock, items: Sequence[BundleItem], catalog: Catalog | None = None) -> str:
@@ -43,7 +43,7 @@ def _contents(lock: Lock, items: Sequence[BundleItem], catalog: Catalog | None) 
 
 def _serial(lock: Lock, kind: str) -> str:
     """A UUID that is the lock's own: another lock has another, the same lock the same on every machine."""
-    digest = hashlib.sha256(lock.text.encode()).hexdigest()
+    digest = sha256_of(lock.text)
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"urn:hpcgen:{kind}:{lock.content}:{digest}"))
 
 
