@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.bundle import oci
 from hpcgen.bundle.documents import load_manifest
 from hpcgen.bundle.store import sweep, take, walk
 from hpcgen.bundle.workplace import Workplace
 from hpcgen.errors import FetchError, HpcgenError, Problem
+from hpcgen.images import oci_layout
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.bundle_paths import FILES, IMAGES, MANIFEST, file_path, image_name, root_tar_name
 from hpcgen.model.lock import ImagePin, Lock
@@ -48,14 +48,14 @@ class BaseImages:
         """Take over what an older bundle has of these images; what is not as it should be stays behind."""
         source = old / IMAGES
         try:
-            held = oci.named(oci.reader(source))
+            held = oci_layout.folder_layout(source)
+            named = held.named()
             for name, digest in self._digests().items():
-                if held.get(image_name(name)) == digest and not oci.holds(self.layout, name, digest):
-                    needed = oci.blobs(oci.reader(source), digest)
-                    paths = {each: oci.blob_path(each) for each in needed}
+                if named.get(image_name(name)) == digest and not oci_layout.holds(self.layout, name, digest):
+                    paths = {each: oci_layout.blob_path(each) for each in held.needed(digest)}
                     if all(self._take(source / path, self.layout / path, each) for each, path in paths.items()):
-                        oci.adopt(self.layout, source, image_name(name))
-        except (OSError, oci.LayoutError):
+                        oci_layout.adopt(self.layout, source, name)
+        except (OSError, oci_layout.LayoutError):
             return
         for item in load_manifest(old / MANIFEST)[0].items:
             digest = item.origin.removeprefix(_MADE_OF)
@@ -66,9 +66,10 @@ class BaseImages:
 
     def fetch(self) -> None:
         """Have all images, checked; FetchError with those that could not be had."""
-        there = {name: digest for name, digest in self._digests().items() if oci.holds(self.layout, name, digest)}
+        wanted = self._digests().items()
+        there = {name: digest for name, digest in wanted if oci_layout.holds(self.layout, name, digest)}
         if there:
-            oci.tidy(self.layout, there)
+            sweep(self.layout, oci_layout.tidy(self.layout, there))
         elif self.layout.is_dir():
             # Nothing of what an earlier run left is of use, so no tool shall have to make sense of it.
             sweep(self.layout, ())
@@ -79,7 +80,7 @@ class BaseImages:
         if problems:
             raise FetchError(problems)
         if self.pins:
-            oci.tidy(self.layout, self._digests())
+            sweep(self.layout, oci_layout.tidy(self.layout, self._digests()))
         if self.with_roots:
             for name, digest in self._digests().items():
                 self._make_root(name, digest)
@@ -90,7 +91,7 @@ class BaseImages:
         origin = "; ".join(dict.fromkeys(pin.origin for pin in self.pins.values()))
         for path, status in walk(self.layout) if self.pins else ():
             digest, _ = hash_file(self.layout / path)
-            title = "base images: blob" if path.startswith(oci.BLOBS) else "base images: index"
+            title = "base images: blob" if path.startswith(oci_layout.BLOBS) else "base images: index"
             found.append(_item(title, origin, digest, status.st_size, f"{IMAGES}/{path}"))
         for path, sha256 in self.known_roots().items() if self.with_roots else ():
             name, digest = next(
@@ -121,7 +122,7 @@ class BaseImages:
             fetch_image(source, name, self.architecture, self.layout)
         except HpcgenError as error:
             return list(error.problems)
-        if oci.holds(self.layout, name, pin.bundled):
+        if oci_layout.holds(self.layout, name, pin.bundled):
             return []
         return [
             Problem(

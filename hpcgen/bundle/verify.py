@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from hpcgen.bundle import oci
 from hpcgen.bundle.documents import INCREMENT, MANIFEST_BYTES, Increment, read_record, sums_of, sums_text
 from hpcgen.bundle.reading import Source, open_bundle, printable
 from hpcgen.bundle.store import hash_all
 from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.images.folder import MAX_FILE
+from hpcgen.images.oci_layout import BLOBS, Layout, LayoutError, blob_path
 from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
 from hpcgen.model.lock import Lock
@@ -147,7 +149,7 @@ class _Check:
                 yield f"{MANIFEST} says two things of {item.path}"
             parts = item.path.split("/")
             named = parts[1] if parts[0] == FILES and len(parts) == 3 else ""
-            if item.path.startswith(f"{IMAGES}/{oci.BLOBS}/"):
+            if item.path.startswith(f"{IMAGES}/{BLOBS}/"):
                 named = parts[-1]
             if (parts[0] == FILES and not named) or named not in ("", item.sha256):
                 yield f"{MANIFEST}: the hash of {item.path} is said to be {item.sha256}"
@@ -216,20 +218,17 @@ class _Check:
         paths = [path for path in self.source.files if path.startswith(f"{IMAGES}/")]
         if not paths and not pins:
             return
-
-        def read(path: str) -> bytes:
-            return self.source.read(f"{IMAGES}/{path}", oci.DOCUMENT_BYTES)
-
+        layout = Layout(IMAGES, lambda path: io.BytesIO(self.source.read(f"{IMAGES}/{path}", MAX_FILE)))
         try:
-            named = oci.named(read)
-            needed = {each for digest in named.values() for each in oci.blobs(read, digest)}
-        except oci.LayoutError as failure:
-            self._say([f"{IMAGES}: {failure}"])
+            named = layout.named()
+            needed = {each for digest in named.values() for each in layout.needed(digest)}
+        except LayoutError as failure:
+            self._say([f"{IMAGES}: {failure.why}"])
             return
         except InputError as error:
             self._say(f"{IMAGES}: {problem.message}" for problem in error.problems)
             return
-        lost = sorted(each for each in needed if f"{IMAGES}/{oci.blob_path(each)}" not in self.source.files)
+        lost = sorted(each for each in needed if f"{IMAGES}/{blob_path(each)}" not in self.source.files)
         self._say(f"{IMAGES}: the blob {each} is needed and not there" for each in lost)
         for name, pin in sorted(pins.items()):
             if named.get(image_name(name)) != pin.bundled:

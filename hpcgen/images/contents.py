@@ -36,9 +36,9 @@ def read_files(image: ImageReference, paths: Sequence[str]) -> dict[str, bytes]:
 
         return read_tar(image.name, paths)
     if image.kind == "oci-archive":
-        from hpcgen.images.tarball import OciArchive
+        from hpcgen.images.oci_layout import archive_image
 
-        return OciArchive(image.name).read(paths)
+        return archive_image(image.name).read(paths)
     return _read_stored(image, paths)
 
 

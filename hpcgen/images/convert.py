@@ -83,9 +83,9 @@ def _own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
         facts = stored_image(image.kind, image.name)
         return dict(facts.environment), dict(facts.labels)
     if image.kind == "oci-archive":
-        from hpcgen.images.tarball import OciArchive
+        from hpcgen.images.oci_layout import archive_image
 
-        config = OciArchive(image.name).config()
+        config = archive_image(image.name).settings()
         return _pairs(config.get("Env")), _texts(config.get("Labels"))
     places = ["/" + roots.ENVIRONMENT, "/.singularity.d/labels.json"]
     found = read_files(image, places)

@@ -1,4 +1,4 @@
-"""An OCI image layout in a folder, with several images by name: read, checked, and added to.
+"""OCI image layouts in a folder, a tar file or a bundle, with one image or several by name: read, checked, added to.
 
 Source: OCI image specification 1.1, image-layout.md, image-index.md, manifest.md.
 """
@@ -7,126 +7,211 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
-import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+import tarfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
 import msgspec
 
 from hpcgen.errors import InputError, OutputError, Problem
+from hpcgen.images.archive import read_archive
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.model.bundle_paths import image_name
-from hpcgen.support.hashing import sha256_of
+from hpcgen.support.hashing import hash_file, open_plain, sha256_of
 from hpcgen.support.writing import write_file
 
 REF_NAME = "org.opencontainers.image.ref.name"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+INDEX, LAYOUT, BLOBS = "index.json", "oci-layout", "blobs/sha256"
+_VERSION = '{"imageLayoutVersion":"1.0.0"}'
 _ASIDE = ".hpcgen-fetch"
-_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-_CHUNK = 1 << 20
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
+_MAX_MEMBERS = 10_000
+_DEPTH = 4
+
+
+class LayoutError(InputError):
+    """A layout that is damaged; ``why`` in words."""
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(Problem(f"{where} is damaged: {why}", remedy="fetch or copy the image again"))
+        self.why = why
+
+
+class Layout:
+    """A layout to be read.
+
+    Parameters
+    ----------
+    where: for messages.
+    opened: opens one of its files by its path in it; OSError or InputError where that is not there.
+    """
+
+    def __init__(self, where: str, opened: Callable[[str], IO[bytes]]) -> None:
+        self.where, self._opened = where, opened
+
+    def open(self, path: str) -> IO[bytes]:
+        """One of its files."""
+        try:
+            return self._opened(path)
+        except OSError as failure:
+            raise LayoutError(self.where, f"{path} cannot be read: {failure.strerror}") from failure
+
+    def document(self, path: str) -> dict[str, Any]:
+        """One of its JSON files."""
+        with self.open(path) as stream:
+            return decoded(stream.read(MAX_FILE + 1), path, self.where)
+
+    def entries(self, path: str = INDEX) -> list[dict[str, Any]]:
+        """The manifests that its index, or another list of manifests in it, names."""
+        listed = self.document(path).get("manifests")
+        if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+            raise LayoutError(self.where, f"{path} lists no manifests")
+        return listed
+
+    def named(self) -> dict[str, str]:
+        """Its images: name → digest of the manifest."""
+        found: dict[str, str] = {}
+        for entry in self.entries():
+            name = _name(entry)
+            if name in found:
+                raise LayoutError(self.where, f"{INDEX} names {name!r} twice")
+            found[name] = self.digest(entry)
+        return found
+
+    def needed(self, digest: str) -> dict[str, int]:
+        """The blobs of an image: digest → size of itself (-1: not known), its configuration, its layers."""
+        return {digest: -1, **dict(LayoutImage(self, digest).blobs())}
+
+    def image(self, name: str) -> LayoutImage:
+        """The image of a name, as :func:`~hpcgen.model.bundle_paths.image_name` writes it."""
+        named = self.named()
+        if image_name(name) not in named:
+            raise LayoutError(self.where, f"its index names no image {image_name(name)}")
+        return LayoutImage(self, named[image_name(name)])
+
+    def first(self) -> LayoutImage:
+        """The first image, where there are no names to choose by."""
+        path = INDEX
+        for _ in range(_DEPTH):
+            listed = self.entries(path)
+            if not listed:
+                break
+            digest = self.digest(listed[0])
+            path = blob_path(digest)
+            if "manifests" not in self.document(path):
+                return LayoutImage(self, digest)
+        raise LayoutError(self.where, "its index names no image")
+
+    def digest(self, described: Any) -> str:
+        """The digest of what an index or a manifest describes."""
+        digest = described.get("digest") if isinstance(described, dict) else None
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise LayoutError(self.where, "a digest is missing or malformed")
+        return digest
 
 
 class LayoutImage:
     """One image of a layout. ``digest`` is its manifest's."""
 
-    def __init__(self, layout: Path, name: str) -> None:
-        self.layout = layout
-        self.path = f"{name} in {layout}"
-        wanted = image_name(name)
-        named = [each for each in _entries(layout) if each.get("annotations", {}).get(REF_NAME) == wanted]
-        if not named:
-            raise self._damaged(f"its index names no image {wanted}")
-        self.digest = self._digest_of(named[0])
-        self.manifest: dict[str, Any] = self._json(self.digest)
+    def __init__(self, layout: Layout, digest: str) -> None:
+        self.layout, self.digest = layout, digest
+        self.path = layout.where
+        self.manifest = layout.document(blob_path(digest))
+        layers = self.manifest.get("layers")
+        if not isinstance(layers, list) or not isinstance(self.manifest.get("config"), dict):
+            raise LayoutError(layout.where, f"{blob_path(digest)} is no image manifest that lists layers")
+        self._layers = layers
 
     def config(self) -> dict[str, Any]:
         """The whole configuration: ``architecture``, ``config`` with ``Env``, ``rootfs`` …"""
-        return self._json(self._digest_of(self.manifest.get("config")))
+        return self.layout.document(blob_path(self.layout.digest(self.manifest["config"])))
+
+    def settings(self) -> dict[str, Any]:
+        """What the configuration says of containers: ``Env``, ``Labels`` and others."""
+        inner = self.config().get("config")
+        return inner if isinstance(inner, dict) else {}
 
     def blobs(self) -> list[tuple[str, int]]:
-        """Digest and size of the configuration and the layers."""
-        described = [self.manifest.get("config"), *self._layers()]
-        return [(self._digest_of(each), int(each.get("size", -1))) for each in described if isinstance(each, dict)]
+        """Digest and size (-1: not known) of the configuration and the layers."""
+        described = [self.manifest["config"], *self._layers]
+        sizes = [each.get("size") if isinstance(each, dict) else None for each in described]
+        pairs = zip(described, sizes, strict=True)
+        return [(self.layout.digest(each), size if isinstance(size, int) else -1) for each, size in pairs]
 
     def layer_count(self) -> int:
         """How many layers it has."""
-        return len(self._layers())
+        return len(self._layers)
 
     def layer(self, number: int) -> IO[bytes]:
         """One layer, the lowest is 0, as it is stored."""
-        return self._open(self._digest_of(self._layers()[number]))
+        return self.layout.open(blob_path(self.layout.digest(self._layers[number])))
 
-    def check(self) -> None:
-        """Compare every blob with its digest and size; InputError if one is not what it should be."""
-        try:
-            version = decoded((self.layout / "oci-layout").read_bytes(), f"{self.layout}/oci-layout")
-        except OSError as failure:
-            raise self._damaged(f"oci-layout cannot be read: {failure.strerror}") from failure
-        if version.get("imageLayoutVersion") != "1.0.0":
-            raise self._damaged("its oci-layout names another version")
-        for digest, size in [(self.digest, -1), *self.blobs()]:
-            found, length = file_digest(blob_path(self.layout, digest))
-            if found != digest or size not in (-1, length):
-                raise self._damaged(f"blob {digest} is altered or cut off")
-
-    def _layers(self) -> list[Any]:
-        layers = self.manifest.get("layers")
-        if not isinstance(layers, list):
-            raise self._damaged("its manifest lists no layers")
-        return layers
-
-    def _digest_of(self, described: Any) -> str:
-        digest = described.get("digest") if isinstance(described, dict) else None
-        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-            raise self._damaged("a digest is missing or malformed")
-        return digest
-
-    def _open(self, digest: str) -> IO[bytes]:
-        try:
-            return blob_path(self.layout, digest).open("rb")
-        except OSError as failure:
-            raise self._damaged(f"blob {digest} cannot be read: {failure.strerror}") from failure
-
-    def _json(self, digest: str) -> dict[str, Any]:
-        with self._open(digest) as stream:
-            data = stream.read(MAX_FILE + 1)
-        return decoded(data, self.path)
-
-    def _damaged(self, why: str) -> InputError:
-        return InputError(Problem(f"{self.path} is damaged: {why}", remedy="fetch the image again"))
+    def read(self, paths: Sequence[str]) -> dict[str, bytes]:
+        """Files as a container of the image would have them."""
+        return read_archive(lambda: (self.layer(number) for number in range(self.layer_count())), paths, self.path)
 
 
-def decoded(data: bytes, what: str) -> dict[str, Any]:
-    """A JSON object of bounded size; InputError for anything else."""
+def folder_layout(layout: Path) -> Layout:
+    """A layout that is a folder."""
+    return Layout(str(layout), lambda path: open_plain(layout / path))
+
+
+def archive_image(path: str) -> LayoutImage:
+    """The image of an OCI archive: a layout in a tar file.
+
+    Raises
+    ------
+    InputError: it is none, or damaged.
+    """
+    try:
+        archive = tarfile.open(path, "r:")  # noqa: SIM115 - open as long as the image is used
+        there = {member.name.removeprefix("./"): member for member in islice(archive, _MAX_MEMBERS)}
+    except (tarfile.TarError, OSError, ValueError) as failure:
+        raise InputError(Problem(f"{path} cannot be read as an OCI archive: {failure}")) from failure
+
+    def opened(name: str) -> IO[bytes]:
+        stream = archive.extractfile(there[name]) if name in there and there[name].isreg() else None
+        if stream is None:
+            raise LayoutError(path, f"{name} is missing")
+        return stream
+
+    return Layout(path, opened).first()
+
+
+def decoded(data: bytes, what: str, where: str = "") -> dict[str, Any]:
+    """A JSON object of bounded size; LayoutError for anything else."""
     found = None
     with contextlib.suppress(msgspec.DecodeError, RecursionError):
         found = msgspec.json.decode(data) if len(data) <= MAX_FILE else None
     if not isinstance(found, dict):
-        raise InputError(Problem(f"{what} is damaged: it is not the JSON that it should be", remedy="fetch it again"))
+        raise LayoutError(where or what, f"{what if where else 'it'} is not the JSON that it should be")
     return found
 
 
-def blob_path(layout: Path, digest: str) -> Path:
-    """Where a blob lies."""
-    return layout / "blobs" / digest.replace(":", "/")
+def blob_path(digest: str) -> str:
+    """Where a blob lies in a layout."""
+    return "blobs/" + digest.replace(":", "/")
 
 
-def file_digest(path: Path) -> tuple[str, int]:
-    """``sha256:…`` and the size in bytes of a file; of nothing if it cannot be read."""
-    found, size = hashlib.sha256(), 0
+def holds(layout: Path, name: str, digest: str) -> bool:
+    """Whether a layout has an image under this name, with this digest, and every blob of it as it should be."""
     try:
-        with path.open("rb") as stream:
-            while data := stream.read(_CHUNK):
-                found.update(data)
-                size += len(data)
-    except OSError:
-        return "", -1
-    return f"sha256:{found.hexdigest()}", size
+        found = folder_layout(layout)
+        if found.document(LAYOUT).get("imageLayoutVersion") != "1.0.0" or found.image(name).digest != digest:
+            return False
+        for each, size in found.needed(digest).items():
+            sha256, length = hash_file(layout / blob_path(each))
+            if f"sha256:{sha256}" != each or size not in (-1, length):
+                return False
+    except (OSError, InputError):
+        return False
+    return True
 
 
 @contextlib.contextmanager
@@ -162,7 +247,7 @@ def aside(layout: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def add(layout: Path, name: str, blobs: dict[str, Path], manifest: bytes) -> str:
+def add(layout: Path, name: str, blobs: Mapping[str, Path], manifest: bytes) -> str:
     """Put an image into a layout: blobs by rename, the index last; the digest of its manifest.
 
     Parameters
@@ -170,26 +255,54 @@ def add(layout: Path, name: str, blobs: dict[str, Path], manifest: bytes) -> str
     blobs: checked files on the same file system, by digest; they are moved.
     """
     digest = f"sha256:{sha256_of(manifest)}"
-    folder = layout / "blobs/sha256"
+    folder = layout / BLOBS
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for each, path in blobs.items():
             _settle(path)
-            path.replace(blob_path(layout, each))
+            path.replace(layout / blob_path(each))
     except OSError as failure:
         raise OutputError(
             Problem(f"cannot write {folder}: {failure.strerror}", remedy="free some space, or write elsewhere")
         ) from failure
-    write_file(blob_path(layout, digest), manifest.decode("utf-8"))
-    write_file(layout / "oci-layout", '{"imageLayoutVersion":"1.0.0"}')
-    entry = {"mediaType": MANIFEST_TYPE, "digest": digest, "size": len(manifest)}
-    others = {}
+    write_file(layout / blob_path(digest), manifest.decode("utf-8"))
+    entries: list[dict[str, Any]] = []
     with contextlib.suppress(InputError):  # of a damaged index nothing is kept: those images are fetched anew
-        others = {_name(each): each for each in _entries(layout) if _name(each)}
-    others[image_name(name)] = {**entry, "annotations": {REF_NAME: image_name(name)}}
-    index = {"schemaVersion": 2, "manifests": [others[each] for each in sorted(others)]}
-    write_file(layout / "index.json", json.dumps(index, sort_keys=True, separators=(",", ":")))
+        entries = [each for each in folder_layout(layout).entries() if _name(each) not in ("", image_name(name))]
+    entry = {"mediaType": MANIFEST_TYPE, "digest": digest, "size": len(manifest)}
+    write_index(layout, [*entries, {**entry, "annotations": {REF_NAME: image_name(name)}}])
     return digest
+
+
+def adopt(layout: Path, source: Path, name: str) -> None:
+    """Have the index of a layout name an image, whose blobs are there, as another layout's index does."""
+    held = image_name(name)
+    kept = folder_layout(layout).entries() if (layout / INDEX).is_file() else []
+    entries = [each for each in kept if _name(each) != held]
+    write_index(layout, [*entries, *(each for each in folder_layout(source).entries() if _name(each) == held)])
+
+
+def tidy(layout: Path, images: Mapping[str, str]) -> set[str]:
+    """Have the index name these images alone (name → digest), in a fixed form; the paths of all that they need."""
+    found = folder_layout(layout)
+    known = {found.digest(each): each for each in found.entries()}
+    entries = []
+    for name, digest in images.items():
+        size = (layout / blob_path(digest)).stat().st_size
+        media = str(known[digest].get("mediaType") or MANIFEST_TYPE)
+        platform = known[digest].get("platform")
+        entry = {"mediaType": media, "digest": digest, "size": size}
+        entry |= {"platform": platform} if isinstance(platform, dict) else {}
+        entries.append({**entry, "annotations": {REF_NAME: image_name(name)}})
+    write_index(layout, entries)
+    return {INDEX, LAYOUT, *(blob_path(each) for digest in images.values() for each in found.needed(digest))}
+
+
+def write_index(layout: Path, entries: Sequence[dict[str, Any]]) -> None:
+    """Write the layout's own files, the index by name, so that the same images are the same bytes."""
+    index = {"schemaVersion": 2, "manifests": sorted(entries, key=_name)}
+    write_file(layout / LAYOUT, _VERSION)
+    write_file(layout / INDEX, msgspec.json.encode(index, order="sorted").decode())
 
 
 def _settle(path: Path) -> None:
@@ -202,22 +315,6 @@ def _settle(path: Path) -> None:
         os.close(descriptor)
 
 
-def _name(entry: dict[str, Any]) -> str:
-    return str(entry.get("annotations", {}).get(REF_NAME, ""))
-
-
-def _entries(layout: Path) -> list[dict[str, Any]]:
-    path = layout / "index.json"
-    try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_FILE + 1)
-    except OSError as failure:
-        raise InputError(
-            Problem(
-                f"{layout} is no OCI image layout: {failure.strerror}: {path.name}", remedy="fetch the images again"
-            )
-        ) from failure
-    listed = decoded(data, str(path)).get("manifests")
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
-        raise InputError(Problem(f"{path} lists no images", remedy="fetch the images again"))
-    return [each for each in listed if isinstance(each.get("annotations", {}), dict)]
+def _name(entry: Mapping[str, Any]) -> str:
+    annotations = entry.get("annotations")
+    return str(annotations.get(REF_NAME, "")) if isinstance(annotations, dict) else ""

@@ -127,9 +127,9 @@ def image_labels(image: ImageReference) -> dict[str, str]:
 
         labels = dict(stored_image(image.kind, image.name).labels)
     elif image.kind == "oci-archive":
-        from hpcgen.images.tarball import OciArchive
+        from hpcgen.images.oci_layout import archive_image
 
-        told = OciArchive(image.name).config().get("Labels")
+        told = archive_image(image.name).settings().get("Labels")
         labels = told if isinstance(told, dict) else {}
     else:
         # Apptainer's place for labels. Source: its documentation, "SIF and the /.singularity.d folder".

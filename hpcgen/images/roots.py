@@ -22,7 +22,8 @@ import msgspec
 
 from hpcgen.errors import InputError, Problem
 from hpcgen.images.archive import members, normal
-from hpcgen.images.tarball import OciArchive, opened
+from hpcgen.images.oci_layout import archive_image
+from hpcgen.images.tarball import opened
 from hpcgen.support.hashing import sha256_of
 from hpcgen.support.quoting import sh_assign
 
@@ -203,7 +204,7 @@ def oci_to_tar(source: Path, target: Path) -> None:
     The layers are gone through from the top: what was met already, or is hidden by a whiteout, is left out.
     """
     with tarfile.open(target, "w", format=tarfile.PAX_FORMAT) as out:
-        flatten(OciArchive(str(source)), out)
+        flatten(archive_image(str(source)), out)
 
 
 class Layered(Protocol):

@@ -27,11 +27,11 @@ from typing import Any
 from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.images import oci_layout
 from hpcgen.images.commands import ask
-from hpcgen.images.oci_layout import LayoutImage, aside, decoded, file_digest
+from hpcgen.images.oci_layout import LayoutImage, aside, decoded, folder_layout, holds
 from hpcgen.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.model.site import ImageMirror
 from hpcgen.recipe.formats.docker import qualified
-from hpcgen.support.hashing import sha256_of
+from hpcgen.support.hashing import hash_file, sha256_of
 from hpcgen.support.processes import need, stream
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -106,7 +106,7 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
     FetchError: it cannot be had, is not what the pin says, or is of another architecture.
     OutputError: the layout cannot be written.
     """
-    if _present(layout, name, pin.oci or pin.digest):
+    if holds(layout, name, pin.oci or pin.digest):
         return
     skopeo = need("skopeo", f"fetch the base image {name}", _INSTALL)
     source = _at_digest(pin.origin, pin.digest)
@@ -139,7 +139,7 @@ def root_tar(layout: Path, name: str, target: Path) -> None:
     from hpcgen.errors import OutputError
     from hpcgen.images.roots import flatten
 
-    image = LayoutImage(layout, name)
+    image = folder_layout(layout).image(name)
     part = target.with_name(f".{target.name}.part")
     try:
         with tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as out:
@@ -191,15 +191,6 @@ def _add_file(out: Any, path: str, data: bytes) -> None:
     member = tarfile.TarInfo(f"./{path}")
     member.size, member.mode = len(data), 0o644
     out.addfile(member, io.BytesIO(data))
-
-
-def _present(layout: Path, name: str, digest: str) -> bool:
-    try:
-        image = LayoutImage(layout, name)
-        image.check()
-    except InputError:
-        return False
-    return image.digest == digest
 
 
 def _remedy(name: str) -> str:
@@ -287,7 +278,11 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
     blobs = {}
     for each in _described(manifest, source):
         path = folder / each["digest"].partition(":")[2]
-        if file_digest(path) != (each["digest"], each["size"]):
+        try:
+            sha256, size = hash_file(path)
+        except OSError:
+            sha256, size = "", -1
+        if (f"sha256:{sha256}", size) != (each["digest"], each["size"]):
             raise FetchError(Problem(f"{source}: {each['digest']} is altered, cut off or missing"))
         blobs[each["digest"]] = path
     return f"sha256:{digest}", manifest, blobs

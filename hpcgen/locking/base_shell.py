@@ -203,7 +203,7 @@ def _take_over(root: Path, name: str) -> None:
 
 
 def _unpack(layout: Path, image: str, root: Path) -> None:
-    from hpcgen.images.oci_layout import LayoutImage
+    from hpcgen.images.oci_layout import folder_layout
     from hpcgen.images.roots import flatten
 
     tar = need("tar", "unpack a base image")
@@ -215,7 +215,7 @@ def _unpack(layout: Path, image: str, root: Path) -> None:
         try:
             assert process.stdin is not None
             with tarfile.open(fileobj=process.stdin, mode="w|", format=tarfile.PAX_FORMAT) as out:
-                flatten(LayoutImage(layout, image), out, _ordinary)
+                flatten(folder_layout(layout).image(image), out, _ordinary)
             process.stdin.close()
         except BrokenPipeError as failure:
             broken = failure

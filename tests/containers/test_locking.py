@@ -19,7 +19,7 @@ from hpcgen.blocks.steps import run as step
 from hpcgen.bundle.apt_index import deb_licence
 from hpcgen.bundle.deb import read_control
 from hpcgen.errors import FetchError
-from hpcgen.images.oci_layout import LayoutImage
+from hpcgen.images.oci_layout import folder_layout, holds
 from hpcgen.locking import base_shell
 from hpcgen.locking.base_images import fetch_image, pin_image, root_tar
 from hpcgen.locking.os_packages import resolve_packages
@@ -84,7 +84,7 @@ def test_image_of_a_registry_is_pinned_by_its_own_digest_and_copied_whole(
     assert (pin.oci is None) == (kind == "oci")
     del registry.manifests["base/debian:12"]  # the tag moves on, the digest stays
     fetch_image(pin, NAME, "x86_64", tmp_path / "images")
-    LayoutImage(tmp_path / "images", NAME).check()
+    assert holds(tmp_path / "images", NAME, pin.bundled)
     seen = json.loads(run(["skopeo", "inspect", f"oci:{tmp_path}/images:debian-12"]).stdout)
     assert seen["Digest"] == (pin.oci or pin.digest)
 
@@ -103,7 +103,7 @@ def test_image_of_a_store_has_the_same_pin_each_time_and_every_engine_takes_it(
     try:
         pin = pin_image("base:1", [f"containers-storage:{tagged}"], "x86_64")
         fetch_image(pin, "base:1", "x86_64", tmp_path / "images")
-        assert LayoutImage(tmp_path / "images", "base:1").digest == pin.digest
+        assert folder_layout(tmp_path / "images").image("base:1").digest == pin.digest
         root_tar(tmp_path / "images", "base:1", tmp_path / "root.tar")
     finally:
         run(["podman", "rmi", "--force", tagged], check=False)

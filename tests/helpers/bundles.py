@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.bundle.create import Creation, create_bundle
-from hpcgen.bundle.oci import NAME
+from hpcgen.images.oci_layout import REF_NAME
 from hpcgen.model.bundle import Manifest, Wanted
 from hpcgen.model.bundle_paths import image_name
 from hpcgen.model.lock import ImagePin, Lock, Pins
@@ -123,7 +123,7 @@ def put_image(layout: Path, name: str, seed: str) -> None:
         "mediaType": "application/vnd.oci.image.manifest.v1+json",
         "digest": f"sha256:{digest}",
         "size": len(data),
-        "annotations": {NAME: image_name(name)},
+        "annotations": {REF_NAME: image_name(name)},
     }
     others = [each for each in known if each["annotations"] != entry["annotations"]]
     index.write_text(json.dumps({"schemaVersion": 2, "manifests": [entry, *others]}))

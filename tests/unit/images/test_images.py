@@ -344,9 +344,9 @@ def test_a_folder_becomes_oci_archive_tar_and_folder_again(root: Path, tmp_path:
 def test_variables_and_labels_go_with_the_image(root: Path, tmp_path: Path, hpcgen: Command) -> None:
     env = with_programs(tmp_path)
     assert hpcgen("convert", "root", "a.oci", env=env).returncode == 0
-    from hpcgen.images.tarball import OciArchive
+    from hpcgen.images.oci_layout import archive_image
 
-    config = OciArchive(str(tmp_path / "a.oci")).config()
+    config = archive_image(str(tmp_path / "a.oci")).settings()
     assert "MPI_HOME=/opt/mpich" in config["Env"]
     assert config["Labels"]["io.hpcgen.kit.plan.json"] + "\n" == (STORED / "plan.json").read_text()
     assert config["Labels"]["io.hpcgen.content"] in (STORED / "hpcgen.lock").read_text()

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from hpcgen.errors import FetchError, HpcgenError, InputError, MissingToolError, OutputError
-from hpcgen.images.oci_layout import LayoutImage, aside
+from hpcgen.images.oci_layout import aside, folder_layout
 from hpcgen.locking.base_images import fetch_image, image_sources, pin_image, root_tar
 from hpcgen.model.lock import ImagePin
 from hpcgen.model.site import ImageMirror
@@ -171,7 +171,7 @@ def test_of_several_architectures_the_sites_is_pinned_and_not_the_list(store: St
         pin = pin_image("both:1", ["docker://example.org/both:1"], architecture)
         assert pin.digest == found[name]
         fetch_image(pin, "both:1", architecture, tmp_path / name)
-        assert LayoutImage(tmp_path / name, "both:1").config()["architecture"] == name
+        assert folder_layout(tmp_path / name).image("both:1").config()["architecture"] == name
     store.document("one:1", {"schemaVersion": 2, "mediaType": kind, "manifests": platforms[1:]})
     with pytest.raises(FetchError, match="has no image for linux/amd64, only linux/arm64"):
         pin_image("one:1", ["docker://example.org/one:1"], "x86_64")
@@ -182,7 +182,7 @@ def test_docker_manifest_is_pinned_as_it_is_and_converted_without_touching_blobs
     pin = pin_image("cuda:1", ["docker://example.org/cuda:1"], "x86_64")
     assert pin.digest == wanted and pin.oci not in (None, wanted)
     fetch_image(pin, "cuda:1", "x86_64", tmp_path / "layout")
-    image = LayoutImage(tmp_path / "layout", "cuda:1")
+    image = folder_layout(tmp_path / "layout").image("cuda:1")
     assert image.digest == pin.oci
     assert image.manifest["mediaType"] == OCI
     assert [each["mediaType"] for each in image.manifest["layers"]] == [LAYER[OCI]]
@@ -193,7 +193,7 @@ def test_a_stores_image_is_pinned_by_its_plain_layers(store: Store, tmp_path: Pa
     store.image("debian:12", gzip.decompress(BASE))
     pin = pin_image("debian:12", ["containers-storage:localhost/debian:12"], "x86_64")
     fetch_image(pin, "debian:12", "x86_64", tmp_path / "layout")
-    image = LayoutImage(tmp_path / "layout", "debian:12")
+    image = folder_layout(tmp_path / "layout").image("debian:12")
     assert image.digest == pin.digest and pin.oci is None
     assert image.manifest["layers"][0]["mediaType"] == "application/vnd.oci.image.layer.v1.tar"
 
@@ -227,8 +227,8 @@ def test_one_layout_holds_several_images_by_name(store: Store, tmp_path: Path) -
     index = json.loads((layout / "index.json").read_text())
     names = [each["annotations"]["org.opencontainers.image.ref.name"] for each in index["manifests"]]
     assert names == ["debian-12", "example.org-other-1"]
-    assert LayoutImage(layout, "debian:12").digest == first.digest
-    assert LayoutImage(layout, "example.org/other:1").digest == other.digest
+    assert folder_layout(layout).image("debian:12").digest == first.digest
+    assert folder_layout(layout).image("example.org/other:1").digest == other.digest
     assert sorted(path.name for path in layout.iterdir()) == ["blobs", "index.json", "oci-layout"]
 
 
@@ -300,7 +300,7 @@ def test_killed_while_copying_leaves_what_was_there_and_the_next_run_goes_on(sto
     process.wait()
     assert {path: path.read_bytes() for path in before} == before
     fetch_image(pin, "other:1", "x86_64", layout)
-    assert LayoutImage(layout, "other:1").digest == pin.digest
+    assert folder_layout(layout).image("other:1").digest == pin.digest
     assert sorted(path.name for path in layout.iterdir()) == ["blobs", "index.json", "oci-layout"]
 
 
@@ -313,14 +313,14 @@ def test_two_at_once_are_kept_apart(tmp_path: Path) -> None:
 def test_damaged_index_is_explained(tmp_path: Path, text: str) -> None:
     (tmp_path / "index.json").write_text(text)
     with pytest.raises(HpcgenError):
-        LayoutImage(tmp_path, "debian:12")
+        folder_layout(tmp_path).image("debian:12")
 
 
 def test_blob_names_do_not_lead_out_of_the_layout(tmp_path: Path) -> None:
     entry = {"digest": "sha256:../../../etc/passwd", "annotations": {"org.opencontainers.image.ref.name": "debian-12"}}
     (tmp_path / "index.json").write_text(json.dumps({"manifests": [entry]}))
     with pytest.raises(InputError, match="malformed"):
-        LayoutImage(tmp_path, "debian:12")
+        folder_layout(tmp_path).image("debian:12")
 
 
 # the root as one tar file
