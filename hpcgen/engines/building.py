@@ -17,8 +17,6 @@ from hpcgen.model.record import BuiltImage, ImageKind
 from hpcgen.support.placing import PARTIAL, folder_bytes, refusal
 from hpcgen.support.quoting import sh
 
-_BLOCK = 1024 * 1024
-
 
 class FromFile(msgspec.Struct, frozen=True):
     """A word of a command line that ends with the text of a file, as ``"NAME=$(cat FILE)"`` does."""
@@ -167,13 +165,9 @@ def _is_image(folder: Path) -> bool:
 def measured(kind: ImageKind, path: Path) -> BuiltImage:
     """Size in bytes, and of a file its sha256; a folder is one, whatever its name says."""
     if not path.is_dir():
-        import hashlib
+        from hpcgen.support.hashing import file_sha256
 
-        digest = hashlib.sha256()
-        with path.open("rb") as file:
-            while block := file.read(_BLOCK):
-                digest.update(block)
-        return BuiltImage(kind=kind, name=str(path), bytes=path.stat().st_size, digest=f"sha256:{digest.hexdigest()}")
+        return BuiltImage(kind=kind, name=str(path), bytes=path.stat().st_size, digest=f"sha256:{file_sha256(path)}")
     return BuiltImage(kind="directory", name=str(path), bytes=folder_bytes(path))
 
 
