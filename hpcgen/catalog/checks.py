@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import ENGINES
 from hpcgen.errors import InputError, Problem, did_you_mean
-from hpcgen.model.site import Site
+from hpcgen.model.site import MPI_LAUNCHERS, Site
 from hpcgen.model.stack import Stack
+from hpcgen.schedulers import SCHEDULERS, launched_by, launchers
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -24,6 +25,7 @@ def check_site(site: Site, document: Document) -> None:
         if layout.partition not in partitions:
             place = ["layouts", number, "partition"]
             problems.append(_unknown(document, place, "partition", layout.partition, partitions))
+    problems += _batch_problems(site, document)
     containers = site.containers
     for name in containers.engines:
         if name not in ENGINES:
@@ -60,6 +62,16 @@ def check_site(site: Site, document: Document) -> None:
             )
     if problems:
         raise InputError(problems)
+
+
+def _batch_problems(site: Site, document: Document) -> list[Problem]:
+    """The batch system is one that is known, and the ranks' launcher is its own or an MPI's."""
+    kind, mpi = site.scheduler.kind, site.mpi
+    if kind not in SCHEDULERS:
+        return [_unknown(document, ["scheduler", "kind"], "batch system", kind, SCHEDULERS.names())]
+    if mpi is None or mpi.launcher in MPI_LAUNCHERS or launched_by(mpi.launcher, site.scheduler) is not None:
+        return []
+    return [_unknown(document, ["mpi", "launcher"], "launcher", mpi.launcher, launchers())]
 
 
 def _unknown(document: Document, path: list[Any], what: str, name: str, known: list[str]) -> Problem:

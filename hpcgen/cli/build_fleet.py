@@ -336,5 +336,5 @@ def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
         say(f"job {submitted.id} goes on: look at it with `{look}`, cancel it with `{cancel}`")
         raise
     if not result.good:
-        raise failure(result)
+        raise failure(result, submitted.queue)
     say(f"job {result.id} ended well")

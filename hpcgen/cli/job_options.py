@@ -99,7 +99,10 @@ def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
 
     findings = [finding for finding in job.plan.findings if batch or finding.name != "account"]
     say_findings(replace(job.plan, findings=findings), notes=notes)
-    if batch and job.kind in ("podman", "docker", "ch-image") and job.plan.site.scheduler.kind != "none":
+    from hpcgen.schedulers import scheduler_for
+
+    submitted = batch and scheduler_for(job.plan.site.scheduler).takes_jobs
+    if submitted and job.kind in ("podman", "docker", "ch-image"):
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 
 

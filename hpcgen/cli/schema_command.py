@@ -14,7 +14,9 @@ def command(ctx: click.Context, kind: str) -> None:
     from hpcgen.config.schemas import schema_text
     from hpcgen.engines import ENGINES, builders
     from hpcgen.recipe.formats import FORMATS
+    from hpcgen.schedulers import SCHEDULERS, launchers
 
     catalog_of(ctx)  # its collections are known to the registries from then on
-    names = {registry.folder: registry.names() for registry in (ENGINES, FORMATS)} | {"builders": list(builders())}
+    names = {registry.folder: registry.names() for registry in (ENGINES, FORMATS, SCHEDULERS)}
+    names |= {"builders": list(builders()), "launchers": launchers()}
     click.echo(schema_text(kind, names), nl=False)

@@ -43,7 +43,7 @@ def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **
     if not result.good:
         from hpcgen.run.follow import failure
 
-        raise failure(result)
+        raise failure(result, submitted.queue)
     took = f" after {result.elapsed_s} s" if result.elapsed_s is not None else ""
     say(f"job {result.id} ended well{took}; output: {' '.join(result.output) or 'none'}")
 

@@ -6,6 +6,7 @@ from hpcgen.contract.case import Case, Check, holds, left_out, release_of, unkno
 from hpcgen.launch.libraries import MPI_LIBRARIES
 from hpcgen.model.site import HostMpi
 from hpcgen.platform.cray_mpich import mpich_of
+from hpcgen.schedulers import launched_by
 
 NO_MPI = "the stack runs without MPI"
 OWN_LAUNCHER = "the image's own launcher starts the ranks"
@@ -117,8 +118,9 @@ def pmi(case: Case) -> Check:
     if not understood:
         return unknown(name, f"{who} does not say what it understands") if not case.swapped else _hosts_own(name, host)
     common = [each for each in host.pmi if each in understood]
-    # What the job's line will name: the first that srun has a word for.
-    asked = next((each for each in host.pmi if each in ("pmix", "pmi2")), None) if host.launcher == "srun" else None
+    own = launched_by(host.launcher, case.site.scheduler)
+    # What the job's line will name.
+    asked = own.asked_pmi(host.pmi) if own is not None else None
     if common and (asked is None or asked in understood):
         return holds(name, f"{host.launcher} offers {', '.join(common)}, which {who} understands")
     offers = f"{host.launcher} is asked for {asked}" if common else f"{host.launcher} offers {', '.join(host.pmi)}"

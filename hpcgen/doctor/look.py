@@ -22,7 +22,7 @@ def seen_for(machine: Machine, site: Site) -> Seen:
         machine.environment["MPI_ROOT"] = mpi.root
         machine.environment["LD_LIBRARY_PATH"] = ":".join(mpi.libraries)
     seen = detect(machine)
-    if mpi is not None and "mpi.pmi" not in seen.facts and seen.value("scheduler.kind") == "slurm":
+    if mpi is not None and "mpi.pmi" not in seen.facts and machine.output("srun-mpi-list").text:
         seen.add("mpi.pmi", offered_pmi(machine), machine.how("srun-mpi-list"))
     if mpi is not None and mpi.root is None:
         _forget_mpi(seen, "the profile has no mpi.root, so which MPI is meant is not known")

@@ -15,7 +15,7 @@ from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Run, Stack
 from hpcgen.schedulers import Header, scheduler_for
-from hpcgen.support.quoting import directive, sh, sh_assign
+from hpcgen.support.quoting import sh, sh_assign
 
 PASSED_ON = (
     "HPCGEN_COLLECTIONS",
@@ -64,7 +64,8 @@ def check_site(site: Site, document: Document | None = None) -> None:
     """PolicyError unless the site has a batch system and lets images be built on nodes that reach what they need."""
     problems = []
     allowed = site.containers.build_on
-    if site.scheduler.kind == "none":
+    takes_jobs = scheduler_for(site.scheduler).takes_jobs
+    if not takes_jobs:
         message = f"{site.name} has no batch system to build with"
         problems.append(Problem(message, remedy="build right here: leave --submit and --array out"))
     elif not allowed:
@@ -84,7 +85,7 @@ def check_site(site: Site, document: Document | None = None) -> None:
                 remedy="build on a login node: leave --submit and --array out",
             )
         )
-    if site.scheduler.kind != "none" and not site.network.internet.compute:
+    if takes_jobs and not site.network.internet.compute:
         problems.append(
             Problem(
                 f"the compute nodes of {site.name} do not reach the internet, and a build fetches packages",
@@ -105,7 +106,7 @@ def build_script(job: BuildJob) -> tuple[str, str]:
 
     Raises
     ------
-    PolicyError: the site wants an account; no queue takes the job; an array without Slurm.
+    PolicyError: the site wants an account; no queue takes the job; an array where there are none.
     InputError: a value that cannot be written in a script or its header.
     """
     site = job.site
@@ -116,17 +117,16 @@ def build_script(job: BuildJob) -> tuple[str, str]:
     header = Header(name=job.name, job=laid_out, partition=partition, scheduler=site.scheduler)
     directives = scheduler.directives(header)
     if job.members:
-        if site.scheduler.kind != "slurm":
-            message = f"the batch system of {site.name} is not Slurm, and --array is Slurm's"
-            raise PolicyError(Problem(message, remedy="build one after the other: leave --array out"))
-        tasks = f"0-{len(job.members) - 1}" + (f"%{job.limit}" if job.limit else "")
-        directives.append(f"--array={directive(tasks, '--array')}")
+        if not scheduler.task_variable:
+            message = f"hpcgen submits no arrays to {scheduler.title}, the batch system of {site.name}"
+            raise PolicyError(Problem(message, "--array", remedy="build one after the other: leave --array out"))
+        directives.append(scheduler.array(len(job.members), job.limit))
     lines = ["#!/bin/bash", *(f"{scheduler.mark} {each}" for each in directives)]
     lines += ["", f"# {_about(job)}", *_modules(job), "", "set -euo pipefail"]
     lines += [line for line in [scheduler.start] if line]
     lines += [f"cd {sh(str(job.folder))}"]
     lines += [f"export {sh_assign(name, job.environment[name])}" for name in PASSED_ON if name in job.environment]
-    lines += ["", *_call(job)]
+    lines += ["", *_call(job, scheduler.task_variable)]
     return f"build.{scheduler.file_name.rpartition('.')[2]}", "\n".join(lines) + "\n"
 
 
@@ -164,7 +164,7 @@ def _modules(job: BuildJob) -> list[str]:
     return [f"module load {sh(module)}" for module in dict.fromkeys(modules)]
 
 
-def _call(job: BuildJob) -> list[str]:
+def _call(job: BuildJob, task: str) -> list[str]:
     python = sh(sys.executable)
     words = " ".join(sh(word) for word in job.words)
     if not job.members:
@@ -173,7 +173,7 @@ def _call(job: BuildJob) -> list[str]:
         "members=(",
         *(f"    {sh(name)}" for name in job.members),
         ")",
-        f'exec {python} -m hpcgen {words} --member "${{members[$SLURM_ARRAY_TASK_ID]}}"',
+        f'exec {python} -m hpcgen {words} --member "${{members[${task}]}}"',
     ]
 
 

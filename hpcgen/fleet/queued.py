@@ -13,9 +13,8 @@ from hpcgen.fleet.file import LoadedFleet, build_site
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
 from hpcgen.run.image_job import ImageJob
-from hpcgen.run.submission import Submitted, hand_over
-from hpcgen.schedulers.queue import queue_for
-from hpcgen.support.processes import need
+from hpcgen.run.submission import Submitted, hand_over, need_programs
+from hpcgen.schedulers import scheduler_for
 from hpcgen.support.writing import write_file
 
 
@@ -55,10 +54,8 @@ def submit_build(job: BuildJob, plan: Plan) -> Submitted:
     OutputError: the script cannot be written.
     JobFailedError: the batch system refuses the job.
     """
-    queue = queue_for(job.site.scheduler)
-    assert queue is not None, "check_site lets no other site through"
-    for program in queue.programs:
-        need(program, f"submit jobs of {job.site.name}", "call it where jobs are submitted, as a rule a login node")
+    queue = scheduler_for(job.site.scheduler)
+    need_programs(queue, job.site.name)
     name, text = build_script(job)
     script = job.folder / f"{job.name}.{name}"
     write_file(script, text, executable=True)

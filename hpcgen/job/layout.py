@@ -18,6 +18,7 @@ from hpcgen.model.plan import Finding
 from hpcgen.model.reasons import JobReason
 from hpcgen.model.site import Partition, Queue, Site
 from hpcgen.model.stack import Stack
+from hpcgen.schedulers import scheduler_for
 from hpcgen.support.units import number
 
 _WALLTIME = re.compile(
@@ -208,7 +209,7 @@ def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _
                 expected=f"--nodes of 1 to {partition.nodes}",
             )
         )
-    if nodes > 1 and site.scheduler.kind == "none":
+    if nodes > 1 and not scheduler_for(site.scheduler).takes_jobs:
         problems.append(
             Problem(
                 f"{nodes} nodes need a batch system, and {site.name} has none",
@@ -250,7 +251,7 @@ def _queue(
             expected=", ".join(f"{q.name}: {sizes(q)}" for q in queues),
         )
         return "", None, [problem]
-    if site.scheduler.kind == "none":
+    if not scheduler_for(site.scheduler).takes_jobs:
         problem = Problem(
             f"{site.name} has no batch system, so no queue {asked!r}", "--queue", remedy="leave --queue out"
         )

@@ -14,6 +14,7 @@ from hpcgen.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.recipe.assemble import Assembly, assemble, notices
 from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
 from hpcgen.recipe.formats.docker import base_name
+from hpcgen.schedulers import SCHEDULERS
 from hpcgen.support.file_formats import KIT
 from hpcgen.support.writing import KitFile
 
@@ -32,7 +33,8 @@ class Kit(msgspec.Struct, frozen=True):
 
 def programs() -> frozenset[str]:
     """Names of the files of kits that are started."""
-    return frozenset({"build.sh", "selftest.sh", "preflight.sh", "job.slurm", "job.pbs", "run.sh"})
+    jobs = (SCHEDULERS.find(name).file_name for name in SCHEDULERS.names())
+    return frozenset({"build.sh", "selftest.sh", "preflight.sh", *jobs})
 
 
 def known_files() -> frozenset[str]:

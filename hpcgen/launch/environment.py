@@ -8,7 +8,7 @@ import msgspec
 
 from hpcgen.engines import Engine
 from hpcgen.model.plan import Plan
-from hpcgen.model.site import HostMpi
+from hpcgen.model.site import MPI_LAUNCHERS, HostMpi
 
 HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
 """Variables of a host that name files or folders which the image has not, or has another of."""
@@ -69,7 +69,7 @@ def _exported(plan: Plan, mpi: HostMpi | None) -> dict[str, str]:
     exported = {**plan.site.environment, **plan.stack.run.environment}
     exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
     exported["HPCGEN_RANKS"] = str(plan.job.ranks)
-    if mpi is not None and mpi.bootstrap is not None and mpi.launcher != "srun" and mpi.flavour in BOOTSTRAP:
+    if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:
         exported.setdefault(BOOTSTRAP[mpi.flavour], mpi.bootstrap)
     return dict(sorted(exported.items()))
 

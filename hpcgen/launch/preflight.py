@@ -28,6 +28,7 @@ from hpcgen.model.site import HostMpi, Site
 from hpcgen.platform.fabrics import FAST, SLOW, drivers
 from hpcgen.platform.microarchitecture import code_features
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
+from hpcgen.schedulers import launched_by
 from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import Shell, line, quoted
 from hpcgen.support.templates import Template
@@ -77,8 +78,9 @@ def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
     """The function that asks all others, first the nodes, then the ranks."""
     nodes = plan.job.nodes
     parts = [fill("preflight")]
-    if how.outer[:1] == ["srun"]:
-        parts.append(fill("srun"))
+    batch = launched_by(how.outer[0], plan.site.scheduler) if how.outer else None
+    if batch is not None and batch.launcher_allocates:
+        parts.append(fill("allocation", launcher=batch.launcher, variable=batch.job_variable))
     if nodes > 1:
         names = " ".join(f"preflight_{name}" for name in [*helpers, "node"])
         parts.append(fill("all", limit_s=str(NODE_LIMIT_S), outer=line(how.outer), functions=names))

@@ -15,7 +15,8 @@ from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_
 from hpcgen.launch.start import Start, start
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats.header import header as file_header
-from hpcgen.schedulers import Direct, Header, Scheduler, scheduler_for
+from hpcgen.schedulers import Header, Scheduler, scheduler_for
+from hpcgen.schedulers.none import Direct
 from hpcgen.support.quoting import plain, sh, sh_assign
 from hpcgen.support.shell_words import FOLDER, Shell, joined, line, loading, quoted
 from hpcgen.support.templates import Template

@@ -11,8 +11,9 @@ from hpcgen.errors import PolicyError, Problem
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan
+from hpcgen.model.site import BatchSystem, HostMpi
 from hpcgen.model.site import Engine as SiteEngine
-from hpcgen.model.site import HostMpi
+from hpcgen.schedulers import launched_by
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -72,15 +73,11 @@ def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
     return plan.site.mpi if _uses_mpi(plan) and engine.started_by_launcher else None
 
 
-def launcher(mpi: HostMpi, job: Job) -> list[str]:
+def launcher(mpi: HostMpi, job: Job, batch: BatchSystem) -> list[str]:
     """The host's launcher with the ranks of a job."""
-    if mpi.launcher == "srun":
-        # --export=ALL: after sbatch --export=NONE the ranks would have no variables.
-        words = ["srun", "--export=ALL", f"--nodes={job.nodes}", f"--ntasks={job.ranks}"]
-        # --cpus-per-task: since Slurm 22.05 srun does not take it over from the job's header.
-        words += [f"--ntasks-per-node={job.ranks_per_node}", f"--cpus-per-task={job.threads_per_rank}"]
-        flavour = next((pmi for pmi in mpi.pmi if pmi in ("pmix", "pmi2")), None)
-        return [*words, f"--mpi={flavour}"] if flavour is not None else words
+    own = launched_by(mpi.launcher, batch)
+    if own is not None:
+        return own.launch(job, mpi.pmi)
     if mpi.launcher == "ibrun":
         # It starts what the job's header says.
         return ["ibrun"]
@@ -92,7 +89,7 @@ def launcher(mpi: HostMpi, job: Job) -> list[str]:
 
 def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
     if mpi is not None:
-        return launcher(mpi, plan.job)
+        return launcher(mpi, plan.job, plan.site.scheduler)
     if engine.within_srun:
         threads = plan.job.ranks_per_node * plan.job.threads_per_rank
         return ["srun", "--export=ALL", "--nodes=1", "--ntasks=1", f"--cpus-per-task={threads}"]

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from hpcgen.model.fields import (
+    NAMES_OF,
     AbsolutePath,
     Count,
     EngineName,
@@ -19,6 +20,7 @@ from hpcgen.model.fields import (
     Url,
     Version,
 )
+from hpcgen.support.quoting import NAME_PATTERN
 
 Directive = Annotated[
     str,
@@ -28,6 +30,25 @@ Directive = Annotated[
     ),
 ]
 
+
+SchedulerName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=NAME_PATTERN,
+        description="a batch system such as slurm, pbs or torque, or none",
+        extra_json_schema={NAMES_OF: "schedulers"},
+    ),
+]
+LauncherName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=NAME_PATTERN,
+        description="the program that starts ranks, such as mpiexec, mpirun, ibrun or a batch system's own",
+        extra_json_schema={NAMES_OF: "launchers"},
+    ),
+]
+MPI_LAUNCHERS = ("mpiexec", "mpirun", "ibrun")
+"""Launchers that come with an MPI or a site; every other is a batch system's own."""
 
 WallTime = Annotated[str, msgspec.Meta(pattern=r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", description="hours:minutes:seconds")]
 
@@ -158,7 +179,7 @@ class HostMpi(Record, frozen=True, kw_only=True):
     version: Version
     abi: Literal["mpich", "openmpi"]
     root: AbsolutePath | None = None
-    launcher: Literal["mpiexec", "srun", "mpirun", "ibrun"]
+    launcher: LauncherName
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []
     modules: list[ModuleName] = []
@@ -215,13 +236,13 @@ class FileSystem(Record, frozen=True):
     images: bool | None = None
 
 
-class Scheduler(Record, frozen=True):
-    """The batch system. ``directives`` are header options of every job, ``output`` the file pattern.
+class BatchSystem(Record, frozen=True):
+    """What jobs say to the site's batch system. ``directives`` are header options of every job, ``output`` the pattern.
 
     ``gpu_request``: the option of Slurm that asks for a node's GPUs; ``none`` where they come with the node.
     """
 
-    kind: Literal["slurm", "torque", "pbs", "none"]
+    kind: SchedulerName
     directives: list[Directive] = []
     modules: list[ModuleName] = []
     account: Literal["required", "optional", "none"] = "optional"
@@ -350,7 +371,7 @@ class Site(Record, frozen=True):
     partitions: dict[Name, Partition]
     default_partition: Name
     containers: Containers
-    scheduler: Scheduler
+    scheduler: BatchSystem
     network: Network
     fabric: Fabric = Fabric(kind="none")
     mpi: HostMpi | None = None

@@ -14,7 +14,7 @@ import msgspec
 from hpcgen.errors import JobFailedError, Problem
 from hpcgen.run.here import OWN_STATUS, told
 from hpcgen.run.submission import Submitted
-from hpcgen.schedulers.queue import GONE, JobState
+from hpcgen.schedulers.base import GONE, JobState, Scheduler
 
 FIRST_ASK_S = 1.0
 LAST_ASK_S = 15.0
@@ -212,7 +212,7 @@ def files_of(submitted: Submitted, state: JobState) -> tuple[Path, Path | None]:
     return submitted.folder / output, submitted.folder / error if error else None
 
 
-def failure(result: Result) -> JobFailedError:
+def failure(result: Result, queue: Scheduler) -> JobFailedError:
     """What is said of a job that did not end as it should, with the last lines of its output."""
     if result.state == GONE.word:
         message = f"how job {result.id} ({result.name}) ended is not known: the batch system has forgotten it"
@@ -222,27 +222,20 @@ def failure(result: Result) -> JobFailedError:
             message += f", by {told(-result.signal)}"
         elif result.exit_status is not None:
             message += f", with {told(result.exit_status)}"
-    if result.reason and result.reason != "NonZeroExitCode":
+    if result.reason:
         message += f" ({result.reason})"
     # Errors last: they say most.
     for name in result.output:
         if lines := last_lines(Path(name)):
             message += f"\nthe end of {name}:\n" + "\n".join(f"  | {line}" for line in lines)
     where = f"; the output is in {' and '.join(result.output)}" if result.output else "; it has left no output"
-    return JobFailedError(Problem(message, remedy=_remedy(result) + where))
+    return JobFailedError(Problem(message, remedy=_remedy(result, queue) + where))
 
 
-def _remedy(result: Result) -> str:
+def _remedy(result: Result, queue: Scheduler) -> str:
     if result.exit_status in OWN_STATUS:
         return f"{OWN_STATUS[result.exit_status]}, if its output says so"
-    known = {
-        "TIMEOUT": "give it more time: --time",
-        "DEADLINE": "give it more time: --time",
-        "OUT_OF_MEMORY": "fewer ranks on each node, or nodes with more memory: --ranks-per-node, --partition",
-        "NODE_FAIL": "submit it again: a node failed",
-        "PREEMPTED": "submit it again: another job took its place",
-    }
-    return known.get(result.state, f"look at the script {result.script}")
+    return queue.endings.get(result.state, f"look at the script {result.script}")
 
 
 def last_lines(path: Path, count: int = TAIL_LINES) -> list[str]:

@@ -13,10 +13,8 @@ from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
 from hpcgen.run.image_job import ImageJob, checks, direct_script
+from hpcgen.schedulers import SCHEDULERS, launched_by, scheduler_for
 from hpcgen.support.processes import PATIENCE_S, interruptible, need
-
-ALLOCATION = ("SLURM_JOB_ID", "PBS_JOBID")
-"""Variables that are set in an allocation of a batch system."""
 
 BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 
@@ -29,8 +27,9 @@ OWN_STATUS = {
 
 
 def allocation(environ: Mapping[str, str]) -> str:
-    """The job that this process runs in, "" outside of one."""
-    return next((environ[name] for name in ALLOCATION if environ.get(name)), "")
+    """The job that this process runs in, of whatever batch system; "" outside of one."""
+    names = (SCHEDULERS.find(name).job_variable for name in SCHEDULERS.names())
+    return next((environ[name] for name in names if environ.get(name)), "")
 
 
 def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
@@ -41,19 +40,19 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
     PolicyError: it needs an allocation, and there is none.
     """
     plan = job.plan
-    kind = plan.site.scheduler.kind
+    batch = scheduler_for(plan.site.scheduler)
     how = start(plan, job.environment)
-    if kind == "none" or allocation(environ):
+    if not batch.takes_jobs or allocation(environ):
         return []
-    if how.outer[:1] == ["srun"]:
-        return [f"not in an allocation of {plan.site.name}: srun asks for one of its own"]
+    starter = launched_by(how.outer[0], plan.site.scheduler) if how.outer else None
+    if starter is not None and starter.launcher_allocates:
+        return [f"not in an allocation of {plan.site.name}: {starter.launcher} asks for one of its own"]
     if plan.job.nodes > 1:
-        take = "salloc" if kind == "slurm" else "qsub -I"
         raise PolicyError(
             Problem(
                 f"{plan.job.nodes} nodes need an allocation, and this is outside of one",
                 expected="--nodes 1",
-                remedy=f"hpcgen submit, or hpcgen run inside of {take}",
+                remedy=f"hpcgen submit, or hpcgen run inside of {batch.interactive}",
             )
         )
     return [f"not in an allocation of {plan.site.name}: it starts on this machine, which may be shared by all users"]

@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.errors import JobFailedError, PolicyError, Problem
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.run.image_job import ImageJob, batch_script, checks
-from hpcgen.schedulers.queue import Queue, queue_for
+from hpcgen.schedulers import Scheduler, scheduler_for
 from hpcgen.support.processes import need
 from hpcgen.support.writing import write_file
 
@@ -26,7 +26,7 @@ class Submitted(msgspec.Struct, frozen=True):
     script: Path
     folder: Path
     job: ImageJob
-    queue: Queue
+    queue: Scheduler
 
 
 def submit(job: ImageJob, folder: Path) -> Submitted:
@@ -44,15 +44,14 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     JobFailedError: the batch system refuses the job.
     """
     plan = job.plan
-    queue = queue_for(plan.site.scheduler)
-    if queue is None:
+    queue = scheduler_for(plan.site.scheduler)
+    if not queue.takes_jobs:
         raise PolicyError(Problem(f"{plan.site.name} has no batch system", remedy="start it right here: hpcgen run"))
     if plan.site.scheduler.account == "required" and not plan.job.account:
         raise PolicyError(
             Problem(f"{plan.site.name} wants an account, and none was given", remedy="add --account NAME")
         )
-    for program in queue.programs:
-        need(program, f"submit jobs of {plan.site.name}", "call it where jobs are submitted, as a rule a login node")
+    need_programs(queue, plan.site.name)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     preflight = folder / f"{plan.stack.name}.{PREFLIGHT}"
@@ -63,7 +62,13 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     return Submitted(hand_over(queue, script), plan.stack.name, script, folder, job, queue)
 
 
-def hand_over(queue: Queue, script: Path) -> str:
+def need_programs(queue: Scheduler, site: str) -> None:
+    """MissingToolError where the batch system's commands are not here."""
+    for program in queue.programs:
+        need(program, f"submit jobs of {site}", "call it where jobs are submitted, as a rule a login node")
+
+
+def hand_over(queue: Scheduler, script: Path) -> str:
     """Submit a script from the folder that it lies in; the job's id. JobFailedError if it is not taken."""
     command = queue.submit(script)
     try:

@@ -1,21 +1,40 @@
-"""Batch systems: what a job script says at its top, and where it starts. One small class each."""
+"""Batch systems: job headers, launchers and queues. One class and one file each; ``SCHEDULERS`` names them."""
 
 from __future__ import annotations
 
-from hpcgen.model.site import Scheduler as SiteScheduler
-from hpcgen.schedulers.base import Direct, Header, NoScheduler, Scheduler
+from hpcgen.model.site import MPI_LAUNCHERS, BatchSystem
+from hpcgen.schedulers.base import Header, Scheduler
+from hpcgen.support.registry import Registry
 
-__all__ = ["Direct", "Header", "Scheduler", "scheduler_for"]
+__all__ = ["SCHEDULERS", "Header", "Scheduler", "launched_by", "launchers", "scheduler_for"]
+
+SCHEDULERS: Registry[Scheduler] = Registry(
+    "batch system",
+    "schedulers",
+    {
+        "slurm": "hpcgen.schedulers.slurm:Slurm",
+        "torque": "hpcgen.schedulers.torque:Torque",
+        "pbs": "hpcgen.schedulers.pbs:Pbs",
+        "none": "hpcgen.schedulers.none:NoScheduler",
+    },
+)
 
 
-def scheduler_for(site_scheduler: SiteScheduler) -> Scheduler:
-    """The batch system of a profile."""
-    if site_scheduler.kind == "slurm":
-        from hpcgen.schedulers.slurm import Slurm
+def scheduler_for(facts: BatchSystem) -> Scheduler:
+    """The batch system of a profile; errors as :meth:`Registry.find`."""
+    return SCHEDULERS.find(facts.kind, "scheduler.kind")()
 
-        return Slurm()
-    if site_scheduler.kind == "none":
-        return NoScheduler()
-    from hpcgen.schedulers.torque import Pbs, Torque
 
-    return Torque() if site_scheduler.kind == "torque" else Pbs()
+def launched_by(launcher: str, facts: BatchSystem) -> Scheduler | None:
+    """The batch system whose own launcher a program is, that of the profile first; None for an MPI's own."""
+    if launcher in MPI_LAUNCHERS:
+        return None
+    own = scheduler_for(facts)
+    others = (SCHEDULERS.find(name)() for name in SCHEDULERS.names())
+    return own if own.launcher == launcher else next((each for each in others if each.launcher == launcher), None)
+
+
+def launchers() -> list[str]:
+    """Every program that a profile can name in ``mpi.launcher``."""
+    own = (SCHEDULERS.find(name).launcher for name in SCHEDULERS.names())
+    return [*MPI_LAUNCHERS, *dict.fromkeys(filter(None, own))]

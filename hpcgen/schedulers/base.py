@@ -1,16 +1,19 @@
-"""What a batch system is given and what it answers."""
+"""What a batch system is given and what it answers. A class makes text and reads text; it starts nothing itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
 
 import msgspec
 
 from hpcgen.model.job import Job
-from hpcgen.model.site import Partition
-from hpcgen.model.site import Scheduler as SiteScheduler
+from hpcgen.model.site import BatchSystem, Partition
 from hpcgen.support.quoting import directive
+
+Phase = Literal["waiting", "running", "ended", "gone"]
+"""``gone``: the batch system does not know the job, or no longer."""
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -19,7 +22,7 @@ class Header(msgspec.Struct, frozen=True):
     name: str
     job: Job
     partition: Partition
-    scheduler: SiteScheduler
+    scheduler: BatchSystem
 
     @property
     def gpus(self) -> int:
@@ -32,35 +35,127 @@ class Header(msgspec.Struct, frozen=True):
         return self.partition.slots or self.partition.cpu.cores
 
 
-class Scheduler:
-    """Base of the batch systems. ``mark`` starts a directive, ``start`` is shell that goes to the job's folder."""
+class JobState(msgspec.Struct, frozen=True):
+    """What is known of a job at one moment.
 
+    Parameters
+    ----------
+    word: the system's own word for the state.
+    good: it ended as it should; meant for ``phase="ended"`` alone.
+    reason: why it waits, or why it ended.
+    exit_status: of the job script; None before its end and where no status is told.
+    elapsed_s: seconds that it has run.
+    output, error: files; "" where the system does not tell. ``error`` is "" where it is the same file.
+    """
+
+    phase: Phase
+    word: str
+    good: bool = False
+    reason: str = ""
+    exit_status: int | None = None
+    signal: int = 0
+    elapsed_s: int | None = None
+    where: str = ""
+    output: str = ""
+    error: str = ""
+
+
+GONE = JobState("gone", "unknown")
+
+
+class Scheduler:
+    """Base of the batch systems.
+
+    Attributes
+    ----------
+    name: as profiles name it in ``scheduler.kind``.
+    title: as people write it.
+    file_name: what a job script is called.
+    mark: what a line begins with that is a directive; "" where there are no jobs to submit.
+    start: shell that makes the script's shell what the job counts on, such as its folder.
+    account_option: how the account is asked for, to be completed by a person.
+    programs: without these no job can be submitted and followed.
+    output_at_end: the output file appears when the job has ended.
+    interactive: the command that gives a shell in an allocation.
+    job_variable: is set in an allocation.
+    task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
+    launcher: its own program that starts the ranks; "" where an MPI's does.
+    launcher_allocates: that program asks for nodes of its own outside of an allocation.
+    endings: what to do about a state in which a job ended, by its word.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
     file_name: ClassVar[str]
     mark: ClassVar[str]
     start: ClassVar[str] = ""
     account_option: ClassVar[str] = ""
+    programs: ClassVar[tuple[str, ...]] = ()
+    output_at_end: ClassVar[bool] = False
+    interactive: ClassVar[str] = ""
+    job_variable: ClassVar[str] = ""
+    task_variable: ClassVar[str] = ""
+    launcher: ClassVar[str] = ""
+    launcher_allocates: ClassVar[bool] = False
+    endings: ClassVar[Mapping[str, str]] = {}
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether jobs can be submitted to it."""
+        return bool(self.programs)
+
+    # the job script
 
     def directives(self, header: Header) -> list[str]:
-        """Options of the job's header, without the mark."""
+        """Options of the job's header, without the mark. InputError for what cannot be written there."""
         raise NotImplementedError
 
+    def array(self, tasks: int, limit: int | None) -> str:
+        """The option that makes the job an array of tasks, counted from 0, of which ``limit`` run at a time."""
+        raise NotImplementedError
 
-class NoScheduler(Scheduler):
-    """No batch system: the script is run as it is."""
+    def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
+        """The words of its own launcher, before the command.
 
-    file_name = "run.sh"
-    mark = ""
+        Parameters
+        ----------
+        pmi: what the launcher offers to ranks, by the profile.
+        """
+        raise NotImplementedError
 
-    def directives(self, header: Header) -> list[str]:
-        """None."""
-        return []
+    def asked_pmi(self, pmi: Sequence[str]) -> str | None:
+        """Which of these the launch line names; None where it leaves that to the launcher."""
+        return None
 
+    # the queue
 
-class Direct(NoScheduler):
-    """A start right here, on a system with or without a batch system."""
+    def submit(self, script: Path) -> list[str]:
+        """The command that submits a script, to be run in the job's folder."""
+        raise NotImplementedError
 
-    # In a job after sbatch --export=NONE, as in Slurm's own script.
-    start = "unset SLURM_EXPORT_ENV"
+    def job_id(self, output: str) -> str:
+        """The job's id from what that command printed; "" if it is not there."""
+        raise NotImplementedError
+
+    def ask(self, job_id: str) -> list[list[str]]:
+        """Commands that tell the state; the next is tried where one knows nothing of the job."""
+        raise NotImplementedError
+
+    def read(self, status: int, output: str, errors: str) -> JobState | None:
+        """The state in the answer of such a command; None if the system could not be reached."""
+        raise NotImplementedError
+
+    def look(self, job_id: str) -> list[str]:
+        """The command by which a person looks at the job."""
+        raise NotImplementedError
+
+    def cancel(self, job_id: str) -> list[str]:
+        """The command that cancels it."""
+        raise NotImplementedError
+
+    def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
+        """Output and error file where the system does not tell them, relative to the job's folder."""
+        raise NotImplementedError
 
 
 def option(name: str, value: str | int, join: str = "=") -> str:
@@ -83,3 +178,15 @@ def site_options(header: Header) -> list[str]:
 
 def _checked(given: Iterable[str]) -> list[str]:
     return [" ".join(directive(word, "a directive of the profile") for word in item.split(" ")) for item in given]
+
+
+def seconds_of(text: str) -> int | None:
+    """Seconds of ``[DAYS-]HOURS:MINUTES:SECONDS`` or ``MINUTES:SECONDS``; None for anything else."""
+    days, _, rest = text.rpartition("-")
+    parts: Sequence[str] = rest.split(":")
+    if not all(part.isdigit() for part in parts) or len(parts) not in (2, 3) or (days and not days.isdigit()):
+        return None
+    seconds = 0
+    for part in parts:
+        seconds = seconds * 60 + int(part)
+    return seconds + int(days or 0) * 86400

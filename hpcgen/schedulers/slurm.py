@@ -1,19 +1,66 @@
-"""Slurm: ``#SBATCH`` options, as man sbatch has them."""
+"""Slurm: ``#SBATCH`` options, srun, sbatch, scontrol, sacct, scancel.
+
+``scontrol show job`` is asked first, because it answers where no accounting is set up; it knows a job for MinJobAge
+(300 s by default) after its end, sacct for good. Options: man sbatch, man srun. Fields and states: man scontrol, man
+sacct, "JOB STATE CODES" in man squeue. Patterns of output files: "filename pattern" in man sbatch.
+"""
 
 from __future__ import annotations
 
-from hpcgen.schedulers.base import Header, Scheduler, option, queue_options, site_options
+import getpass
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from hpcgen.model.job import Job
+from hpcgen.model.site import BatchSystem
+from hpcgen.schedulers.base import (
+    GONE,
+    Header,
+    JobState,
+    Phase,
+    Scheduler,
+    option,
+    queue_options,
+    seconds_of,
+    site_options,
+)
 from hpcgen.support.units import walltime_text
+
+WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
+RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
+UNKNOWN_JOB = "Invalid job id"
+_FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z/]*)=(\S*)")
+_PATH_FIELD = re.compile(r"^\s*(StdOut|StdErr)=(.*)$", re.MULTILINE)
+_PATTERN = re.compile(r"%(\d*)([%AJjuxaNnst\\])")
+SACCT = "JobIDRaw,State,ExitCode,ElapsedRaw"
+NO_REASON = ("None", "(null)", "NonZeroExitCode")
+"""What says nothing that the state and the exit status do not."""
 
 
 class Slurm(Scheduler):
     """Whole nodes, with ranks and threads stated."""
 
+    name = "slurm"
+    title = "Slurm"
     file_name = "job.slurm"
     mark = "#SBATCH"
-    account_option = "--account="
     # After sbatch --export=NONE every srun, the one that mpiexec starts too, gives its ranks no environment.
     start = "unset SLURM_EXPORT_ENV"
+    account_option = "--account="
+    programs = ("sbatch", "scontrol")
+    interactive = "salloc"
+    job_variable = "SLURM_JOB_ID"
+    task_variable = "SLURM_ARRAY_TASK_ID"
+    launcher = "srun"
+    launcher_allocates = True
+    endings = {
+        "TIMEOUT": "give it more time: --time",
+        "DEADLINE": "give it more time: --time",
+        "OUT_OF_MEMORY": "fewer ranks on each node, or nodes with more memory: --ranks-per-node, --partition",
+        "NODE_FAIL": "submit it again: a node failed",
+        "PREEMPTED": "submit it again: another job took its place",
+    }
 
     def directives(self, header: Header) -> list[str]:
         """Name, output, time, nodes, ranks, threads, queue, account, GPUs, then the site's own."""
@@ -37,3 +84,127 @@ class Slurm(Scheduler):
         if header.gpus and request != "none" and not any(line.startswith(("--gres", "--gpus")) for line in own):
             lines.append(option(f"--{request}", f"gpu:{header.gpus}" if request == "gres" else header.gpus))
         return lines + own
+
+    def array(self, tasks: int, limit: int | None) -> str:
+        """``--array=0-N%LIMIT``."""
+        return option("--array", f"0-{tasks - 1}" + (f"%{limit}" if limit else ""))
+
+    def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
+        """srun."""
+        # --export=ALL: after sbatch --export=NONE the ranks would have no variables.
+        words = [self.launcher, "--export=ALL", f"--nodes={job.nodes}", f"--ntasks={job.ranks}"]
+        # --cpus-per-task: since Slurm 22.05 srun does not take it over from the job's header.
+        words += [f"--ntasks-per-node={job.ranks_per_node}", f"--cpus-per-task={job.threads_per_rank}"]
+        flavour = self.asked_pmi(pmi)
+        return [*words, f"--mpi={flavour}"] if flavour is not None else words
+
+    def asked_pmi(self, pmi: Sequence[str]) -> str | None:
+        """The first that srun has a plugin of."""
+        return next((each for each in pmi if each in ("pmix", "pmi2")), None)
+
+    def submit(self, script: Path) -> list[str]:
+        """``--parsable`` prints the id alone."""
+        return ["sbatch", "--parsable", str(script)]
+
+    def job_id(self, output: str) -> str:
+        """``ID`` or ``ID;CLUSTER``; sites let sbatch say other things before."""
+        last = output.strip().splitlines()[-1:]
+        found = re.fullmatch(r"(\d+)(?:;\S+)?", last[0].strip()) if last else None
+        return found[1] if found else ""
+
+    def ask(self, job_id: str) -> list[list[str]]:
+        """scontrol, then sacct."""
+        return [
+            ["scontrol", "show", "job", job_id],
+            ["sacct", "-j", job_id, "-X", "-n", "-P", "-o", SACCT],
+        ]
+
+    def read(self, status: int, output: str, errors: str) -> JobState | None:
+        """The answer of scontrol or of sacct."""
+        if UNKNOWN_JOB in errors or UNKNOWN_JOB in output:
+            return GONE
+        if status != 0:
+            return None
+        if "JobState=" in output:
+            return _of_scontrol(output)
+        lines = output.strip().splitlines()
+        return _of_sacct(lines[-1]) if lines and lines[-1].count("|") == SACCT.count(",") else GONE
+
+    def look(self, job_id: str) -> list[str]:
+        """squeue."""
+        return ["squeue", "-j", job_id]
+
+    def cancel(self, job_id: str) -> list[str]:
+        """scancel."""
+        return ["scancel", job_id]
+
+    def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
+        """The profile's patterns, or Slurm's own."""
+        output = expand(facts.output or "slurm-%j.out", name, job_id)
+        return output, expand(facts.error, name, job_id)
+
+
+def expand(pattern: str, name: str, job_id: str) -> str:
+    """A file name with ``%x``, ``%j`` and the like filled in, as Slurm does for the batch script of a job.
+
+    What is known on the nodes alone, such as ``%N``, stays as it is.
+    """
+    if "\\" in pattern:
+        return pattern.replace("\\", "")
+    known = {"%": "%", "j": job_id, "J": job_id, "A": job_id, "x": name, "s": "batch", "t": "0", "n": "0"}
+
+    def fill(found: re.Match[str]) -> str:
+        width, letter = found[1], found[2]
+        value = getpass.getuser() if letter == "u" else known.get(letter)
+        if value is None:
+            return found[0]
+        return value.zfill(min(int(width), 10)) if width and value.isdigit() else value
+
+    return _PATTERN.sub(fill, pattern)
+
+
+def _of_scontrol(text: str) -> JobState:
+    fields: dict[str, str] = {}
+    for key, value in _FIELD.findall(text):
+        fields.setdefault(key, value)
+    # A line of their own each, so that their names may have spaces.
+    files = {key: value.strip() for key, value in _PATH_FIELD.findall(text)}
+    name = fields.get("JobName", "")
+    job_id = fields.get("JobId", "")
+    output, error = (expand(files.get(key, ""), name, job_id) for key in ("StdOut", "StdErr"))
+    reason = fields.get("Reason", "")
+    state = _state(fields["JobState"], fields.get("ExitCode", ""), seconds_of(fields.get("RunTime", "")))
+    nodes = fields.get("NodeList", "")
+    return JobState(
+        phase=state.phase,
+        word=state.word,
+        good=state.good,
+        reason="" if reason in NO_REASON else reason,
+        exit_status=state.exit_status,
+        signal=state.signal,
+        elapsed_s=state.elapsed_s,
+        where="" if nodes == "(null)" else nodes,
+        output=output,
+        error="" if error == output else error,
+    )
+
+
+def _of_sacct(line: str) -> JobState:
+    _, state, exit_code, elapsed = line.split("|")
+    return _state(state, exit_code, int(elapsed) if elapsed.isdigit() else None)
+
+
+def _state(word: str, exit_code: str, elapsed_s: int | None) -> JobState:
+    """``CANCELLED by 0`` is sacct's; ``ExitCode`` is STATUS:SIGNAL."""
+    word = (word.split() or ["UNKNOWN"])[0].rstrip("+")
+    phase: Phase = "waiting" if word in WAITING else "running" if word in RUNNING else "ended"
+    status, _, number = exit_code.partition(":")
+    ended = phase == "ended"
+    return JobState(
+        phase=phase,
+        word=word,
+        good=word == "COMPLETED",
+        exit_status=int(status) if ended and status.isdigit() else None,
+        signal=int(number) if ended and number.isdigit() else 0,
+        elapsed_s=elapsed_s,
+    )

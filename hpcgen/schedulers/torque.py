@@ -1,10 +1,35 @@
-"""Torque and PBS Pro: ``#PBS`` options. They part where resources are asked for."""
+"""Torque: ``#PBS`` options, qsub, qstat, qdel. PBS Pro (OpenPBS) parts from it where :mod:`.pbs` says.
+
+``qstat -f`` prints ``Job Id: ID`` and lines ``    name = value``, of which long ones go on in lines that begin with a
+tab (man qstat of both; the text is read rather than ``-F json``, which Torque has not and which was seen to be invalid
+where a variable of the job has quotes in it). Finished jobs: PBS Pro shows them with ``-x`` if the server keeps
+a history, in state F; Torque in state C for ``keep_completed`` seconds, then no more. Exit statuses: PBS Professional
+Reference Guide, "Job Exit Status Codes", and Torque's "Job exit status": below 0 the job could not be run, above 256 a
+signal ended it.
+"""
 
 from __future__ import annotations
 
-from hpcgen.schedulers.base import Header, Scheduler, option, queue_options, site_options
+import re
+from pathlib import Path
+
+from hpcgen.model.site import BatchSystem
+from hpcgen.schedulers.base import (
+    GONE,
+    Header,
+    JobState,
+    Phase,
+    Scheduler,
+    option,
+    queue_options,
+    seconds_of,
+    site_options,
+)
 from hpcgen.support.units import walltime_text
 
+UNKNOWN_JOB = re.compile(r"Unknown Job|Job has finished|Invalid Job", re.IGNORECASE)
+_ATTRIBUTE = re.compile(r"^\s+([A-Za-z_]+(?:\.[A-Za-z_]+)?) = (.*)$")
+SIGNAL_BASE = 256
 NAME_LENGTH = 15
 """Older releases refuse longer job names."""
 
@@ -17,10 +42,16 @@ def job_name(name: str) -> str:
 class Torque(Scheduler):
     """``-l nodes=N:ppn=SLOTS:gpus=G,walltime=…``."""
 
+    name = "torque"
+    title = "Torque"
     file_name = "job.pbs"
     mark = "#PBS"
     start = 'cd "${PBS_O_WORKDIR:-.}"'
     account_option = "-A "
+    programs = ("qsub", "qstat")
+    output_at_end = True
+    interactive = "qsub -I"
+    job_variable = "PBS_JOBID"
 
     def directives(self, header: Header) -> list[str]:
         """Name, shell, output, resources, queue, account, then the site's own."""
@@ -42,22 +73,81 @@ class Torque(Scheduler):
             wanted += f":gpus={header.gpus}"
         return [option("-l", f"{wanted},walltime={walltime_text(header.job.walltime_s)}", " ")]
 
+    def submit(self, script: Path) -> list[str]:
+        """qsub prints ``NUMBER.SERVER``."""
+        return ["qsub", str(script)]
 
-class Pbs(Torque):
-    """PBS Pro and OpenPBS: one chunk per node."""
+    def job_id(self, output: str) -> str:
+        """The last line that is an id."""
+        ids = [line.strip() for line in output.splitlines() if re.fullmatch(r"\d+(?:\.\S+)?", line.strip())]
+        return ids[-1] if ids else ""
 
-    def resources(self, header: Header) -> list[str]:
-        """``select`` with the ranks and threads of a chunk, the chunks on different nodes."""
-        job = header.job
-        named = header.partition.chunk
-        chunk = [str(job.nodes), *(named or [f"ncpus={header.slots}"])]
-        chunk += [f"mpiprocs={job.ranks_per_node}", f"ompthreads={job.threads_per_rank}"]
-        if header.gpus and not named:
-            chunk.append(f"ngpus={header.gpus}")
-        lines = [
-            option("-l", f"select={':'.join(chunk)}", " "),
-            option("-l", f"walltime={walltime_text(job.walltime_s)}", " "),
-        ]
-        if job.nodes > 1:
-            lines.append("-l place=scatter")
-        return lines
+    def ask(self, job_id: str) -> list[list[str]]:
+        """``qstat -f``."""
+        return [["qstat", "-f", job_id]]
+
+    def read(self, status: int, output: str, errors: str) -> JobState | None:
+        """The attributes of the one job that was asked for."""
+        attributes = attributes_of(output)
+        if "job_state" in attributes:
+            return _state(attributes)
+        if UNKNOWN_JOB.search(errors + output) or status == 0:
+            return GONE
+        return None
+
+    def look(self, job_id: str) -> list[str]:
+        """qstat."""
+        return ["qstat", "-f", job_id]
+
+    def cancel(self, job_id: str) -> list[str]:
+        """qdel."""
+        return ["qdel", job_id]
+
+    def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:
+        """``NAME.oNUMBER`` and ``NAME.eNUMBER``, or what the profile names."""
+        number = job_id.partition(".")[0]
+        output = facts.output or f"{job_name(name)}.o{number}"
+        return output, facts.error or f"{job_name(name)}.e{number}"
+
+
+def attributes_of(text: str) -> dict[str, str]:
+    """The attributes of the first job in an answer of ``qstat -f``."""
+    attributes: dict[str, str] = {}
+    last = ""
+    for line in text.splitlines():
+        found = _ATTRIBUTE.match(line)
+        if found and not line.startswith("\t"):
+            last = found[1]
+            attributes.setdefault(last, found[2])
+        elif line.startswith("\t") and last:
+            attributes[last] += line.strip("\t\n")
+        elif line.startswith("Job Id:") and attributes:
+            break
+    return attributes
+
+
+def _state(attributes: dict[str, str]) -> JobState:
+    letter = attributes["job_state"].strip()
+    phase: Phase = "ended" if letter in "CFX" else "running" if letter in "REBS" else "waiting"
+    text = attributes.get("Exit_status", attributes.get("exit_status", "")).strip()
+    status = int(text) if re.fullmatch(r"-?\d+", text) else None
+    number = status - SIGNAL_BASE if status is not None and status > SIGNAL_BASE else 0
+    output, error = (_path(attributes.get(name, "")) for name in ("Output_Path", "Error_Path"))
+    joined = attributes.get("Join_Path", "n") not in ("n", "")
+    return JobState(
+        phase=phase,
+        word=letter,
+        good=status == 0,
+        reason=attributes.get("comment", "").strip(),
+        exit_status=status,
+        signal=number,
+        elapsed_s=seconds_of(attributes.get("resources_used.walltime", "")),
+        where=attributes.get("exec_host", "") if phase == "running" else "",
+        output=output,
+        error="" if joined or error == output else error,
+    )
+
+
+def _path(value: str) -> str:
+    """``HOST:/PATH`` without the host."""
+    return value[value.index(":/") + 1 :] if ":/" in value else value

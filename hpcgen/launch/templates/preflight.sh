@@ -208,9 +208,9 @@ preflight_ranks() {
         END { used = component == "cm" ? below : @{known} }
 #: preflight
 preflight() {
-#: srun
-    if [ -z "${SLURM_JOB_ID:-}" ]; then
-        echo "preflight: skipped: srun would queue for nodes of its own, since this is outside of an allocation" >&2
+#: allocation
+    if [ -z "${@{variable}:-}" ]; then
+        echo "preflight: skipped: @{launcher} would queue for nodes of its own, since this is outside of an allocation" >&2
         return 0
     fi
 #: one

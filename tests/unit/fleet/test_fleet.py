@@ -474,7 +474,7 @@ def test_arrays_are_slurms(collection: Path) -> None:
     job = build_job(
         collection, "scheduler: {kind: pbs}\n", request=JobRequest(account="abc", queue="test"), members=["a"]
     )
-    with pytest.raises(PolicyError, match="is not Slurm"):
+    with pytest.raises(PolicyError, match="no arrays to PBS"):
         build_script(job)
 
 

@@ -20,12 +20,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpcgen.model.site import Scheduler
+from hpcgen.model.site import BatchSystem
 from hpcgen.run.follow import Tail, last_lines
 from hpcgen.run.here import told
-from hpcgen.schedulers.pbs_queue import PbsQueue, TorqueQueue
-from hpcgen.schedulers.queue import GONE, JobState, seconds_of
-from hpcgen.schedulers.slurm_queue import SlurmQueue, expand
+from hpcgen.schedulers.base import GONE, JobState, seconds_of
+from hpcgen.schedulers.pbs import Pbs
+from hpcgen.schedulers.slurm import Slurm, expand
+from hpcgen.schedulers.torque import Torque
 
 SCONTROL = """\
 JobId=8 JobName=demo
@@ -50,7 +51,7 @@ JobId=8 JobName=demo
 def slurm(state: str, reason: str = "None", exit_code: str = "0:0", nodes: str = "", error: str = "") -> JobState:
     error = error or "/home/u/a b/./demo.8.out"
     text = SCONTROL.format(state=state, reason=reason, exit_code=exit_code, nodes=nodes, error=error)
-    found = SlurmQueue().read(0, text, "")
+    found = Slurm().read(0, text, "")
     assert found is not None
     return found
 
@@ -80,7 +81,7 @@ def test_slurm_tells_failures(state: str, exit_code: str, status: int, number: i
 
 
 def test_slurm_forgets_a_job_and_accounting_may_know_it() -> None:
-    queue = SlurmQueue()
+    queue = Slurm()
     assert queue.read(1, "", "slurm_load_jobs error: Invalid job id specified") == GONE
     assert queue.read(1, "", "Slurm accounting storage is disabled") is None
     assert queue.read(1, "", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)") is None
@@ -92,7 +93,7 @@ def test_slurm_forgets_a_job_and_accounting_may_know_it() -> None:
     ("said", "job_id"), [("12\n", "12"), ("Welcome!\n12;alpha\n", "12"), ("Submitted batch job\n", ""), ("", "")]
 )
 def test_the_id_is_found_in_what_sbatch_says(said: str, job_id: str) -> None:
-    assert SlurmQueue().job_id(said) == job_id
+    assert Slurm().job_id(said) == job_id
 
 
 @pytest.mark.parametrize(
@@ -127,12 +128,12 @@ Job Id: 41.server
 
 
 def test_pbs_and_torque_states() -> None:
-    running = PbsQueue().read(0, QSTAT.format(state="R", comment="Job run at noon", status=""), "")
+    running = Pbs().read(0, QSTAT.format(state="R", comment="Job run at noon", status=""), "")
     assert running is not None
     assert (running.phase, running.where, running.elapsed_s) == ("running", "n1/0*4+n2/0*4", 65)
     assert running.output == "/home/u/a/very/long/path/of/a/folder/demo.o41"
     assert running.error == "/home/u/work/demo.e41"
-    waiting = PbsQueue().read(0, QSTAT.format(state="Q", comment="Not Running: no node", status=""), "")
+    waiting = Pbs().read(0, QSTAT.format(state="Q", comment="Not Running: no node", status=""), "")
     assert waiting is not None
     assert (waiting.phase, waiting.reason) == ("waiting", "Not Running: no node")
 
@@ -148,17 +149,17 @@ def test_pbs_and_torque_states() -> None:
     ],
 )
 def test_pbs_and_torque_ends(state: str, status: str, good: bool, exit_status: int | None, number: int) -> None:
-    ended = TorqueQueue().read(0, QSTAT.format(state=state, comment="x", status=status), "")
+    ended = Torque().read(0, QSTAT.format(state=state, comment="x", status=status), "")
     assert ended is not None
     assert (ended.phase, ended.good, ended.exit_status, ended.signal) == ("ended", good, exit_status, number)
 
 
 def test_pbs_forgets_a_job() -> None:
-    queue = PbsQueue()
+    queue = Pbs()
     assert queue.read(1, "", "qstat: PBS is not configured to maintain job history") is None
     assert queue.read(153, "", "qstat: Unknown Job Id 41.server") == GONE
     assert queue.read(1, "", "Connection refused\nqstat: cannot connect to server") is None
-    assert queue.default_files("a-name-that-is-too-long", "41.server", Scheduler(kind="pbs")) == (
+    assert queue.default_files("a-name-that-is-too-long", "41.server", BatchSystem(kind="pbs")) == (
         "a-name-that-is-.o41",
         "a-name-that-is-.e41",
     )
