@@ -23,7 +23,10 @@ WHOLE = "self-test"
 
 _BEGIN = f"{MARK} begin "
 _END = f"{MARK} end "
-_SUMMARY = re.compile(r"\d+ passed, \d+ failed, \d+ left out")
+_SUMMARY = re.compile(r"\d+ [a-z]+, \d+ [a-z]+, \d+ [a-z ]+")
+"""The last line of the script, whatever it calls the three."""
+_LEFT_OUT = ("left out", "skipped")
+"""An image has the script of the hpcgen that built it."""
 
 Outcome = Literal["passed", "failed", "left out"]
 OnResult = Callable[[TestResult], None]
@@ -104,10 +107,10 @@ class SelfTestLines:
 
 
 def _outcome(text: str) -> tuple[Outcome, str]:
-    """``ok``, ``FAILED: why`` or ``left out: why``; anything else is no proof and so a failure."""
+    """``ok``, ``FAILED: why`` or ``skipped: why``; anything else is no proof and so a failure."""
     word, _, reason = text.partition(": ")
     if word == "ok":
         return "passed", reason
-    if word == "left out":
+    if word in _LEFT_OUT:
         return "left out", reason
     return "failed", reason or text

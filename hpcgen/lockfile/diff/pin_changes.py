@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 from packaging.utils import canonicalize_name
 
 from hpcgen.lockfile.diff.change import Change
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin
+
+Download = tuple[str, ...]
+"""Address and sha256 of an archive; empty where there is none."""
 
 Inputs = dict[str, list[dict[str, Any]]]
 """By block: what the overview of a lock lists of it."""
@@ -207,7 +211,8 @@ def _downloads(before: Inputs, after: Inputs) -> Iterator[Change]:
         why = f"{labels[0] or 'not there'} → {labels[1] or 'not there'}" if labels[0] != labels[1] else ""
         archives = [{i["archive"]: i["sha256"] for i in inputs if "archive" in i} for inputs in (one, other)]
         for was, now in _paired(*archives):
-            yield Change(what="archive", name=block, old=was, new=now, why=why or _why_archive(was, now))
+            texts = [" sha256:".join(each) for each in (was, now)]
+            yield Change(what="archive", name=block, old=texts[0], new=texts[1], why=why or _why_archive(was, now))
         trees = [{i["tree"]: i["commit"] for i in inputs if "tree" in i} for inputs in (one, other)]
         for url in sorted(trees[0].keys() | trees[1].keys()):
             was, now = trees[0].get(url, ""), trees[1].get(url, "")
@@ -218,19 +223,18 @@ def _downloads(before: Inputs, after: Inputs) -> Iterator[Change]:
             yield _bazel(block, files[0], files[1], why)
 
 
-def _why_archive(old: str, new: str) -> str:
+def _why_archive(old: Download, new: Download) -> str:
     if not old or not new:
         return "the block's options want it" if new else "the block's options do without"
-    same = old.rpartition(" ")[0] == new.rpartition(" ")[0]
-    return f"the release table has another {'hash for the same address' if same else 'address'}"
+    return f"the release table has another {'hash for the same address' if old[0] == new[0] else 'address'}"
 
 
-def _paired(old: dict[str, str], new: dict[str, str]) -> list[tuple[str, str]]:
-    """Old and new archives, in their order, as ``ADDRESS sha256:HASH``; what both have is left out."""
-    texts = [[f"{url} sha256:{sha256}" for url, sha256 in archives.items()] for archives in (old, new)]
-    gone, come = ([t for t in texts[i] if t not in texts[1 - i]] for i in (0, 1))
-    count = max(len(gone), len(come))
-    return list(zip(gone + [""] * (count - len(gone)), come + [""] * (count - len(come)), strict=True))
+def _paired(old: dict[str, str], new: dict[str, str]) -> list[tuple[Download, Download]]:
+    """Old and new archives, in their order; what both have is left out."""
+    gone, come = (
+        [each for each in one.items() if each not in other.items()] for one, other in ((old, new), (new, old))
+    )
+    return list(zip_longest(gone, come, fillvalue=()))
 
 
 def _bazel(block: str, old: dict[str, str], new: dict[str, str], why: str) -> Change:
