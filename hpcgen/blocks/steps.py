@@ -11,6 +11,14 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hpcgen.blocks.inputs import Archive as Archive
+from hpcgen.blocks.inputs import BazelFile as BazelFile
+from hpcgen.blocks.inputs import BazelFiles as BazelFiles
+from hpcgen.blocks.inputs import GitTree as GitTree
+from hpcgen.blocks.inputs import Image as Image
+from hpcgen.blocks.inputs import Input as Input
+from hpcgen.blocks.inputs import Wheels as Wheels
+from hpcgen.blocks.inputs import image as image
 from hpcgen.support.quoting import plain, sh
 
 
@@ -73,78 +81,6 @@ def write_lines(path: str, text: str) -> list[str]:
     lines = text.rstrip("\n").split("\n")
     target = sh(path)
     return [f"printf '%s\\n' {sh(line)} {'>>' if number else '>'} {target}" for number, line in enumerate(lines)]
-
-
-class Archive(msgspec.Struct, frozen=True):
-    """A file fetched over https whose sha256 is checked before use. ``name`` is the file's name."""
-
-    url: str
-    sha256: str
-
-    @property
-    def name(self) -> str:
-        return self.url.rsplit("/", 1)[1]
-
-
-class Image(msgspec.Struct, frozen=True):
-    """A base image: ``name`` with its tag, and the digest if it is known."""
-
-    name: str
-    digest: str = ""
-
-
-def image(reference: str) -> Image:
-    """An :class:`Image` from ``name:tag`` or ``name:tag@sha256:…``, as release rows write it."""
-    name, _, digest = reference.partition("@")
-    return Image(name, digest)
-
-
-class Wheels(msgspec.Struct, frozen=True):
-    """Python packages with exact versions.
-
-    ``requirements`` are lines of pip's requirements format. ``hashed`` says that the list is complete
-    with every dependency and a sha256 each, so that pip is told to accept nothing else.
-    """
-
-    name: str
-    requirements: tuple[str, ...]
-    hashed: bool
-
-    def without(self, package: str) -> Wheels:
-        """What a package needs, where it is compiled itself; the list is called ``NAME-needs``."""
-        kept = tuple(line for line in self.requirements if not line.startswith(f"{package}=="))
-        return Wheels(f"{self.name}-needs", kept, self.hashed)
-
-
-class BazelFile(msgspec.Struct, frozen=True):
-    """A file that Bazel fetches by its sha256, and the repository that it makes of it.
-
-    The last part of the first url is the file's name. A file of the Python package index has no urls, but ``file``
-    and ``package`` (``six==1.16.0``).
-    """
-
-    name: str
-    sha256: str
-    urls: tuple[str, ...] = ()
-    file: str = ""
-    package: str = ""
-
-
-class BazelFiles(msgspec.Struct, frozen=True):
-    """What Bazel fetches by itself while it builds; ``files`` is empty where nobody has made the list ``name``."""
-
-    name: str
-    files: tuple[BazelFile, ...]
-
-
-class GitTree(msgspec.Struct, frozen=True):
-    """The files of a git repository at a commit (40 hexadecimal digits), without its history."""
-
-    url: str
-    commit: str
-
-
-Input = Archive | Image | Wheels | BazelFiles | GitTree
 
 
 class Packages(msgspec.Struct, frozen=True):

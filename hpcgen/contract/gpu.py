@@ -57,27 +57,26 @@ def architecture(case: Case) -> list[Check]:
         return [left_out(name, NO_GPU)]
     knows = []
     for block, row in case.releases.items():
-        label = f"{block} {_version(case, block)}"
         if "capability" in row.host and gpu.vendor == "nvidia":
-            knows.append(_known(case, label, gpu.capability, "capability", row.host["capability"]))
+            knows.append(_known(case, block, gpu.capability, "capability", row.host["capability"]))
         if row.targets and gpu.vendor == "amd":
-            knows.append(_known(case, label, gpu.target, "target", row.targets))
+            knows.append(_known(case, block, gpu.target, "target", row.targets))
     found = [check for check in knows if check.outcome != "holds"]
     if not knows:
         return [left_out(name, "no block has code of its own for GPUs")]
     return found or [holds(name, "; ".join(check.reason for check in knows))]
 
 
-def _known(case: Case, label: str, value: str | None, fact: str, wanted: str | list[str]) -> Check:
+def _known(case: Case, block: str, value: str | None, fact: str, wanted: str | list[str]) -> Check:
     """One block and this GPU, by a range of versions or a list of names."""
     name, path = "GPU architecture", f"partitions.{case.plan.partition}.gpu.{fact}"
+    label = f"{block} {_version(case, block)}"
     says = wanted if isinstance(wanted, str) else ", ".join(wanted)
     if value is None:
         return unknown(name, f"the profile names no {fact}; {label} is for {says}", path)
     fits = in_range(value, wanted) if isinstance(wanted, str) else value in wanted
     if fits:
         return holds(name, f"{label} has code for {fact} {value}")
-    block = label.split(" ")[0]
     gpu = case.partition.gpu
     model = gpu.model if gpu is not None else ""
     reason = f"{label} has no code for {fact} {value} ({model}): it is for {says}"

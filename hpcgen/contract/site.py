@@ -54,7 +54,7 @@ def network(case: Case) -> Check:
         return holds(name, "the host that builds reaches the internet")
     if site.network.proxy is not None:
         return holds(name, "the host that builds reaches the internet by a proxy")
-    missing = list(dict.fromkeys(_beyond_reach(case)))
+    missing = list(dict.fromkeys(filter(None, _beyond_reach(case))))
     if not missing:
         return holds(name, "mirrors have all that the build takes")
     reason = f"the host that builds has no internet, and no mirror for {some(missing, 6)}"
@@ -63,28 +63,15 @@ def network(case: Case) -> Check:
 
 
 def _beyond_reach(case: Case) -> Iterator[str]:
-    """Kinds of input that no mirror has."""
-    from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Wheels
-    from hpcgen.platform.mirrors import image_mirror
-
+    """Kinds of input that no mirror has; empty for what one has."""
     if case.assembly is None:
         return
     assembly, mirrors = case.assembly(), case.site.network.mirrors
-    for stage in (assembly.builder, assembly.final):
-        if image_mirror(mirrors, stage.image.name) is None:
-            yield f"the base image {stage.image.name}"
+    yield from (stage.image.unmirrored(mirrors) for stage in (assembly.builder, assembly.final))
     base = case.plan.blocks[0].name
     if any(assembly.packages.values()) and base not in mirrors.apt and base not in mirrors.dnf:
         yield f"packages of {base}"
-    for _, item in assembly.inputs:
-        if isinstance(item, Archive) and mirrors.files is None:
-            yield "source archives"
-        elif isinstance(item, Wheels) and mirrors.pip is None:
-            yield "Python packages"
-        elif isinstance(item, GitTree):
-            yield "git repositories"
-        elif isinstance(item, BazelFiles):
-            yield "what Bazel fetches"
+    yield from (item.unmirrored(mirrors) for _, item in assembly.inputs)
 
 
 def licences(case: Case) -> list[Check]:

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hpcgen.blocks.inputs import KINDS, Image
 from hpcgen.errors import InputError, Problem
 from hpcgen.kit.kit import read_plan
 from hpcgen.model.plan import Plan
@@ -42,17 +43,9 @@ class KitFolder(msgspec.Struct, frozen=True):
 
     def inputs(self) -> list[str]:
         """What the build takes from outside, one line each, with the hashes that there are."""
-        images = {f"image {image['name']} {image['digest']}" for image in self.lock.get("images", {}).values()}
-        lines = sorted(images)
-        for item in self.lock.get("inputs", []):
-            if "archive" in item:
-                lines.append(f"{item['archive']} sha256:{item['sha256']}")
-            elif "wheels" in item:
-                lines.append(f"wheels {item['wheels']}" + (" (hashed)" if item.get("hashed") else ""))
-            elif "tree" in item:
-                lines.append(f"{item['tree']} commit:{item['commit']}")
-            elif "bazel" in item:
-                lines += [f"bazel {name} sha256:{sha256}" for sha256, name in item["files"].items()]
+        lines = sorted({line for each in self.lock.get("images", {}).values() for line in Image.recorded(each)})
+        for entry in self.lock.get("inputs", []):
+            lines += [line for key in entry.keys() & KINDS.keys() for line in KINDS[key].recorded(entry)]
         return list(dict.fromkeys(lines))
 
 

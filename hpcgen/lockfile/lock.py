@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Image, Input, Wheels
+from hpcgen.blocks.inputs import Image
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
 from hpcgen.support.file_formats import KIT, LOCK
@@ -187,11 +187,11 @@ def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
         "format": plan.format,
         "engine": plan.engine,
         "content": assembly.labels["io.hpcgen.content"],
-        "images": {"builder": _image(assembly.builder.image), "final": _image(assembly.final.image)},
+        "images": {"builder": assembly.builder.image.entry(), "final": assembly.final.image.entry()},
         "blocks": {b.name: _without_empty({"version": b.version, "options": b.options}) for b in plan.blocks},
         "environment": assembly.final.environment,
         "packages": assembly.packages,
-        "inputs": [{"block": label, **_input(item)} for label, item in assembly.inputs if not isinstance(item, Image)],
+        "inputs": [{"block": label, **item.entry()} for label, item in assembly.inputs if not isinstance(item, Image)],
     }
 
 
@@ -222,22 +222,6 @@ def _dump(data: Mapping[str, Any], width: int = 110) -> str:
     )
     body: str = yaml.dump(dict(data), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=width)
     return body
-
-
-def _image(image: Image) -> dict[str, str]:
-    return {"name": image.name, "digest": image.digest or "not pinned"}
-
-
-def _input(item: Input) -> dict[str, Any]:
-    if isinstance(item, Archive):
-        return {"archive": item.url, "sha256": item.sha256}
-    if isinstance(item, Wheels):
-        return {"wheels": item.name, "hashed": item.hashed, "requirements": list(item.requirements)}
-    if isinstance(item, BazelFiles):
-        return {"bazel": item.name, "files": {file.sha256: file.name for file in item.files}}
-    if isinstance(item, GitTree):
-        return {"tree": item.url, "commit": item.commit}
-    return {"image": item.name}
 
 
 def _without_empty(data: dict[str, Any]) -> dict[str, Any]:

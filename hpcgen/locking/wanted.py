@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from hpcgen.blocks.steps import Archive, BazelFiles, GitTree, Input, Wheels
+from hpcgen.blocks.inputs import Archive, BazelFiles, GitTree, Input, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.model.bundle import Wanted
 from hpcgen.model.lock import Lock
 from hpcgen.recipe.assemble import Assembly, assemble
+
+Labelled = list[tuple[str, Any]]
+"""Inputs of one kind, each with its block and version."""
+
+
+class _Asked(NamedTuple):
+    lock: Lock
+    catalog: Catalog
+    folder: Path
 
 
 def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> list[Wanted]:
@@ -26,17 +37,13 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
     FetchError: an index does not have what the lock names.
     InputError: the lock does not fit this hpcgen's collections, or an input cannot be bundled.
     """
-    labelled = check_lock(lock, catalog).inputs
-    inputs = [item for _, item in labelled]
+    inputs = check_lock(lock, catalog).inputs
+    asked = _Asked(lock, catalog, folder)
     found: list[Wanted] = []
     problems: list[Problem] = []
-    asks: list[Callable[[], list[Wanted]]] = [
-        lambda: _archives(labelled, lock, catalog),
-        lambda: _packages(lock),
-        lambda: _wheels(inputs, lock),
-        lambda: _bazel(inputs),
-        lambda: _trees(inputs, lock, folder),
-        lambda: _own(folder) if own else [],
+    asks: list[Callable[[], list[Wanted]]] = [lambda: _packages(lock), lambda: _own(folder) if own else []]
+    asks += [
+        partial(fetch, [each for each in inputs if isinstance(each[1], kind)], asked) for kind, fetch in FETCHED.items()
     ]
     for ask in asks:
         try:
@@ -72,18 +79,16 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     )
 
 
-def _archives(inputs: Iterable[tuple[str, Input]], lock: Lock, catalog: Catalog) -> list[Wanted]:
-    mirror = lock.plan.site.network.mirrors.files
+def _archives(inputs: Labelled, asked: _Asked) -> list[Wanted]:
+    mirror = asked.lock.plan.site.network.mirrors.files
     found = []
     for label, item in inputs:
-        if isinstance(item, Archive):
-            block, version = label.rsplit(" ", 1)
-            licence = catalog.releases(block)[version].licence
-            urls = [*([f"{mirror.rstrip('/')}/{item.name}"] if mirror is not None else []), item.url]
-            want = Wanted(
-                kind="archive", name=item.name, file=item.name, sha256=item.sha256, urls=urls, licence=licence
-            )
-            found.append(want)
+        block, version = label.rsplit(" ", 1)
+        licence = asked.catalog.releases(block)[version].licence
+        urls = [*([f"{mirror.rstrip('/')}/{item.name}"] if mirror is not None else []), item.url]
+        found.append(
+            Wanted(kind="archive", name=item.name, file=item.name, sha256=item.sha256, urls=urls, licence=licence)
+        )
     return found
 
 
@@ -99,40 +104,48 @@ def _packages(lock: Lock) -> list[Wanted]:
     return found
 
 
-def _wheels(inputs: Iterable[Input], lock: Lock) -> list[Wanted]:
+def _wheels(inputs: Labelled, asked: _Asked) -> list[Wanted]:
     from hpcgen.net.package_index import find_files
 
-    lines = {line for item in inputs if isinstance(item, Wheels) for line in item.requirements}
-    mirror = lock.plan.site.network.mirrors.pip
+    lines = {line for _, item in inputs for line in item.requirements}
+    mirror = asked.lock.plan.site.network.mirrors.pip
     return find_files(sorted(lines), [mirror] if mirror is not None else None) if lines else []
 
 
-def _bazel(inputs: Iterable[Input]) -> list[Wanted]:
+def _bazel(inputs: Labelled, asked: _Asked) -> list[Wanted]:
     from hpcgen.locking.bazel import bazel_wanted
 
-    return [wanted for item in inputs if isinstance(item, BazelFiles) for wanted in bazel_wanted(item)]
+    return [wanted for _, item in inputs for wanted in bazel_wanted(item)]
 
 
-def _trees(inputs: Iterable[Input], lock: Lock, folder: Path) -> list[Wanted]:
+def _trees(inputs: Labelled, asked: _Asked) -> list[Wanted]:
     from hpcgen.blocks.git_trees import tree_file
     from hpcgen.locking.git_trees import fetch_tree
 
     found = []
-    for item in inputs:
-        if isinstance(item, GitTree):
-            name, key = tree_file(item), f"{item.url}@{item.commit}"
-            sha256 = fetch_tree(item, folder)
-            if sha256 != lock.pins.trees.get(key):
-                raise InputError(
-                    Problem(
-                        f"the git tree {key} makes another archive than the lock says",
-                        expected=f"sha256 {lock.pins.trees.get(key)}, not {sha256}",
-                        remedy="write the lock again",
-                    )
+    for _, item in inputs:
+        name, key = tree_file(item), f"{item.url}@{item.commit}"
+        sha256, pinned = fetch_tree(item, asked.folder), asked.lock.pins.trees.get(key)
+        if sha256 != pinned:
+            raise InputError(
+                Problem(
+                    f"the git tree {key} makes another archive than the lock says",
+                    expected=f"sha256 {pinned}, not {sha256}",
+                    remedy="write the lock again",
                 )
-            urls = [(folder / name).absolute().as_uri()]
-            found.append(Wanted(kind="archive", name=key, file=name, sha256=sha256, urls=urls))
+            )
+        urls = [(asked.folder / name).absolute().as_uri()]
+        found.append(Wanted(kind="archive", name=key, file=name, sha256=sha256, urls=urls))
     return found
+
+
+FETCHED: dict[type[Input], Callable[[Labelled, _Asked], list[Wanted]]] = {
+    Archive: _archives,
+    Wheels: _wheels,
+    BazelFiles: _bazel,
+    GitTree: _trees,
+}
+"""How a bundle gets the files of all inputs of a kind."""
 
 
 def _own(folder: Path) -> list[Wanted]:
