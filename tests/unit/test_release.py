@@ -37,3 +37,10 @@ def test_the_same_pythons_are_named_everywhere() -> None:
     script = (ROOT / ".ci" / "check-release").read_text("utf-8")
     assert f"minors=({' '.join(each.split('.')[1] for each in pythons)})" in script
     assert metadata("hpcgen")["Requires-Python"] == f">={pythons[0]}"
+
+
+def test_the_tests_that_meet_the_lowest_versions_exist() -> None:
+    script = (ROOT / ".ci" / "check-release").read_text("utf-8")
+    named = script.split("\ntests=(")[1].split(")")[0].split()
+    assert len(named) > 10
+    assert [name for name in named if not (ROOT / "tests" / "unit" / name).exists()] == []
