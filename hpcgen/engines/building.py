@@ -14,7 +14,6 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import FILES
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import BuiltImage, ImageKind
-from hpcgen.support.placing import PARTIAL, folder_bytes, refusal
 from hpcgen.support.quoting import sh
 
 
@@ -146,6 +145,8 @@ def file_target(output: str, token: str, kinds: Mapping[str, ImageKind]) -> Targ
     ------
     OutputError: its folder is not there or cannot be written, or something else has the name.
     """
+    from hpcgen.support.placing import PARTIAL, refusal
+
     path = Path(output).absolute()
     kind: ImageKind = next((kind for ending, kind in kinds.items() if path.name.endswith(ending)), "directory")
     if not path.parent.is_dir():
@@ -168,6 +169,8 @@ def measured(kind: ImageKind, path: Path) -> BuiltImage:
         from hpcgen.support.hashing import file_sha256
 
         return BuiltImage(kind=kind, name=str(path), bytes=path.stat().st_size, digest=f"sha256:{file_sha256(path)}")
+    from hpcgen.support.placing import folder_bytes
+
     return BuiltImage(kind="directory", name=str(path), bytes=folder_bytes(path))
 
 
