@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from hpcgen.builders.running import Watcher
 
 if TYPE_CHECKING:
-    from hpcgen.builders.progress import Progress
+    from hpcgen.builders.progress import BuildProgress
     from hpcgen.engines.building import Target
     from hpcgen.kit.folder import KitFolder
 
@@ -19,13 +19,13 @@ LINES = 6
 """How many of the engine's last lines are shown."""
 
 
-class Plain(Watcher):
+class PlainDisplay(Watcher):
     """A line for each step that has ended."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say
 
-    def began(self, kit: KitFolder, builder: str, target: Target, progress: Progress) -> None:
+    def began(self, kit: KitFolder, builder: str, target: Target, progress: BuildProgress) -> None:
         """What is built."""
         self.progress = progress
         plan = kit.plan
@@ -40,7 +40,7 @@ class Plain(Watcher):
         self.say(text)
 
 
-class Live(Plain):
+class LiveDisplay(PlainDisplay):
     """The same lines, and below them what goes on now."""
 
     def __init__(self, say: Callable[[str], None], out: TextIO) -> None:
@@ -50,13 +50,13 @@ class Live(Plain):
         self.tail: deque[str] = deque(maxlen=LINES)
         self.started = self.drawn = time.monotonic()
 
-    def began(self, kit: KitFolder, builder: str, target: Target, progress: Progress) -> None:
+    def began(self, kit: KitFolder, builder: str, target: Target, progress: BuildProgress) -> None:
         """Open the display."""
         from rich.console import Console
-        from rich.live import Live as RichLive
+        from rich.live import Live
 
         super().began(kit, builder, target, progress)
-        self.live = RichLive(console=Console(file=self.out), auto_refresh=False, transient=True)
+        self.live = Live(console=Console(file=self.out), auto_refresh=False, transient=True)
         self.live.start()
 
     def ended(self, index: int) -> None:

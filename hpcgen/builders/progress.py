@@ -12,7 +12,7 @@ from hpcgen.model.record import BuiltStep
 State = Literal["running", "done", "cached", "failed"]
 
 
-class Progress:
+class BuildProgress:
     """The state of every step.
 
     Parameters

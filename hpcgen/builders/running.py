@@ -20,7 +20,7 @@ import msgspec
 from hpcgen._version import __version__
 from hpcgen.builders.bundles import open_bundle
 from hpcgen.builders.choosing import choose_builder
-from hpcgen.builders.progress import Progress
+from hpcgen.builders.progress import BuildProgress
 from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, asked
 from hpcgen.engines.steps import Event, Recipe
@@ -65,7 +65,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
 class Watcher:
     """Told about a build while it goes on; this one says nothing."""
 
-    def began(self, kit: KitFolder, builder: str, target: Target, progress: Progress) -> None:
+    def began(self, kit: KitFolder, builder: str, target: Target, progress: BuildProgress) -> None:
         """The engine is about to be started."""
 
     def ended(self, index: int) -> None:
@@ -216,7 +216,7 @@ class _Run:
         self.kit, self.builder, self.work = prepared.kit, prepared.builder, prepared.work
         self.options, self.identity, self.started, self.log, self.watcher = options, identity, started, log, watcher
         self.clock = time.monotonic()
-        self.progress = Progress(prepared.recipe.steps, self.builder.alone, self._step_ended)
+        self.progress = BuildProgress(prepared.recipe.steps, self.builder.alone, self._step_ended)
         self.reader = self.builder.reader(prepared.recipe)
         self.output: list[str] = []
 

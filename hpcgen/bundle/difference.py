@@ -21,7 +21,7 @@ from hpcgen.bundle.documents import (
     sums_text,
 )
 from hpcgen.bundle.publish import check_room, check_target, publish
-from hpcgen.bundle.reading import Source, open_bundle
+from hpcgen.bundle.reading import BundleReader, open_bundle
 from hpcgen.bundle.store import sweep, take, write_through
 from hpcgen.bundle.verify import verify
 from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
@@ -30,7 +30,7 @@ from hpcgen.model.bundle import BundleItem, Manifest
 from hpcgen.model.bundle_paths import LOCK, MANIFEST, SUMS
 from hpcgen.net.part import Part
 from hpcgen.support.hashing import CHUNK, sha256_of
-from hpcgen.support.progress import Progress, Watch
+from hpcgen.support.progress import TransferProgress, Watch
 
 _SHOWN = 20
 
@@ -153,14 +153,14 @@ def _working(output: Output) -> Iterator[Workplace]:
             yield place
 
 
-def _bring(wants: Sequence[tuple[str, Source]], manifest: Manifest, place: Workplace, watch: Watch) -> None:
+def _bring(wants: Sequence[tuple[str, BundleReader]], manifest: Manifest, place: Workplace, watch: Watch) -> None:
     """Take files from where they are, each checked against the manifest; InputError with all that do not fit."""
     items = {item.path: item for item in manifest.items}
     problems = []
     total = sum(items[path].size for path, _ in wants if path in items)
     if any(not source.path.is_dir() for _, source in wants):
         check_room(place, total)
-    progress = Progress(f"writing {place.target.name}", len(wants), total)
+    progress = TransferProgress(f"writing {place.target.name}", len(wants), total)
     watch.begin(progress)
     try:
         for path, source in wants:
@@ -177,7 +177,7 @@ def _bring(wants: Sequence[tuple[str, Source]], manifest: Manifest, place: Workp
         raise InputError([*problems[:_SHOWN], *more])
 
 
-def _bring_one(item: BundleItem | None, path: str, source: Source, place: Workplace) -> str:
+def _bring_one(item: BundleItem | None, path: str, source: BundleReader, place: Workplace) -> str:
     """Why one file could not be taken; empty if it was."""
     held = source.files.get(path)
     if item is None:
@@ -204,7 +204,7 @@ def _bring_one(item: BundleItem | None, path: str, source: Source, place: Workpl
     return ""
 
 
-def _epoch(source: Source) -> int:
+def _epoch(source: BundleReader) -> int:
     """The time that a tar file's members get: that of the lock."""
     from hpcgen.lockfile.lock import parse_lock
 

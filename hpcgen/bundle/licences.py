@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpcgen.model.bundle import Manifest, Wanted
 from hpcgen.net.workers import work_all
-from hpcgen.support.progress import Progress, Watch
+from hpcgen.support.progress import TransferProgress, Watch
 
 
 def known_licences(old: Manifest) -> dict[str, str]:
@@ -31,7 +31,7 @@ def licences(
     said = {path: text for path, each in wants.items() if (text := next((one.licence for one in each), ""))}
     found |= said
     left = [path for path in wants if path not in found]
-    progress = Progress("reading licences", len(left), sum((folder / path).stat().st_size for path in left))
+    progress = TransferProgress("reading licences", len(left), sum((folder / path).stat().st_size for path in left))
 
     def work(path: str) -> None:
         progress.begin(path)

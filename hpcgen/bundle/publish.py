@@ -10,7 +10,7 @@ from hpcgen.bundle.store import free_bytes, sweep, walk
 from hpcgen.bundle.workplace import Workplace, explained_disk
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.model.bundle_paths import MANIFEST, SUMS
-from hpcgen.support.progress import Progress, Watch
+from hpcgen.support.progress import TransferProgress, Watch
 from hpcgen.support.units import size
 
 
@@ -47,7 +47,7 @@ def publish(place: Workplace, epoch: int, split: int | None, watch: Watch) -> No
             Problem(f"{size(whole)} would be more than {MOST_PIECES} pieces", "--split", remedy="larger pieces")
         )
     check_room(place, whole)
-    progress = Progress(f"writing {place.target.name}", len(paths), whole)
+    progress = TransferProgress(f"writing {place.target.name}", len(paths), whole)
     watch.begin(progress)
 
     def moved(path: str, count: int) -> None:

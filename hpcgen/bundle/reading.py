@@ -37,7 +37,7 @@ class Held(msgspec.Struct, frozen=True):
     open: Callable[[], BinaryIO]
 
 
-class Source:
+class BundleReader:
     """A bundle as it lies somewhere.
 
     Attributes
@@ -51,7 +51,7 @@ class Source:
         self.files: dict[str, Held] = {}
         self.problems: list[str] = []
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> BundleReader:
         return self
 
     def __exit__(
@@ -85,7 +85,7 @@ class Source:
         return read_record(self.manifest_bytes(), Manifest, f"{self.path}/{MANIFEST}")
 
 
-class _Folder(Source):
+class _Folder(BundleReader):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         pending = [""]
@@ -108,7 +108,7 @@ class _Folder(Source):
             self.files[name] = Held(status.st_size, lambda: open_plain(place))
 
 
-class _Tar(Source):
+class _Tar(BundleReader):
     def __init__(self, path: Path, pieces: list[Path]) -> None:
         super().__init__(path)
         self.pieces = pieces
@@ -161,7 +161,7 @@ class _Tar(Source):
         return cast(BinaryIO, io.BufferedReader(Slice(Joined(self.pieces), start, count), _BUFFER))
 
 
-def open_bundle(path: Path) -> Source:
+def open_bundle(path: Path) -> BundleReader:
     """A bundle to be read: a folder, ``FILE.tar``, or the first of its pieces, ``FILE.tar.000``.
 
     Raises
@@ -184,7 +184,7 @@ def open_bundle(path: Path) -> Source:
     return _Tar(path, [path])
 
 
-def _pieces(path: Path) -> Source:
+def _pieces(path: Path) -> BundleReader:
     """All pieces of which this is one; a problem for each that their sums name and that is not there."""
     stem = path.name[:-4]
     found = sorted(each for each in path.parent.iterdir() if re.fullmatch(re.escape(stem) + r"\.\d{3}", each.name))

@@ -14,7 +14,7 @@ from typing import BinaryIO, TypeVar
 from hpcgen.net.part import DiskError, Part, sync_folder
 from hpcgen.net.workers import work_all
 from hpcgen.support.hashing import CHUNK, hash_file, hash_stream, open_plain
-from hpcgen.support.progress import Progress, Watch
+from hpcgen.support.progress import TransferProgress, Watch
 
 K = TypeVar("K")
 Opener = Callable[[], BinaryIO]
@@ -31,7 +31,7 @@ def hash_all(
     title: what is shown, such as ``checking``.
     """
     watch = watch or Watch()
-    progress = Progress(title, len(files), sum(size for _, size in files.values()))
+    progress = TransferProgress(title, len(files), sum(size for _, size in files.values()))
     found: dict[K, tuple[str, int] | OSError] = {}
     stop = threading.Event()
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.bundle.documents import INCREMENT, MANIFEST_BYTES, Increment, read_record, sums_of, sums_text
-from hpcgen.bundle.reading import Source, open_bundle, printable
+from hpcgen.bundle.reading import BundleReader, open_bundle, printable
 from hpcgen.bundle.store import hash_all
 from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.images.folder import MAX_FILE
-from hpcgen.images.oci_layout import BLOBS, Layout, LayoutError, blob_path
+from hpcgen.images.oci_layout import BLOBS, LayoutError, OciLayout, blob_path
 from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import FILES, IMAGES, LOCK, MANIFEST, SUMS, image_name
 from hpcgen.model.lock import Lock
@@ -89,7 +89,7 @@ def check_bundle(folder: Path, lock_text: str) -> None:
 class _Check:
     """One check of a bundle with a readable manifest."""
 
-    def __init__(self, source: Source, manifest: Manifest, manifest_hash: str, verdict: Verdict) -> None:
+    def __init__(self, source: BundleReader, manifest: Manifest, manifest_hash: str, verdict: Verdict) -> None:
         self.source, self.manifest, self.verdict = source, manifest, verdict
         self.sums = sums_of(manifest, manifest_hash)
         self.sizes = {item.path: item.size for item in manifest.items}
@@ -218,7 +218,7 @@ class _Check:
         paths = [path for path in self.source.files if path.startswith(f"{IMAGES}/")]
         if not paths and not pins:
             return
-        layout = Layout(IMAGES, lambda path: io.BytesIO(self.source.read(f"{IMAGES}/{path}", MAX_FILE)))
+        layout = OciLayout(IMAGES, lambda path: io.BytesIO(self.source.read(f"{IMAGES}/{path}", MAX_FILE)))
         try:
             named = layout.named()
             needed = {each for digest in named.values() for each in layout.needed(digest)}

@@ -154,10 +154,10 @@ def _dry_run(kit: KitFolder, options: BuildOptions) -> None:
 
 
 def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
-    from hpcgen.builders.display import Live, Plain
+    from hpcgen.builders.display import LiveDisplay, PlainDisplay
     from hpcgen.builders.running import build_kit
 
-    watcher = Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
+    watcher = LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
     record = build_kit(kit, options, watcher)
     image = record.image
     assert image is not None

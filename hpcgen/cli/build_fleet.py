@@ -159,11 +159,11 @@ def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[Memb
 def _built(
     loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, options: BuildOptions, reports: Path | None
 ) -> Any:
-    from hpcgen.builders.display import Live, Plain
+    from hpcgen.builders.display import LiveDisplay, PlainDisplay
     from hpcgen.fleet.building import HowToBuild, build_members
 
     def watcher() -> Any:
-        return Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
+        return LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
 
     def report(name: str, image: str, run: TestRun) -> None:
         say(f"{name}: tests: {run.count('passed')} passed, {run.count('failed')} failed, {run.seconds:.0f} s")

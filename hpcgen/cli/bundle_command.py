@@ -91,9 +91,9 @@ def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
 
 
 def _watch() -> Watch:
-    from hpcgen.support.progress import Live, Plain
+    from hpcgen.support.progress import ProgressBar, ProgressLines
 
-    return Live(say, sys.stderr) if sys.stderr.isatty() else Plain(say)
+    return ProgressBar(say, sys.stderr) if sys.stderr.isatty() else ProgressLines(say)
 
 
 def _list(lock: Any, catalog: Any, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from hpcgen.engines import engine_for
 from hpcgen.errors import Position, Problem
 from hpcgen.launch.start import host_mpi
 from hpcgen.model.plan import Finding, Plan, PlannedLicence
-from hpcgen.model.site import Engine as SiteEngine
+from hpcgen.model.site import SiteEngine
 from hpcgen.recipe.assemble import assemble, outline
 
 CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {

@@ -42,7 +42,7 @@ class Command(msgspec.Struct, frozen=True):
     timeout_s: float = 10.0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class ProgramOutput(msgspec.Struct, frozen=True):
     """What a program said: ``text``, or None and ``why`` there is nothing."""
 
     text: str | None
@@ -73,7 +73,7 @@ COMMANDS: dict[str, Command] = {
 """By the name that a captured tree has for what it says: ``commands/NAME``."""
 
 
-def ask(command: Command, environment: Mapping[str, str], words: Mapping[str, str]) -> Answer:
+def ask(command: Command, environment: Mapping[str, str], words: Mapping[str, str]) -> ProgramOutput:
     """Run a command and return what it prints, on either stream; it ended well, or there is no text.
 
     Parameters
@@ -84,9 +84,9 @@ def ask(command: Command, environment: Mapping[str, str], words: Mapping[str, st
     argv = [words.get(word[1:-1], "") if word.startswith("{") else word for word in command.argv]
     program = shutil.which(argv[0], path=environment.get("PATH"))
     if program is None:
-        return Answer(None, f"{argv[0]} is not installed")
+        return ProgramOutput(None, f"{argv[0]} is not installed")
     if not all(argv):
-        return Answer(None, f"nothing to ask {argv[0]} about")
+        return ProgramOutput(None, f"nothing to ask {argv[0]} about")
     try:
         process = subprocess.Popen(
             [program, *argv[1:]],
@@ -98,18 +98,18 @@ def ask(command: Command, environment: Mapping[str, str], words: Mapping[str, st
             start_new_session=True,
         )
     except OSError as failure:
-        return Answer(None, f"{argv[0]} cannot be started: {failure.strerror}")
+        return ProgramOutput(None, f"{argv[0]} cannot be started: {failure.strerror}")
     try:
         output, complaint = _read_until(process, time.monotonic() + command.timeout_s)
     finally:
         _end(process)
     if complaint:
-        return Answer(None, f"{argv[0]} {complaint}")
+        return ProgramOutput(None, f"{argv[0]} {complaint}")
     lines, _ = printable_lines(output)
     if process.returncode:
         said = next((line.strip() for line in lines if line.strip()), "nothing")
-        return Answer(None, f"{argv[0]} ended with status {process.returncode}: {said[:200]}")
-    return Answer("\n".join(lines))
+        return ProgramOutput(None, f"{argv[0]} ended with status {process.returncode}: {said[:200]}")
+    return ProgramOutput("\n".join(lines))
 
 
 def _read_until(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, str]:

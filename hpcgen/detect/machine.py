@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from hpcgen.detect.commands import COMMANDS, SLURM_CONF, Answer, ask
+from hpcgen.detect.commands import COMMANDS, SLURM_CONF, ProgramOutput, ask
 from hpcgen.detect.tree import Tree
 from hpcgen.errors import InputError, Problem
 from hpcgen.support.file_formats import CAPTURE
@@ -64,7 +64,7 @@ class Machine(Tree):
         super().__init__(root)
         self.environment = {name: environment[name] for name in ENVIRONMENT if environment.get(name)}
         self._commands = commands
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, ProgramOutput] = {}
 
     @classmethod
     def live(cls: type[M]) -> M:
@@ -103,7 +103,7 @@ class Machine(Tree):
         """Whether this is the machine that the program runs on."""
         return self._commands is None
 
-    def output(self, name: str) -> Answer:
+    def output(self, name: str) -> ProgramOutput:
         """What a program of the list prints; asked once."""
         if name not in self._answers:
             self._answers[name] = self._ask(name) if self._commands is None else self._told(self._commands, name)
@@ -125,28 +125,28 @@ class Machine(Tree):
         candidates += ["/usr/share/lmod/lmod/init/bash", "/usr/share/Modules/init/bash", "/usr/share/modules/init/bash"]
         return next((path for path in candidates if self.is_file(path)), None)
 
-    def _ask(self, name: str) -> Answer:
+    def _ask(self, name: str) -> ProgramOutput:
         command = COMMANDS[name]
         if command.slurm and not any(map(self.is_file, (self.environment.get("SLURM_CONF", ""), *SLURM_CONF))):
-            return Answer(None, "there is no slurm.conf here, and SLURM_CONF names none")
+            return ProgramOutput(None, "there is no slurm.conf here, and SLURM_CONF names none")
         init = ""
         if name == "module-avail":
             init = self.module_init() or ""
             if not init or not self.environment.get("MODULEPATH"):
-                return Answer(None, "no module system is set up here (MODULEPATH and its init script)")
+                return ProgramOutput(None, "no module system is set up here (MODULEPATH and its init script)")
         # Lmod writes a cache into the user's home where building it took longer than this (Cache.lua of Lmod 8.6).
         quiet = {"LC_ALL": "C", "LMOD_PAGER": "none", "LMOD_SHORT_TIME": "86400"}
         environment = {**os.environ, **quiet, "USER": self.environment["USER"]}
         return ask(command, environment, {"node": os.uname().nodename.split(".")[0], "init": init})
 
-    def _told(self, tree: Tree, name: str) -> Answer:
+    def _told(self, tree: Tree, name: str) -> ProgramOutput:
         text = tree.text(f"/commands/{name}", 4 * 1024 * 1024)
         if text is not None:
-            return Answer(text)
+            return ProgramOutput(text)
         why = tree.text(f"/commands/{name}.failed", 4096)
         if why is not None:
-            return Answer(None, why.split("\n", 1)[0])
-        return Answer(None, f"{COMMANDS[name].argv[0]} is not installed")
+            return ProgramOutput(None, why.split("\n", 1)[0])
+        return ProgramOutput(None, f"{COMMANDS[name].argv[0]} is not installed")
 
 
 def _numbers(tree: Tree) -> object:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from hpcgen.detect.commands import Answer
+from hpcgen.detect.commands import ProgramOutput
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.tree import MAX_TEXT, Blob, Tree
 
@@ -25,7 +25,7 @@ class Recorder(Machine):
         self.blobs: set[str] = set()
 
     @property
-    def answers(self) -> dict[str, Answer]:
+    def answers(self) -> dict[str, ProgramOutput]:
         """By the names of the commands."""
         return self._answers
 

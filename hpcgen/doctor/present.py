@@ -9,11 +9,11 @@ from typing import Any, Protocol
 import msgspec
 
 from hpcgen.config.provenance import Fact
-from hpcgen.detect.commands import Answer
+from hpcgen.detect.commands import ProgramOutput
 from hpcgen.doctor.report import Severity
 
 
-class Place(Protocol):
+class HostView(Protocol):
     """What is asked of a machine."""
 
     @property
@@ -23,7 +23,7 @@ class Place(Protocol):
     def exists(self, path: str) -> bool:
         """Whether a path leads to anything."""
 
-    def output(self, name: str) -> Answer:
+    def output(self, name: str) -> ProgramOutput:
         """What a program says."""
 
 
@@ -72,7 +72,7 @@ MODULES = Kind(r"(mpi|scheduler|containers\.engines\.[^.]+)\.modules", "warning"
 _NODE_ONLY = re.compile(r"fabric\.devices")
 
 
-def look(machine: Place, facts: Iterable[Fact], login: bool = False) -> list[Presence]:
+def look(machine: HostView, facts: Iterable[Fact], login: bool = False) -> list[Presence]:
     """Look for everything that the facts of a profile name.
 
     Parameters
@@ -104,7 +104,7 @@ def _paths(value: Any) -> list[str]:
     return [path for path in paths if isinstance(path, str)]
 
 
-def _modules(machine: Place, fact: Fact) -> Presence:
+def _modules(machine: HostView, fact: Fact) -> Presence:
     answer = machine.output("module-avail")
     if answer.text is None:
         return Presence(fact, MODULES, (), answer.why or "modules cannot be listed")

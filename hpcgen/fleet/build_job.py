@@ -13,7 +13,7 @@ from hpcgen.errors import PolicyError, Position, Problem
 from hpcgen.job.layout import resolve_job
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Site
-from hpcgen.model.stack import Run, Stack
+from hpcgen.model.stack import RunSpec, Stack
 from hpcgen.schedulers import Header, scheduler_for
 from hpcgen.support.quoting import sh, sh_assign
 
@@ -150,7 +150,7 @@ def _laid_out(job: BuildJob) -> Job:
         queue=job.request.queue,
         account=job.request.account,
     )
-    build = Stack(name="build", title="a build", blocks={}, run=Run(command=["hpcgen", "build"], mpi=False))
+    build = Stack(name="build", title="a build", blocks={}, run=RunSpec(command=["hpcgen", "build"], mpi=False))
     return resolve_job(site, job.partition, build, request)
 
 

@@ -16,7 +16,7 @@ ANSWER_BYTES = 64 * 1024 * 1024
 PATIENCE_S = 300.0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class CommandOutput(msgspec.Struct, frozen=True):
     """What a program said: its exit status, stdout, and the end of stderr."""
 
     status: int
@@ -37,7 +37,7 @@ def ask(
     patience_s: float = PATIENCE_S,
     env: Mapping[str, str] | None = None,
     before: Callable[[], None] | None = None,
-) -> Answer:
+) -> CommandOutput:
     """Run a program to its end.
 
     Parameters
@@ -83,4 +83,4 @@ def ask(
             raise InputError(Problem(f"{argv[0]} gave no answer in {patience_s:.0f} s"))
         size = complaint.seek(0, os.SEEK_END)
         complaint.seek(max(0, size - 8192))
-        return Answer(status, output, complaint.read().decode("utf-8", "replace"))
+        return CommandOutput(status, output, complaint.read().decode("utf-8", "replace"))

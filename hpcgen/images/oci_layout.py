@@ -43,7 +43,7 @@ class LayoutError(InputError):
         self.why = why
 
 
-class Layout:
+class OciLayout:
     """A layout to be read.
 
     Parameters
@@ -119,7 +119,7 @@ class Layout:
 class LayoutImage:
     """One image of a layout. ``digest`` is its manifest's."""
 
-    def __init__(self, layout: Layout, digest: str) -> None:
+    def __init__(self, layout: OciLayout, digest: str) -> None:
         self.layout, self.digest = layout, digest
         self.path = layout.where
         self.manifest = layout.document(blob_path(digest))
@@ -157,9 +157,9 @@ class LayoutImage:
         return read_archive(lambda: (self.layer(number) for number in range(self.layer_count())), paths, self.path)
 
 
-def folder_layout(layout: Path) -> Layout:
+def folder_layout(layout: Path) -> OciLayout:
     """A layout that is a folder."""
-    return Layout(str(layout), lambda path: open_plain(layout / path))
+    return OciLayout(str(layout), lambda path: open_plain(layout / path))
 
 
 def archive_image(path: str) -> LayoutImage:
@@ -181,7 +181,7 @@ def archive_image(path: str) -> LayoutImage:
             raise LayoutError(path, f"{name} is missing")
         return stream
 
-    return Layout(path, opened).first()
+    return OciLayout(path, opened).first()
 
 
 def decoded(data: bytes, what: str, where: str = "") -> dict[str, Any]:

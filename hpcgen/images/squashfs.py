@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 
 from hpcgen.errors import InputError, Problem
-from hpcgen.images.commands import Answer, ask
+from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
 from hpcgen.support.processes import need
 
@@ -75,7 +75,7 @@ def read_squashfs(path: str, paths: Sequence[str], offset: int = 0) -> dict[str,
     return found
 
 
-def _cat(base: list[str], image: str, wanted: str) -> Answer | None:
+def _cat(base: list[str], image: str, wanted: str) -> CommandOutput | None:
     """What ``-cat`` says of a file, links followed; None if this unsquashfs has no ``-cat``."""
     inside = posixpath.normpath("/" + wanted).lstrip("/")
     for _ in range(MAX_LINKS):
@@ -123,7 +123,7 @@ def _small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (MAX_FILE + 1, MAX_FILE + 1))
 
 
-def _unreadable(image: str, answer: Answer) -> InputError:
+def _unreadable(image: str, answer: CommandOutput) -> InputError:
     return InputError(
         Problem(f"{image} cannot be read by unsquashfs: {answer.last_line}", remedy="copy the image again")
     )

@@ -11,8 +11,7 @@ from hpcgen.errors import PolicyError, Problem
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan
-from hpcgen.model.site import BatchSystem, HostMpi
-from hpcgen.model.site import Engine as SiteEngine
+from hpcgen.model.site import BatchSystem, HostMpi, SiteEngine
 from hpcgen.schedulers import launched_by
 
 

@@ -48,7 +48,7 @@ fi
 """
 
 
-class Source(msgspec.Struct, frozen=True):
+class AptSource(msgspec.Struct, frozen=True):
     """A repository as apt's sources name it. ``signed_by``: key rings, fingerprints, a key, or nothing."""
 
     uri: str
@@ -57,7 +57,7 @@ class Source(msgspec.Struct, frozen=True):
     file: str
 
 
-class Release(msgspec.Struct, frozen=True):
+class AptRelease(msgspec.Struct, frozen=True):
     """A signed index that apt read: the repository, the text without its signature, and the signature."""
 
     uri: str
@@ -117,7 +117,7 @@ def key_pins(shell: BaseShell) -> tuple[list[KeyPin], int]:
 # what apt read
 
 
-def _releases(shell: BaseShell) -> list[Release]:
+def _releases(shell: BaseShell) -> list[AptRelease]:
     lines = shell.check(f"apt-get indextargets --format '{_TARGETS}'", "listing the package indexes")
     wanted: dict[tuple[str, str], str] = {}
     for line in lines:
@@ -130,13 +130,13 @@ def _releases(shell: BaseShell) -> list[Release]:
     return [_release(shell, uri, suite, start) for (uri, suite), start in sorted(wanted.items())]
 
 
-def _release(shell: BaseShell, uri: str, suite: str, start: str) -> Release:
+def _release(shell: BaseShell, uri: str, suite: str, start: str) -> AptRelease:
     found = shell.read([f"{start}InRelease", f"{start}Release", f"{start}Release.gpg"])
     if f"{start}InRelease" in found:
         text, signature = split_signed(found[f"{start}InRelease"].decode("utf-8", "replace"))
-        return Release(uri, suite, text, signature.encode())
+        return AptRelease(uri, suite, text, signature.encode())
     text = found.get(f"{start}Release", b"").decode("utf-8", "replace")
-    return Release(uri, suite, text, found.get(f"{start}Release.gpg", b""))
+    return AptRelease(uri, suite, text, found.get(f"{start}Release.gpg", b""))
 
 
 def split_signed(message: str) -> tuple[str, str]:
@@ -155,10 +155,10 @@ def split_signed(message: str) -> tuple[str, str]:
 # what apt trusts
 
 
-def _sources(shell: BaseShell) -> list[Source]:
+def _sources(shell: BaseShell) -> list[AptSource]:
     files = shell.check(_LIST_SOURCES, "reading apt's configuration")
     texts = shell.read(files)
-    found: list[Source] = []
+    found: list[AptSource] = []
     for path in files:
         text = texts.get(path, b"").decode("utf-8", "replace")
         if path.endswith(".sources"):
@@ -168,25 +168,25 @@ def _sources(shell: BaseShell) -> list[Source]:
     return found
 
 
-def _one_line(text: str, path: str) -> Iterable[Source]:
+def _one_line(text: str, path: str) -> Iterable[AptSource]:
     for line in text.splitlines():
         match = re.match(r"\s*deb\s+(?:\[([^\]]*)\]\s+)?(\S+)\s+(\S+)", line.partition("#")[0])
         if match:
             options = dict(each.split("=", 1) for each in (match[1] or "").split() if "=" in each)
             signed_by = {name.lower(): value for name, value in options.items()}.get("signed-by", "")
-            yield Source(match[2], match[3], signed_by, path)
+            yield AptSource(match[2], match[3], signed_by, path)
 
 
-def _deb822(text: str, path: str) -> Iterable[Source]:
+def _deb822(text: str, path: str) -> Iterable[AptSource]:
     for fields in paragraphs(text):
         # A key may stand there itself: lines begun with a space, an empty one as a dot.
         signed_by = "\n".join(line.strip().removeprefix(".") for line in fields.get("Signed-By", "").splitlines())
         for uri in fields.get("URIs", "").split():
             for suite in fields.get("Suites", "").split():
-                yield Source(uri, suite, signed_by, path)
+                yield AptSource(uri, suite, signed_by, path)
 
 
-def _rings(shell: BaseShell, release: Release, sources: Sequence[Source]) -> dict[str, bytes]:
+def _rings(shell: BaseShell, release: AptRelease, sources: Sequence[AptSource]) -> dict[str, bytes]:
     """Key rings that may vouch for an index, by the name shown to people, without armour."""
     fitting = [s for s in sources if s.uri.rstrip("/") == release.uri.rstrip("/") and s.suite == release.suite]
     rings: dict[str, bytes] = {}
@@ -223,7 +223,9 @@ def dearmoured(data: bytes) -> bytes:
 # who signed
 
 
-def _verified(shell: BaseShell, releases: Sequence[Release], rings: Sequence[dict[str, bytes]]) -> list[dict[str, str]]:
+def _verified(
+    shell: BaseShell, releases: Sequence[AptRelease], rings: Sequence[dict[str, bytes]]
+) -> list[dict[str, str]]:
     """For each index the fingerprints of the keys whose signatures are good, with the ring that has them."""
     script = [_VERIFY]
     names: dict[tuple[int, int], str] = {}

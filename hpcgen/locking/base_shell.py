@@ -46,22 +46,22 @@ exec chroot "$root" "$@"
 """
 
 
-class Way(msgspec.Struct, frozen=True):
+class RootRunner(msgspec.Struct, frozen=True):
     """How a command is started in an unpacked root: the words that come before the command."""
 
     program: str
     words: list[str]
 
 
-def _ways(root: str) -> list[Way]:
+def _ways(root: str) -> list[RootRunner]:
     enter = ["sh", "-c", _ENTER, "enter", root]
-    ways = [Way("unshare", ["unshare", "--user", "--map-root-user", "--mount", *enter])]
+    ways = [RootRunner("unshare", ["unshare", "--user", "--map-root-user", "--mount", *enter])]
     if os.geteuid() == 0:
-        ways.append(Way("unshare", ["unshare", "--mount", *enter]))
-    ways += [Way(name, [name, "unshare", *enter]) for name in ("podman", "buildah")]
-    ways.append(Way("ch-run", ["ch-run", "--write", "--uid=0", "--gid=0", root, "--"]))
+        ways.append(RootRunner("unshare", ["unshare", "--mount", *enter]))
+    ways += [RootRunner(name, [name, "unshare", *enter]) for name in ("podman", "buildah")]
+    ways.append(RootRunner("ch-run", ["ch-run", "--write", "--uid=0", "--gid=0", root, "--"]))
     options = ["exec", "--fakeroot", "--writable", "--contain", "--no-home", root]
-    ways += [Way(name, [name, *options]) for name in ("apptainer", "singularity")]
+    ways += [RootRunner(name, [name, *options]) for name in ("apptainer", "singularity")]
     return ways
 
 
@@ -115,7 +115,7 @@ class BaseShell:
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as out:
             out.write(data)
 
-    def _find_way(self) -> Way:
+    def _find_way(self) -> RootRunner:
         tried: list[str] = []
         for way in _ways(str(self.root)):
             if shutil.which(way.program) is None:

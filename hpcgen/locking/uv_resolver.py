@@ -21,7 +21,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem
-from hpcgen.locking.wheel_targets import Target, best_wheel
+from hpcgen.locking.wheel_targets import WheelTarget, best_wheel
 from hpcgen.net.package_index import PackageIndex
 from hpcgen.net.pip_settings import pip_settings
 from hpcgen.support.extras import extra
@@ -51,7 +51,7 @@ class Request(msgspec.Struct, frozen=True):
     indexes: addresses of simple indexes, instead of those of pip's settings.
     """
 
-    target: Target
+    target: WheelTarget
     requirements: tuple[str, ...]
     sdists: tuple[str, ...] = ()
     constraints: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ def _compiled(request: Request, folder: Path) -> dict[str, str]:
     return {canonicalize_name(name): version for name, version in pins}
 
 
-def _chosen(name: str, version: str, index: PackageIndex, target: Target) -> Resolved | Problem:
+def _chosen(name: str, version: str, index: PackageIndex, target: WheelTarget) -> Resolved | Problem:
     """The file that pip would take from all indexes together."""
     files = [each for each in index.files(name, version) if each.file.endswith(".whl")]
     # pip takes a file that was withdrawn only if there is no other.
@@ -199,7 +199,7 @@ def _environment(own: Mapping[str, str]) -> dict[str, str]:
     return {"UV_SYSTEM_CERTS": "1", "UV_NATIVE_TLS": "1", **environment, "UV_PYTHON_DOWNLOADS": "never"}
 
 
-def _platform(target: Target) -> str:
+def _platform(target: WheelTarget) -> str:
     """uv's name for the target, for the newest glibc that is not newer."""
     minor = next((minor for minor in _GLIBC if minor <= target.newest), _GLIBC[-1])
     return f"{target.architecture}-manylinux_2_{minor}"

@@ -14,7 +14,7 @@ _OLDEST = {"x86_64": 5}
 _OLDEST_OTHER = 17
 
 
-class Target(msgspec.Struct, frozen=True):
+class WheelTarget(msgspec.Struct, frozen=True):
     """What the wheels must run on: CPython ``python`` (X.Y or X.Y.Z), with a glibc such as ``2.36``."""
 
     python: str
@@ -33,7 +33,7 @@ class Target(msgspec.Struct, frozen=True):
         return int(self.glibc.split(".")[1])
 
 
-def platforms(target: Target) -> list[str]:
+def platforms(target: WheelTarget) -> list[str]:
     """Names of the platforms whose wheels run there, the best first."""
     names = []
     for minor in range(target.newest, _OLDEST.get(target.architecture, _OLDEST_OTHER) - 1, -1):
@@ -43,7 +43,7 @@ def platforms(target: Target) -> list[str]:
     return [*names, f"linux_{target.architecture}"]
 
 
-def tags(target: Target) -> list[Tag]:
+def tags(target: WheelTarget) -> list[Tag]:
     """The kinds of wheels that can be installed there, the best first, as pip orders them."""
     number = "{}{}".format(*target.release)
     # Until 3.7 the name of the binary interface told of the memory allocator: https://peps.python.org/pep-3149/
@@ -55,7 +55,7 @@ def tags(target: Target) -> list[Tag]:
     ]
 
 
-def best_wheel(files: Iterable[str], target: Target) -> str | None:
+def best_wheel(files: Iterable[str], target: WheelTarget) -> str | None:
     """The file that pip would choose among wheels of one version; None if none can be installed."""
     order = {tag: rank for rank, tag in enumerate(tags(target))}
     ranked = []

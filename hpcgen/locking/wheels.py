@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 
 from hpcgen.locking import uv_resolver
 from hpcgen.locking.uv_resolver import Request, Resolved
-from hpcgen.locking.wheel_targets import Target
+from hpcgen.locking.wheel_targets import WheelTarget
 
 
 def lock_wheels(
@@ -44,7 +44,7 @@ def lock_wheels(
     """
     held = [_without_hashes(line) for line in constraints if line.strip() and not line.lstrip().startswith("#")]
     request = Request(
-        Target(python, architecture, glibc),
+        WheelTarget(python, architecture, glibc),
         tuple(requirements),
         tuple(sdists),
         tuple(dict.fromkeys(held)),

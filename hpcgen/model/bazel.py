@@ -44,7 +44,7 @@ class BazelEntry(Record, frozen=True):
     package: PythonPackage | None = None
 
 
-class LeftOut(Record, frozen=True):
+class SkippedInput(Record, frozen=True):
     """Something of the workspace that the list does not hold: what it is, where it is written, and why not."""
 
     name: Text
@@ -60,4 +60,4 @@ class BazelList(Record, frozen=True):
 
     source: Source
     files: list[BazelEntry]
-    left_out: list[LeftOut] = []
+    left_out: list[SkippedInput] = []

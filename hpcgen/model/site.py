@@ -194,7 +194,7 @@ class HostMpi(Record, frozen=True, kw_only=True):
         return bool(self.binds or self.libraries)
 
 
-class Engine(Record, frozen=True):
+class SiteEngine(Record, frozen=True):
     """A container engine at the site. Without ``version`` only what every supported release has is used.
 
     ``reason`` and ``decided``: why and when the site allowed or forbade it.
@@ -216,7 +216,7 @@ class Containers(Record, frozen=True):
     """
 
     preferred: EngineName
-    engines: dict[EngineName, Engine]
+    engines: dict[EngineName, SiteEngine]
     image_directory: AbsolutePath | None = None
     build_on: list[Literal["login", "compute"]] = []
     unprivileged_build: bool | None = None

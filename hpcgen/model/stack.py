@@ -13,7 +13,7 @@ class StackBlock(Record, frozen=True):
     provider: Name | None = None
 
 
-class Run(Record, frozen=True):
+class RunSpec(Record, frozen=True):
     """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory."""
 
     command: list[Text]
@@ -29,5 +29,5 @@ class Stack(Record, frozen=True):
     name: Name
     title: Text
     blocks: dict[Name, StackBlock]
-    run: Run
+    run: RunSpec
     notes: list[Text] = []

@@ -22,10 +22,10 @@ import msgspec
 from hpcgen.errors import FetchError, Problem
 from hpcgen.model.bundle import Wanted
 from hpcgen.net.part import Part
-from hpcgen.net.web import Answer, Timeouts, Web, WebError, explained, shown
+from hpcgen.net.web import Response, Timeouts, Web, WebError, explained, shown
 from hpcgen.net.workers import work_all
 from hpcgen.support.hashing import CHUNK
-from hpcgen.support.progress import Progress, Watch
+from hpcgen.support.progress import TransferProgress, Watch
 
 _LARGEST = 200 * 10**9
 """Bytes of a file whose size nobody has said."""
@@ -96,7 +96,7 @@ class Downloader:
         self.stop = threading.Event()
         self.transfers: dict[int, _Transfer] = {}
         self.down: dict[str, int] = {}
-        self.progress = Progress("fetching", 0, 0)
+        self.progress = TransferProgress("fetching", 0, 0)
 
     def fetch(self, downloads: Sequence[Download]) -> None:
         """Fetch all; what is whole stays, and so do the parts of what is not.
@@ -109,7 +109,7 @@ class Downloader:
         failures: dict[str, Problem] = {}
         # The largest first: it takes longest, and the small ones fill the gaps.
         order = sorted(downloads, key=lambda each: (-(each.wanted.size or 0), each.wanted.file))
-        self.progress = Progress("fetching", len(order), sum(each.wanted.size or 0 for each in order))
+        self.progress = TransferProgress("fetching", len(order), sum(each.wanted.size or 0 for each in order))
         self.stop.clear()
 
         def work(download: Download) -> None:
@@ -236,7 +236,7 @@ class _File:
         tag = self.part.tag(url)
         return {"Range": f"bytes={have}-", **({"If-Range": tag} if tag else {})}
 
-    def _receive(self, url: str, answer: Answer, have: int, transfer: _Transfer) -> None:
+    def _receive(self, url: str, answer: Response, have: int, transfer: _Transfer) -> None:
         """Take the bytes of an answer to the end, then check and name the file."""
         if answer.status == 416:
             self.part.forget()
@@ -266,7 +266,7 @@ class _File:
             raise WebError("what came after a break does not fit to what was there; it is fetched anew")
         raise WebError(_wrong(self.wanted, found, self.part.count, first), again=False)
 
-    def _read(self, answer: Answer) -> bytes:
+    def _read(self, answer: Response) -> bytes:
         try:
             return answer.read(CHUNK)
         except TimeoutError as failure:
@@ -347,7 +347,7 @@ def _cut(transfer: _Transfer) -> None:
             socket.socket.shutdown(transfer.line, socket.SHUT_RDWR)
 
 
-def _placed(answer: Answer, have: int) -> tuple[int, int | None]:
+def _placed(answer: Response, have: int) -> tuple[int, int | None]:
     """Where the bytes of an answer begin, and how many they are if it says so."""
     announced = answer.headers.get("content-length", "")
     length = int(announced) if announced.isdecimal() and len(announced) < 19 else None

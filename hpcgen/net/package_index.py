@@ -54,7 +54,7 @@ class Pinned(msgspec.Struct, frozen=True):
     hashes: tuple[str, ...]
 
 
-class Place(msgspec.Struct, frozen=True):
+class IndexPage(msgspec.Struct, frozen=True):
     """One address that is looked at: the page of a project in an index, or (``all``) one page or folder for all."""
 
     address: str
@@ -154,10 +154,10 @@ class PackageIndex:
             found += [each for each in files if fits(each.file, name, wanted)] if isinstance(files, list) else []
         return found
 
-    def places(self, name: str) -> list[Place]:
+    def places(self, name: str) -> list[IndexPage]:
         """Where a project is looked for, in pip's order."""
-        project = [Place(f"{index}{canonicalize_name(name)}/", False) for index in self.indexes]
-        return [*project, *(Place(link, True) for link in self.links)]
+        project = [IndexPage(f"{index}{canonicalize_name(name)}/", False) for index in self.indexes]
+        return [*project, *(IndexPage(link, True) for link in self.links)]
 
     def _nowhere(self, pin: Pinned, fitting: Sequence[IndexFile]) -> Problem:
         hashes = " or ".join(f"sha256:{sha256}" for sha256 in pin.hashes[:3])
@@ -170,7 +170,7 @@ class PackageIndex:
             remedy="let pip's settings (pip config list) name the index that the list was made with",
         )
 
-    def _said(self, place: Place, pin: Pinned) -> str:
+    def _said(self, place: IndexPage, pin: Pinned) -> str:
         files = self._page(place)
         address = shown(place.address)
         if isinstance(files, str):
@@ -179,7 +179,7 @@ class PackageIndex:
             files = [each for each in files if fits(each.file, pin.name, None)]
         return f"{address} ({len(files)} {'file' if len(files) == 1 else 'files'})"
 
-    def _page(self, place: Place) -> list[IndexFile] | str:
+    def _page(self, place: IndexPage) -> list[IndexFile] | str:
         """What a place has, read once; a text says why it has nothing."""
         with self._lock:
             alone = self._reading.setdefault(place.address, threading.Lock())
@@ -188,7 +188,7 @@ class PackageIndex:
                 self._read[place.address] = self._look(place)
             return self._read[place.address]
 
-    def _look(self, place: Place) -> list[IndexFile] | str:
+    def _look(self, place: IndexPage) -> list[IndexFile] | str:
         parts = urllib.parse.urlsplit(place.address)
         try:
             if parts.scheme == "file":

@@ -55,7 +55,7 @@ class Timeouts(msgspec.Struct, frozen=True):
     silence: float = 30.0
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Response(msgspec.Struct, frozen=True):
     """A response: its final address, status and headers; ``read`` gives the next bytes, none at the end."""
 
     url: str
@@ -102,7 +102,7 @@ class Web:
 
     def get(
         self, url: str, headers: Mapping[str, str], plain: bool, on_socket: Callable[[socket.socket], None]
-    ) -> Answer:
+    ) -> Response:
         """The answer to a GET, redirects followed.
 
         Parameters
@@ -138,7 +138,7 @@ class Web:
         headers: Mapping[str, str],
         credentials: urllib.parse.SplitResult | None,
         on_socket: Callable[[socket.socket], None],
-    ) -> Answer:
+    ) -> Response:
         """One request; a connection that was kept and has died meanwhile is replaced at once."""
         given = {"Accept-Encoding": "identity", "User-Agent": "hpcgen", "Accept": "*/*", **headers}
         if credentials is not None and credentials.username is not None:
@@ -165,7 +165,7 @@ class Web:
                     continue
                 raise explained(failure, key[0]) from failure
             lower = {name.lower(): value for name, value in response.getheaders()}
-            return Answer(parts.geturl(), response.status, lower, response.read1, self._closer(response, key))
+            return Response(parts.geturl(), response.status, lower, response.read1, self._closer(response, key))
         raise AssertionError("unreachable")
 
     def _closer(self, response: http.client.HTTPResponse, key: tuple[str, str, str]) -> Callable[[], None]:
@@ -234,7 +234,7 @@ def explained(failure: BaseException, host: str) -> WebError:
     return WebError(f"{host}: {failure!r}"[:300])
 
 
-def _with_file(answer: Answer) -> Answer:
+def _with_file(answer: Response) -> Response:
     """The answer, if it has a file (or says that the range does not fit); else WebError."""
     if answer.status in (200, 206, 416):
         return answer

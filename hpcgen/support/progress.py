@@ -13,7 +13,7 @@ LINE_S = 15.0
 """In a log: seconds between two lines that say how far it is."""
 
 
-class Progress:
+class TransferProgress:
     """How far one piece of work is. Threads add to it, the main thread shows it.
 
     Parameters
@@ -55,7 +55,7 @@ class Progress:
 class Watch:
     """Nobody watches."""
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, progress: TransferProgress) -> None:
         """Work begins."""
 
     def tick(self) -> None:
@@ -68,15 +68,15 @@ class Watch:
         """A line for a person."""
 
 
-class Plain(Watch):
+class ProgressLines(Watch):
     """A line now and then."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self.progress: Progress | None = None
+        self.progress: TransferProgress | None = None
         self.said = 0.0
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, progress: TransferProgress) -> None:
         """What is done, and how much of it there is."""
         self.progress = progress
         self.said = time.monotonic()
@@ -97,7 +97,7 @@ class Plain(Watch):
         self._say(text)
 
 
-class Live(Plain):
+class ProgressBar(ProgressLines):
     """A bar for all of it, and below it the files that move now."""
 
     def __init__(self, say: Callable[[str], None], out: TextIO) -> None:
@@ -107,7 +107,7 @@ class Live(Plain):
         self.whole: Any = None
         self.shown: dict[str, Any] = {}
 
-    def begin(self, progress: Progress) -> None:
+    def begin(self, progress: TransferProgress) -> None:
         """Open the bars."""
         from rich import progress as rich
         from rich.console import Console

@@ -26,7 +26,7 @@ NO_MPI = "the stack runs without MPI"
 NO_GPU = "the partition has no GPU"
 
 
-class LeftOut(Exception):
+class SkippedTest(Exception):
     """What a test needs is not there; the text says what."""
 
 
@@ -35,11 +35,11 @@ class Broken(Exception):
 
 
 def judged(name: str, check: Callable[[], str], output: str = "", seconds: float = 0.0) -> TestResult:
-    """One test of the contract: ``check`` gives a remark, or raises :class:`LeftOut` or :class:`Broken`."""
+    """One test of the contract: ``check`` gives a remark, or raises :class:`SkippedTest` or :class:`Broken`."""
     result = TestResult(group=CONTRACT, name=name, result="passed", seconds=seconds)
     try:
         return msgspec.structs.replace(result, reason=check())
-    except LeftOut as why:
+    except SkippedTest as why:
         return msgspec.structs.replace(result, result="left out", reason=str(why), seconds=0.0)
     except Broken as why:
         return msgspec.structs.replace(result, result="failed", reason=str(why), output=output)
@@ -78,7 +78,7 @@ def node_tests(plan: Plan, node: Node | None, ended: Ended, built_for: str = "")
     def seen() -> Node:
         if node is None:
             how = "took too long" if ended.status is None else f"ended with {told(ended.status)}"
-            raise LeftOut(f"the start {how}")
+            raise SkippedTest(f"the start {how}")
         return node
 
     return [
@@ -93,7 +93,7 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
     known = plan.site.partitions[plan.partition].cpu.target
     built_for = built_for or known
     if not node.features:
-        raise LeftOut("/proc/cpuinfo names no features of the CPU")
+        raise SkippedTest("/proc/cpuinfo names no features of the CPU")
     for target, said in (
         (built_for, f"the image is for {built_for}, and this CPU lacks %s: its programs end with SIGILL"),
         (known, f"the profile of {plan.site.name} says {known}, and this CPU lacks %s"),
@@ -107,21 +107,23 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
 def _gpu_device(plan: Plan, node: Node) -> str:
     gpu = plan.site.partitions[plan.partition].gpu
     if gpu is None:
-        raise LeftOut(NO_GPU)
+        raise SkippedTest(NO_GPU)
     device = GPU_DEVICES[gpu.vendor]
     if device not in node.devices:
-        raise LeftOut(f"no {device} inside the image: this machine has no such GPU, or the engine was not told of it")
+        raise SkippedTest(
+            f"no {device} inside the image: this machine has no such GPU, or the engine was not told of it"
+        )
     return device
 
 
 def _gpu_driver(plan: Plan, node: Node) -> str:
     gpu = plan.site.partitions[plan.partition].gpu
     if gpu is None:
-        raise LeftOut(NO_GPU)
+        raise SkippedTest(NO_GPU)
     if gpu.vendor != "nvidia":
-        raise LeftOut(f"how the driver of {gpu.vendor} tells its version is not known")
+        raise SkippedTest(f"how the driver of {gpu.vendor} tells its version is not known")
     if not node.driver:
-        raise LeftOut(f"no {DRIVER_FILE}: the driver is not loaded on this machine")
+        raise SkippedTest(f"no {DRIVER_FILE}: the driver is not loaded on this machine")
     if gpu.driver is not None and older(node.driver, gpu.driver):
         says = f"the profile of {plan.site.name} says {gpu.driver}, for which CUDA was chosen"
         raise Broken(f"driver {node.driver} is loaded, {says}")
@@ -145,14 +147,14 @@ def rank_tests(plan: Plan, ended: Ended | None) -> list[TestResult]:
 
     def started() -> Ranks:
         if ended is None:
-            raise LeftOut(no_ranks(plan))
+            raise SkippedTest(no_ranks(plan))
         if not ranks.seen:
-            raise LeftOut("no rank started")
+            raise SkippedTest("no rank started")
         return ranks
 
     def counted() -> str:
         if ended is None:
-            raise LeftOut(no_ranks(plan))
+            raise SkippedTest(no_ranks(plan))
         return _count(plan, ranks, ended)
 
     seconds = ended.seconds if ended is not None else 0.0
@@ -225,7 +227,7 @@ def _version(plan: Plan, ranks: Ranks) -> str:
         wanted, whose = block.version, "the image was planned with"
     here = version_of(ranks.version)
     if not here:
-        raise LeftOut(f"the library does not tell its version: {ranks.version or 'it says nothing'}")
+        raise SkippedTest(f"the library does not tell its version: {ranks.version or 'it says nothing'}")
     if not agree(here, wanted):
         raise Broken(f"{ranks.version} is used, {whose} {wanted}")
     return ranks.version
@@ -234,11 +236,11 @@ def _version(plan: Plan, ranks: Ranks) -> str:
 def _provider(plan: Plan, ranks: Ranks) -> str:
     fabric = plan.site.fabric
     if fabric.kind == "none":
-        raise LeftOut("the site has no fabric")
+        raise SkippedTest("the site has no fabric")
     if fabric.provider is None:
-        raise LeftOut(f"the profile names no provider for {fabric.kind}")
+        raise SkippedTest(f"the profile names no provider for {fabric.kind}")
     if not ranks.provider:
-        raise LeftOut(f"the MPI does not say which provider it uses: {ranks.version or 'no version either'}")
+        raise SkippedTest(f"the MPI does not say which provider it uses: {ranks.version or 'no version either'}")
     # A layer over it is named too: verbs;ofi_rxm.
     if ranks.provider.split(";")[0] not in drivers(fabric.provider):
         raise Broken(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")

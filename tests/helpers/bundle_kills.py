@@ -18,7 +18,7 @@ from pathlib import Path
 from hpcgen.bundle.create import Creation, create_bundle
 from hpcgen.bundle.verify import verify
 from hpcgen.model.bundle import Wanted
-from hpcgen.support.progress import Plain
+from hpcgen.support.progress import ProgressLines
 from tests.conftest import ROOT
 from tests.helpers.bundles import QUICK, a_lock, content, sha, tree
 from tests.helpers.file_server import make_certificate, serving
@@ -35,7 +35,7 @@ def make_one(target: Path, url: str, quiet: bool = False) -> None:
         for n, (name, data) in enumerate(FILES.items())
     ]
     split = PIECE if target.suffix == ".tar" else None
-    watch = Plain(lambda text: None if quiet else print(text, flush=True))
+    watch = ProgressLines(lambda text: None if quiet else print(text, flush=True))
     create_bundle(a_lock(), wants, target, Creation(jobs=3, split=split, patience=QUICK, watch=watch))
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.builders.progress import Event, Progress
+from hpcgen.builders.progress import BuildProgress, Event
 from hpcgen.engines import builder_for, builders
 from hpcgen.engines.steps import Reader, Recipe, definition_steps, dockerfile_steps
 from hpcgen.kit.folder import KitFolder, read_kit
@@ -117,7 +117,7 @@ BUILDKIT = """\
 """
 
 
-def begun(reader: Reader, text: str, progress: Progress) -> dict[int, str]:
+def begun(reader: Reader, text: str, progress: BuildProgress) -> dict[int, str]:
     """Which steps were begun by these lines, each with its state after them."""
     for line in text.splitlines():
         for event in reader(line):
@@ -130,9 +130,9 @@ def recipe() -> Recipe:
     return dockerfile_steps(DOCKERFILE)
 
 
-def read(name: BuilderName, recipe: Recipe, text: str) -> tuple[dict[int, str], Progress]:
+def read(name: BuilderName, recipe: Recipe, text: str) -> tuple[dict[int, str], BuildProgress]:
     builder = builder_for(name)
-    progress = Progress(recipe.steps, builder.alone)
+    progress = BuildProgress(recipe.steps, builder.alone)
     return begun(builder.reader(recipe), text, progress), progress
 
 
@@ -248,7 +248,7 @@ def test_apptainer_tells_steps_by_what_they_print() -> None:
         "INFO:    Running testscript",
         "INFO:    Creating SIF file...",
     ]
-    progress = Progress(steps, builder.alone)
+    progress = BuildProgress(steps, builder.alone)
     begun(builder.reader(Recipe(steps)), "\n".join(lines), progress)
     progress.close(failed=False)
     assert progress.states == dict.fromkeys(range(len(steps)), "done")
@@ -264,7 +264,7 @@ def test_a_failed_step_is_the_one_that_ran(recipe: Recipe) -> None:
 
 def test_each_step_is_told_once(recipe: Recipe) -> None:
     ended: list[int] = []
-    progress = Progress(recipe.steps, True, ended.append)
+    progress = BuildProgress(recipe.steps, True, ended.append)
     for kind, index in (("begin", 0), ("cached", 1), ("begin", 2), ("begin", 2), ("begin", 3)):
         progress.take(Event(kind, index))  # type: ignore[arg-type]
     progress.close(failed=False)

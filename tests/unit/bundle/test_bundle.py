@@ -17,7 +17,7 @@ from hpcgen.bundle.create import Creation, create_bundle
 from hpcgen.bundle.verify import Verdict, check_bundle, verify
 from hpcgen.errors import FetchError, InputError, OutputError
 from hpcgen.model.lock import ImagePin
-from hpcgen.support.progress import Plain
+from hpcgen.support.progress import ProgressLines
 from tests.conftest import Command
 from tests.helpers.bundles import NAMES, QUICK, a_lock, content, image_pin, make, put_image, sha, tree, wants
 
@@ -114,7 +114,7 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
         (tmp_path / "origin" / name).unlink()
     said: list[str] = []
     with pytest.raises(FetchError) as raised:
-        create_bundle(a_lock(), listed, tmp_path / "B", Creation(patience=QUICK, watch=Plain(said.append)))
+        create_bundle(a_lock(), listed, tmp_path / "B", Creation(patience=QUICK, watch=ProgressLines(said.append)))
     assert len(raised.value.problems) == 5
     assert "left damaged by an earlier run and fetched again: 1 file" in said
     assert "going on: 3 of 8 files are there" in said
@@ -148,11 +148,11 @@ def test_files_that_came_another_way(tmp_path: Path) -> None:
     (tmp_path / "wrong").mkdir()
     (tmp_path / "wrong" / NAMES[0]).write_bytes(b"something else")
     said: list[str] = []
-    how = Creation(patience=QUICK, watch=Plain(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
+    how = Creation(patience=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
     create_bundle(a_lock(), listed, tmp_path / "B", how)
     assert said.count(f"taken: {NAMES[0]}") == 1 and sums_hold(tmp_path / "B")
     assert (tmp_path / "stick" / NAMES[0]).stat().st_nlink == 1
-    how = Creation(patience=QUICK, watch=Plain(said.append), folders=[tmp_path / "wrong"])
+    how = Creation(patience=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong"])
     with pytest.raises(FetchError, match="what you get elsewhere is taken with --files DIR"):
         create_bundle(a_lock(), listed, tmp_path / "C", how)
     assert any(text.startswith(f"not taken: {tmp_path}/wrong/{NAMES[0]} is another file") for text in said)

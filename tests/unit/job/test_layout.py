@@ -13,7 +13,7 @@ from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
 from hpcgen.job.measured_layouts import consider, explain
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Layout, Site
-from hpcgen.model.stack import Run, Stack
+from hpcgen.model.stack import RunSpec, Stack
 from hpcgen.support.units import walltime_text
 
 
@@ -28,7 +28,7 @@ def workstation() -> Site:
 
 
 def stack(**run: object) -> Stack:
-    return Stack(name="demo", title="A demonstration", blocks={}, run=Run(command=["true"], **run))  # type: ignore[arg-type]
+    return Stack(name="demo", title="A demonstration", blocks={}, run=RunSpec(command=["true"], **run))  # type: ignore[arg-type]
 
 
 def job(site: Site, partition: str = "", the_stack: Stack | None = None, **request: object) -> Job:

@@ -24,8 +24,8 @@ from hpcgen.launch.script import job_script, run_line
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.model.site import Bind, Engine, Gpu, HostMpi, Queue, Site
-from hpcgen.model.stack import Run, Stack
+from hpcgen.model.site import Bind, Gpu, HostMpi, Queue, Site, SiteEngine
+from hpcgen.model.stack import RunSpec, Stack
 
 IMAGE = {
     "PATH": "/opt/python/bin:/usr/bin:/bin",
@@ -48,11 +48,11 @@ def make_plan(the_site: Site | str, engine: EngineName | None = None, version: s
     request = {k: v for k, v in given.items() if k in JobRequest.__struct_fields__ and k != "command"}
     run = {"command": ["python", "train.py"], **{k: v for k, v in given.items() if k not in request}}
     mpi_block = run.pop("mpi_block", "intel_mpi")
-    stack = Stack(name=run.pop("name", "demo"), title="A demonstration", blocks={}, run=Run(**run))
+    stack = Stack(name=run.pop("name", "demo"), title="A demonstration", blocks={}, run=RunSpec(**run))
     partition = profile.default_partition
     chosen = engine or profile.containers.preferred
     if version is not None:
-        engines = {**profile.containers.engines, chosen: Engine(version=version)}
+        engines = {**profile.containers.engines, chosen: SiteEngine(version=version)}
         profile = replace(profile, containers=replace(profile.containers, engines=engines))
     mpi = [PlannedBlock(name=mpi_block, version="1", provides=["mpi"])] if mpi_block else []
     return Plan(
@@ -94,7 +94,7 @@ def taken_out(words: list[str]) -> set[str]:
 
 
 def allow_every_engine(profile: Site) -> Site:
-    engines = {name: Engine(version=VERSIONS[name]) for name in ENGINES}
+    engines = {name: SiteEngine(version=VERSIONS[name]) for name in ENGINES}
     return replace(profile, containers=replace(profile.containers, engines=engines))
 
 

@@ -23,7 +23,7 @@ from hpcgen.launch.preflight import host_folders, oldest_driver
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import Source
 from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.model.site import Bind, Containers, Engine, Fabric, Gpu, HostMpi, Site
+from hpcgen.model.site import Bind, Containers, Fabric, Gpu, HostMpi, Site, SiteEngine
 from hpcgen.planning.planner import make_plan as real_plan
 from hpcgen.recipe.assemble import outline
 from tests.conftest import ROOT
@@ -75,7 +75,7 @@ class Here:
                     profile.partitions["main"], cpu=replace(profile.partitions["main"].cpu, target="x86_64")
                 )
             },
-            containers=Containers(preferred="charliecloud", engines={"charliecloud": Engine()}),
+            containers=Containers(preferred="charliecloud", engines={"charliecloud": SiteEngine()}),
             fabric=Fabric(kind="omni-path", provider="psm2"),
             mpi=HostMpi(
                 flavour="intel",
@@ -457,7 +457,7 @@ def test_an_engine_too_old_for_the_image_or_its_options(here: Here) -> None:
     (here.folder / "mpi-hello.sqfs").write_text("")
     failed(here, "engine on ", "expected ch-run 0.26 or newer; seen: 0.25;", image="mpi-hello.sqfs")
     here.program("ch-run", CH_RUN.replace("0.25", "0.9.7"))
-    engine = {"charliecloud": Engine(version="0.31")}
+    engine = {"charliecloud": SiteEngine(version="0.31")}
     here.site = replace(here.site, containers=Containers(preferred="charliecloud", engines=engine))
     failed(here, "expected ch-run 0.9.8 or newer; seen: 0.9.7;")
 

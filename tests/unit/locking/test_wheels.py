@@ -13,7 +13,7 @@ import pytest
 
 from hpcgen.errors import ConflictError, FetchError, InputError, MissingToolError
 from hpcgen.locking.uv_resolver import Request
-from hpcgen.locking.wheel_targets import Target, best_wheel, platforms
+from hpcgen.locking.wheel_targets import WheelTarget, best_wheel, platforms
 from hpcgen.locking.wheels import lock_wheels, resolve
 from hpcgen.model.bundle import BundleItem
 from hpcgen.net.pip_settings import pip_settings
@@ -72,24 +72,24 @@ def test_the_file_is_the_one_that_pip_would_take(tmp_path: Path) -> None:
     address = index(tmp_path, *sorted(files))
     names = [path.name for path in files]
     for target, expected in (
-        (Target("3.10.12", "x86_64", "2.35"), "cp310-cp310-manylinux_2_35_x86_64"),
-        (Target("3.10", "x86_64", "2.17"), "cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64"),
-        (Target("3.12.3", "x86_64", "2.36"), "cp38-abi3-manylinux_2_28_x86_64"),
-        (Target("3.10.12", "aarch64", "2.35"), "cp310-cp310-manylinux_2_17_aarch64"),
-        (Target("3.6.9", "x86_64", "2.27"), "py3-none-any"),
+        (WheelTarget("3.10.12", "x86_64", "2.35"), "cp310-cp310-manylinux_2_35_x86_64"),
+        (WheelTarget("3.10", "x86_64", "2.17"), "cp310-cp310-manylinux_2_17_x86_64.manylinux2014_x86_64"),
+        (WheelTarget("3.12.3", "x86_64", "2.36"), "cp38-abi3-manylinux_2_28_x86_64"),
+        (WheelTarget("3.10.12", "aarch64", "2.35"), "cp310-cp310-manylinux_2_17_aarch64"),
+        (WheelTarget("3.6.9", "x86_64", "2.27"), "py3-none-any"),
     ):
         (found,) = resolve(Request(target, ("pack",), indexes=(address,)))
         assert found.file == f"pack-1.0-{expected}.whl" == best_wheel(names, target)
 
 
 def test_old_names_of_platforms_come_after_the_new_ones() -> None:
-    names = platforms(Target("3.7", "x86_64", "2.18"))
+    names = platforms(WheelTarget("3.7", "x86_64", "2.18"))
     assert names[:3] == ["manylinux_2_18_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64"]
     assert names[-3:] == ["manylinux_2_5_x86_64", "manylinux1_x86_64", "linux_x86_64"]
-    assert platforms(Target("3.7", "aarch64", "2.17"))[-2:] == ["manylinux2014_aarch64", "linux_aarch64"]
+    assert platforms(WheelTarget("3.7", "aarch64", "2.17"))[-2:] == ["manylinux2014_aarch64", "linux_aarch64"]
     files = ["a-1-cp37-cp37m-manylinux1_x86_64.whl", "a-1-cp37-cp37m-manylinux2014_x86_64.whl"]
-    assert best_wheel(files, Target("3.7.3", "x86_64", "2.28")) == files[1]
-    assert best_wheel(files, Target("3.8.10", "x86_64", "2.31")) is None
+    assert best_wheel(files, WheelTarget("3.7.3", "x86_64", "2.28")) == files[1]
+    assert best_wheel(files, WheelTarget("3.8.10", "x86_64", "2.31")) is None
 
 
 def test_what_the_environment_holds_already_stays_as_it_is(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ def test_what_is_no_requirement_never_reaches_pip() -> None:
 
 def test_a_machine_that_uv_does_not_know_is_refused_before_it_is_asked() -> None:
     with pytest.raises(InputError, match="wheels cannot be chosen for 'ppc64le'"):
-        resolve(Request(Target("3.11", "ppc64le", "2.36"), ("pack",), indexes=()))
+        resolve(Request(WheelTarget("3.11", "ppc64le", "2.36"), ("pack",), indexes=()))
 
 
 def test_the_file_is_chosen_from_all_indexes(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_the_file_is_chosen_from_all_indexes(tmp_path: Path) -> None:
     old = wheel(tmp_path / "one", "pack", "1.0", "cp311-cp311-manylinux_2_17_x86_64")
     new = wheel(tmp_path / "two", "pack", "1.0", "cp311-cp311-manylinux_2_34_x86_64")
     indexes = (index(tmp_path / "one", old), index(tmp_path / "two", new))
-    (found,) = resolve(Request(Target("3.11.2", "x86_64", "2.35"), ("pack",), indexes=indexes))
+    (found,) = resolve(Request(WheelTarget("3.11.2", "x86_64", "2.35"), ("pack",), indexes=indexes))
     assert found.line == line(new, "pack", "1.0")
 
 

@@ -14,7 +14,7 @@ from hpcgen.errors import PolicyError, UnknownNameError
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKind
-from hpcgen.model.site import Engine
+from hpcgen.model.site import SiteEngine
 from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out
 from tests.unit.launch.test_launch import IMAGE, make_plan, site
 
@@ -136,7 +136,7 @@ def test_here_the_launcher_asks_no_batch_system_without_an_allocation(tmp_path: 
     plan = make_plan("supermuc")
     plan = replace(plan, site=replace(plan.site, scheduler=replace(plan.site.scheduler, modules=[])))
     plan = replace(plan, site=replace(plan.site, mpi=replace(plan.site.mpi, modules=[])))
-    engines = {**plan.site.containers.engines, "charliecloud": Engine(version="0.31")}
+    engines = {**plan.site.containers.engines, "charliecloud": SiteEngine(version="0.31")}
     plan = replace(plan, site=replace(plan.site, containers=replace(plan.site.containers, engines=engines)))
     (tmp_path / "image").mkdir()
     output = start_here(plan, tmp_path, "directory", str(tmp_path / "image"))
