@@ -1,7 +1,9 @@
 """One GET over http or https: proxies and certificate authorities of the machine, redirects, timeouts, plain words.
 
 Only ``http.client`` below it: a connection is kept for the next file of the same host, and a transfer that stalls can
-be cut off from another thread. Conditional ranges are those of RFC 9110, sections 13.1.5 and 14.
+be cut off from another thread. urllib3 (2.8) offers that too, but not before the answer has begun, and it ends a TLS
+socket so that its reader goes on with what is still encrypted (``ssl.SSLSocket.shutdown``). Conditional ranges are
+those of RFC 9110, sections 13.1.5 and 14.
 """
 
 from __future__ import annotations
