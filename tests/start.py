@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import NoReturn
 
-LIBRARIES = ["click", "jinja2", "msgspec", "yaml", "resolvelib", "packaging.requirements", "archspec.cpu", "rich.table"]
+LIBRARIES = ["click", "msgspec", "yaml", "resolvelib", "packaging.requirements", "archspec.cpu", "rich.table"]
 LIMIT_S = 120
 _AT_START = ("PYTHON", "LC_", "LANG", "TZ")
 """Variables that a Python reads when it starts, and not later."""
