@@ -191,7 +191,7 @@ def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
         "blocks": {b.name: _without_empty({"version": b.version, "options": b.options}) for b in plan.blocks},
         "environment": assembly.final.environment,
         "packages": assembly.packages,
-        "inputs": [{"block": label, **item.entry()} for label, item in assembly.inputs if not isinstance(item, Image)],
+        "inputs": [{"block": of.label, **item.entry()} for of, item in assembly.inputs if not isinstance(item, Image)],
     }
 
 

@@ -12,10 +12,11 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.model.bundle import Wanted
 from hpcgen.model.lock import Lock
+from hpcgen.model.plan import PlannedBlock
 from hpcgen.recipe.assemble import Assembly, assemble
 
-Labelled = list[tuple[str, Any]]
-"""Inputs of one kind, each with its block and version."""
+OfBlocks = list[tuple[PlannedBlock, Any]]
+"""Inputs of one kind, each with its block."""
 
 
 class _Asked(NamedTuple):
@@ -79,12 +80,11 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     )
 
 
-def _archives(inputs: Labelled, asked: _Asked) -> list[Wanted]:
+def _archives(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
     mirror = asked.lock.plan.site.network.mirrors.files
     found = []
-    for label, item in inputs:
-        block, version = label.rsplit(" ", 1)
-        licence = asked.catalog.releases(block)[version].licence
+    for block, item in inputs:
+        licence = asked.catalog.releases(block.name)[block.version].licence
         urls = [*([f"{mirror.rstrip('/')}/{item.name}"] if mirror is not None else []), item.url]
         found.append(
             Wanted(kind="archive", name=item.name, file=item.name, sha256=item.sha256, urls=urls, licence=licence)
@@ -104,7 +104,7 @@ def _packages(lock: Lock) -> list[Wanted]:
     return found
 
 
-def _wheels(inputs: Labelled, asked: _Asked) -> list[Wanted]:
+def _wheels(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
     from hpcgen.net.package_index import find_files
 
     lines = {line for _, item in inputs for line in item.requirements}
@@ -112,13 +112,13 @@ def _wheels(inputs: Labelled, asked: _Asked) -> list[Wanted]:
     return find_files(sorted(lines), [mirror] if mirror is not None else None) if lines else []
 
 
-def _bazel(inputs: Labelled, asked: _Asked) -> list[Wanted]:
+def _bazel(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
     from hpcgen.locking.bazel import bazel_wanted
 
     return [wanted for _, item in inputs for wanted in bazel_wanted(item)]
 
 
-def _trees(inputs: Labelled, asked: _Asked) -> list[Wanted]:
+def _trees(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
     from hpcgen.blocks.git_trees import tree_file
     from hpcgen.locking.git_trees import fetch_tree
 
@@ -139,7 +139,7 @@ def _trees(inputs: Labelled, asked: _Asked) -> list[Wanted]:
     return found
 
 
-FETCHED: dict[type[Input], Callable[[Labelled, _Asked], list[Wanted]]] = {
+FETCHED: dict[type[Input], Callable[[OfBlocks, _Asked], list[Wanted]]] = {
     Archive: _archives,
     Wheels: _wheels,
     BazelFiles: _bazel,

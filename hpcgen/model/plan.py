@@ -37,6 +37,11 @@ class PlannedBlock(Record, frozen=True):
     build_only: bool = False
     origin: Text = ""
 
+    @property
+    def label(self) -> str:
+        """Name and version, for people."""
+        return f"{self.name} {self.version}"
+
 
 class Finding(Record, frozen=True):
     """Something a person should know about the plan, with what to do."""

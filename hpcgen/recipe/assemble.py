@@ -64,7 +64,7 @@ class Assembly(msgspec.Struct):
     final: Stage
     labels: dict[str, str]
     selftest: str
-    inputs: list[tuple[str, Input]]
+    inputs: list[tuple[PlannedBlock, Input]]
     packages: dict[str, list[str]]
     notices: list[str]
     loose: dict[str, tuple[str, ...]] = {}
@@ -87,7 +87,7 @@ class _Part(msgspec.Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        return f"{self.planned.name} {self.planned.version}"
+        return self.planned.label
 
 
 def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: str | None = None) -> Assembly:
@@ -116,7 +116,7 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
         final=final,
         labels=_labels(plan, content or content_hash([builder, final])),
         selftest=script,
-        inputs=[(part.label, item) for part in parts for item in part.block.inputs(part.ctx)],
+        inputs=[(part.planned, item) for part in parts for item in part.block.inputs(part.ctx)],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
         notices=[notice for part in parts for notice in part.block.notices(part.ctx)],
         loose=loose,
@@ -387,7 +387,7 @@ def _labels(plan: Plan, content: str) -> dict[str, str]:
 
 def notices(assembly: Assembly) -> list[str]:
     """What the blocks want a person to know, and which downloads no hash protects."""
-    loose = [f"{label} ({i.name})" for label, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
+    loose = [f"{block.label} ({i.name})" for block, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
     if not loose:
         return assembly.notices
     message = f"no hashed wheel list for {', '.join(loose)}: versions are pinned, hashes are not checked"

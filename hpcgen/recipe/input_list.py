@@ -24,6 +24,6 @@ def input_list(assembly: Assembly) -> list[InputRow]:
         rows += [InputRow(stage.name, *each) for each in stage.image.pinned()]
     for stage_name, names in assembly.packages.items():
         rows += [InputRow(stage_name, "package", name, "the distribution", "name") for name in names]
-    for label, item in assembly.inputs:
-        rows += [InputRow(label, *each) for each in item.pinned()]
+    for block, item in assembly.inputs:
+        rows += [InputRow(block.label, *each) for each in item.pinned()]
     return list(dict.fromkeys(rows))

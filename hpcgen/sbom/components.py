@@ -155,25 +155,25 @@ class _Maker:
 
     def python(self, *, held: bool) -> list[Component]:
         """Python packages in folders that the final stage takes over, or in others; the last of a name stays."""
-        lists = {item.name: (label, item) for label, item in self.assembly.inputs if isinstance(item, Wheels)}
+        lists = {item.name: (block, item) for block, item in self.assembly.inputs if isinstance(item, Wheels)}
         found: dict[tuple[str, str], Component] = {}
         for each in (installed for _, step in self.assembly.builder.steps for installed in step.installs):
             folder = each.folder
             if each.name not in lists or self._copied(folder) != held:
                 continue
-            label, wheels = lists[each.name]
+            block, wheels = lists[each.name]
             for line in wheels.requirements:
-                component = self._python(label, wheels.name, line, folder)
+                component = self._python(block, wheels.name, line, folder)
                 if each.compiled:
                     component = msgspec.structs.replace(component, note=COMPILED)
                 found[folder, canonicalize_name(component.name)] = component
         return list(found.values())
 
-    def _python(self, label: str, listing: str, line: str, folder: str) -> Component:
+    def _python(self, of: PlannedBlock, listing: str, line: str, folder: str) -> Component:
         name, version, hashes = parse_pin(line)
         known = [digest for digest in hashes if digest in self.files] or (hashes if len(hashes) == 1 else [])
         sha256 = known[0] if known else ""
-        block = label.rsplit(" ", 1)[0]
+        block = of.name
         # A list is named after the package that it is for; its other lines are what that needs.
         leads = canonicalize_name(name).startswith(canonicalize_name(block)) and listing.startswith(f"{name}-{version}")
         own = leads or folder == f"/opt/{block}"
@@ -183,7 +183,7 @@ class _Maker:
             name,
             version,
             purl=purl.python_package(name, version),
-            licence=self._licence(sha256) or (self._table_licence(label) if own else ""),
+            licence=self._licence(sha256) or (self._table_licence(of) if own else ""),
             sha256=sha256,
             block=block if own else "",
             where=folder,
@@ -191,16 +191,15 @@ class _Maker:
 
     def sources(self) -> Iterator[tuple[Component, bool]]:
         """What comes from archives and git trees, each with whether the image holds it."""
-        for label, item in self.assembly.inputs:
-            block = self._block(label)
+        for block, item in self.assembly.inputs:
             if isinstance(item, Archive):
-                yield self._archive(label, item), not block.build_only
+                yield self._archive(block, item), not block.build_only
             elif isinstance(item, GitTree):
-                yield self._tree(label, item), not block.build_only
+                yield self._tree(block, item), not block.build_only
 
-    def _archive(self, label: str, archive: Archive) -> Component:
-        block, version = label.rsplit(" ", 1)
-        count = sum(1 for other, item in self.assembly.inputs if other == label and isinstance(item, Archive))
+    def _archive(self, of: PlannedBlock, archive: Archive) -> Component:
+        block, version = of.name, of.version
+        count = sum(1 for other, item in self.assembly.inputs if other is of and isinstance(item, Archive))
         name = block if count == 1 else archive.name
         return Component(
             f"software:{name}@{version}",
@@ -208,7 +207,7 @@ class _Maker:
             name,
             version,
             purl=purl.download(name, version, archive.url, archive.sha256),
-            licence=self._licence(archive.sha256) or self._table_licence(label),
+            licence=self._licence(archive.sha256) or self._table_licence(of),
             sha256=archive.sha256,
             url=archive.url,
             block=block,
@@ -216,8 +215,8 @@ class _Maker:
             note="made from this archive while the image is built; the hash is the archive's",
         )
 
-    def _tree(self, label: str, tree: GitTree) -> Component:
-        block, version = label.rsplit(" ", 1)
+    def _tree(self, of: PlannedBlock, tree: GitTree) -> Component:
+        block, version = of.name, of.version
         url, commit = tree.url, tree.commit
         rows = self.catalog.releases(block)[version].trees.values()
         own = next((row.licence for row in rows if (row.url, row.commit) == (url, commit)), "")
@@ -228,7 +227,7 @@ class _Maker:
             name,
             commit,
             purl=purl.purl("generic", name, commit, vcs_url=f"git+{url}@{commit}"),
-            licence=licence_expression(own) or self._table_licence(label),
+            licence=licence_expression(own) or self._table_licence(of),
             url=f"git+{url}@{commit}",
             block=block,
             where=self._prefix(block),
@@ -238,8 +237,8 @@ class _Maker:
     def bazel_files(self) -> list[Component]:
         """Files that Bazel takes; which of them end up in a program, Bazel alone knows."""
         return [
-            self._bazel_file(label.rsplit(" ", 1)[0], file)
-            for label, item in self.assembly.inputs
+            self._bazel_file(block.name, file)
+            for block, item in self.assembly.inputs
             if isinstance(item, BazelFiles)
             for file in item.files
         ]
@@ -264,12 +263,12 @@ class _Maker:
         """hpcgen's scripts in every image, and programs whose text is in the recipe."""
         note = "self-test, kit and test programs, written by the recipe"
         kit = Component("program:hpcgen", "program", "hpcgen", self.lock.hpcgen, licence=OWN_LICENCE, note=note)
-        sources = {label for label, _ in self.assembly.inputs}
+        sources = {block.name for block, _ in self.assembly.inputs}
         found = [kit]
         for planned in self.lock.plan.blocks:
-            label, folder = f"{planned.name} {planned.version}", self._prefix(planned.name)
-            if label not in sources and folder and not planned.build_only:
-                licence = self._table_licence(label)
+            folder = self._prefix(planned.name)
+            if planned.name not in sources and folder and not planned.build_only:
+                licence = self._table_licence(planned)
                 ref = f"program:{planned.name}@{planned.version}"
                 found.append(
                     Component(
@@ -303,10 +302,6 @@ class _Maker:
     def _stage(self, name: StageName) -> Stage:
         return self.assembly.final if name == "final" else self.assembly.builder
 
-    def _block(self, label: str) -> PlannedBlock:
-        name = label.rsplit(" ", 1)[0]
-        return next(block for block in self.lock.plan.blocks if block.name == name)
-
     def _copied(self, folder: str) -> bool:
         place = PurePosixPath(folder)
         copies = [PurePosixPath(path) for path in self.assembly.final.copies]
@@ -320,9 +315,8 @@ class _Maker:
         item = self.files.get(sha256)
         return licence_expression(item.licence) if item is not None else ""
 
-    def _table_licence(self, label: str) -> str:
-        name, version = label.rsplit(" ", 1)
-        return licence_expression(self.catalog.releases(name)[version].licence)
+    def _table_licence(self, block: PlannedBlock) -> str:
+        return licence_expression(self.catalog.releases(block.name)[block.version].licence)
 
 
 def parse_pin(line: str) -> tuple[str, str, list[str]]:

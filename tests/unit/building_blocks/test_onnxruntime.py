@@ -265,7 +265,7 @@ def test_from_source_every_part_is_a_git_tree_and_cmake_fetches_nothing(collecti
 def test_from_source_what_it_needs_is_installed_and_no_wheel_of_itself(collection: Path, architecture: str) -> None:
     assembly = assembled(planned(collection, "", SOURCE, architecture=architecture))
     (needed,) = [
-        item for label, item in assembly.inputs if label.startswith("onnxruntime") and isinstance(item, Wheels)
+        item for block, item in assembly.inputs if block.name.startswith("onnxruntime") and isinstance(item, Wheels)
     ]
     names = {re.split("[=<>]", line)[0] for line in needed.requirements}
     assert {"coloredlogs", "flatbuffers", "numpy", "packaging", "protobuf", "sympy"} <= names
@@ -341,7 +341,7 @@ def test_cuda_and_cudnn_are_wheels_where_that_is_enough(collection: Path) -> Non
     assembly = assembled(plan)
     assert assembly.builder.image.name == assembly.final.image.name == "ubuntu:24.04"
     assert not any(isinstance(item, Archive) for _, item in assembly.inputs)
-    hashed = [item for label, item in assembly.inputs if label.startswith("cuda") and isinstance(item, Wheels)]
+    hashed = [item for block, item in assembly.inputs if block.name.startswith("cuda") and isinstance(item, Wheels)]
     assert any("nvidia-cublas-cu12==12.9.1.4 --hash=sha256:" in line for item in hashed for line in item.requirements)
     found = assembly.final.environment["LD_LIBRARY_PATH"].split(":")
     assert {"/opt/cuda/lib64", "/opt/cudnn/lib"} <= set(found)
