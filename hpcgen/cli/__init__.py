@@ -134,6 +134,9 @@ def main() -> NoReturn:
             err=True,
         )
         sys.exit(INTERNAL_ERROR)
+    finally:
+        # Nor does it pay at the end, where Python would look once more: the system takes all memory back at once.
+        gc.freeze()
 
 
 def _say_problems(error: HpcgenError) -> None:
