@@ -39,11 +39,10 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) 
 
 def _tell(target: object, as_json: bool) -> None:
     from hpcgen.images.reference import ImageReference
-    from hpcgen.images.size import image_bytes
     from hpcgen.support.units import size
 
     assert isinstance(target, ImageReference)
-    count = image_bytes(target)
+    count = target.bytes_on_disk()
     say(f"made {target} ({size(count)})")
     if as_json:
         import json

@@ -34,14 +34,13 @@ def command(image: str, as_json: bool, part: str | None) -> None:
         name = next(each for each in _RECIPES if each in kit.files) if part == "recipe" else part
         click.echo(kit.files[name].text, nl=False)
         return
-    from hpcgen.images.size import image_bytes
     from hpcgen.images.summary import summary
     from hpcgen.records.store import of_image
 
     record = of_image(found)
     if record is not None and record.content != kit.lock.get("content"):
         record = None
-    told = summary(found, kit, image_bytes(found), record)
+    told = summary(found, kit, found.bytes_on_disk(), record)
     if as_json:
         import json
 

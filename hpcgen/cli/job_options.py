@@ -101,8 +101,7 @@ def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
     say_findings(replace(job.plan, findings=findings), notes=notes)
     from hpcgen.schedulers import scheduler_for
 
-    submitted = batch and scheduler_for(job.plan.site.scheduler).takes_jobs
-    if submitted and job.kind in ("podman", "docker", "ch-image"):
+    if batch and job.named and scheduler_for(job.plan.site.scheduler).takes_jobs:
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 
 

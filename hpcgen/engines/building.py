@@ -13,7 +13,7 @@ from hpcgen.engines.steps import Step
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import FILES
 from hpcgen.model.plan import Plan
-from hpcgen.model.record import BuiltImage, ImageKind
+from hpcgen.model.record import BuiltImage, ImageKindName
 from hpcgen.support.quoting import sh
 
 
@@ -65,7 +65,7 @@ class Target(msgspec.Struct, frozen=True):
     ``is_file``: it is a file or folder; else it is in an engine's store.
     """
 
-    kind: ImageKind
+    kind: ImageKindName
     name: str
     temporary: str
     is_file: bool = True
@@ -134,7 +134,7 @@ class Work(msgspec.Struct, frozen=True):
     epoch: int | None = None
 
 
-def file_target(output: str, token: str, kinds: Mapping[str, ImageKind]) -> Target:
+def file_target(output: str, token: str, kinds: Mapping[str, ImageKindName]) -> Target:
     """A file or folder, with a temporary name beside it that has the same ending.
 
     Parameters
@@ -148,7 +148,7 @@ def file_target(output: str, token: str, kinds: Mapping[str, ImageKind]) -> Targ
     from hpcgen.support.placing import PARTIAL, refusal
 
     path = Path(output).absolute()
-    kind: ImageKind = next((kind for ending, kind in kinds.items() if path.name.endswith(ending)), "directory")
+    kind: ImageKindName = next((kind for ending, kind in kinds.items() if path.name.endswith(ending)), "directory")
     if not path.parent.is_dir():
         raise refusal(path, f"the folder {path.parent} does not exist", f"make it: mkdir -p {path.parent}")
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -163,7 +163,7 @@ def _is_image(folder: Path) -> bool:
     return any((folder / name).is_dir() for name in ("ch", ".singularity.d")) or not any(folder.iterdir())
 
 
-def measured(kind: ImageKind, path: Path) -> BuiltImage:
+def measured(kind: ImageKindName, path: Path) -> BuiltImage:
     """Size in bytes, and of a file its sha256; a folder is one, whatever its name says."""
     if not path.is_dir():
         from hpcgen.support.hashing import file_sha256

@@ -8,7 +8,7 @@ from hpcgen.engines.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.model.plan import Plan
-from hpcgen.model.record import ImageKind
+from hpcgen.model.record import ImageKindName
 from hpcgen.support.shell_words import joined
 
 LONGEST_LABEL = 100_000
@@ -27,7 +27,7 @@ class DockerfileEngine(Engine):
     host_environment = False
     started_by_launcher = False
     image_is_file = False
-    store: ImageKind
+    store: ImageKindName
 
     def image_names(self, stack: str, site: str) -> list[str]:
         """The tag that the build script gives."""

@@ -10,7 +10,7 @@ import platform
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,25 +19,15 @@ import msgspec
 
 from hpcgen.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
 from hpcgen.images import roots
-from hpcgen.images.contents import read_files
-from hpcgen.images.conversions import Conversion, Step, Way, chain, missing
+from hpcgen.images.conversions import chain, missing
+from hpcgen.images.kinds import KINDS, every_kind, kind_for
+from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask
 from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
-from hpcgen.images.reference import STORES, ImageReference, stored_reference
+from hpcgen.images.reference import ImageReference, stored_reference
 from hpcgen.images.roots import Marks
 from hpcgen.model.fields import EnvName
-from hpcgen.model.record import ImageKind
 from hpcgen.support.quoting import sh
 
-_ENDINGS: dict[str, ImageKind] = {
-    ".sif": "sif",
-    ".sqfs": "squashfs",
-    ".squashfs": "squashfs",
-    ".tar": "tar",
-    ".tar.gz": "tar",
-    ".tgz": "tar",
-    ".oci": "oci-archive",
-}
-_WORK_ENDINGS = {"sif": ".sif", "squashfs": ".sqfs", "tar": ".tar", "oci-archive": ".oci"}
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _TAIL = 20
 
@@ -45,18 +35,18 @@ _TAIL = 20
 def parse_output(text: str) -> ImageReference:
     """What kind an output is to be: KIND:NAME says it, else the name's ending; another path is a folder."""
     kind, _, rest = text.partition(":")
-    if kind in STORES and rest:
+    named = kind_for(kind) if kind in KINDS and rest else None
+    if named is not None and named.stored:
         return stored_reference(kind, rest)
-    named = kind if kind in ("oci-archive", "sif", "squashfs", "directory", "tar") and rest else ""
     path = Path(os.path.normpath(Path.cwd() / Path(rest if named else text).expanduser()))
-    by_ending = next((value for ending, value in _ENDINGS.items() if path.name.endswith(ending)), "directory")
-    return ImageReference(named or by_ending, str(path))  # type: ignore[arg-type]
+    by_ending = (each.name for each in every_kind() if each.endings and path.name.endswith(each.endings))
+    return ImageReference(named.name if named is not None else next(by_ending, "directory"), str(path))
 
 
-class Plan(msgspec.Struct, frozen=True):
+class ConversionPlan(msgspec.Struct, frozen=True):
     """A conversion that is ready to be done: its steps, where it works, and what its output is."""
 
-    steps: list[Step]
+    steps: list[ConversionStep]
     made: str
     output: ImageReference
 
@@ -77,29 +67,20 @@ def marks_of(image: ImageReference) -> Marks:
 
 
 def _own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
-    if image.kind in ("podman", "docker"):
-        from hpcgen.images.stores import stored_image
-
-        facts = stored_image(image.kind, image.name)
-        return dict(facts.environment), dict(facts.labels)
-    if image.kind == "oci-archive":
-        from hpcgen.images.oci_layout import archive_image
-
-        config = archive_image(image.name).settings()
-        return _pairs(config.get("Env")), _texts(config.get("Labels"))
+    if (beside := image.is_a.settings(image.name)) is not None:
+        return _proper(beside.environment.items()), dict(beside.labels)
     places = ["/" + roots.ENVIRONMENT, "/.singularity.d/labels.json"]
-    found = read_files(image, places)
+    found = image.read(places)
     lines = found.get(places[0], b"").decode("utf-8", "replace").splitlines()
     try:
         labels = msgspec.json.decode(found.get(places[1], b"{}"))
     except (msgspec.DecodeError, RecursionError):
         labels = {}
-    return _pairs(lines), _texts(labels)
+    return _proper(line.partition("=")[::2] for line in lines if "=" in line), _texts(labels)
 
 
-def _pairs(lines: Any) -> dict[str, str]:
-    pairs = (str(line).partition("=") for line in lines) if isinstance(lines, list) else ()
-    return {name: value for name, equals, value in pairs if equals and name.isidentifier() and value.isprintable()}
+def _proper(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    return {name: value for name, value in pairs if name.isidentifier() and value.isprintable()}
 
 
 def _texts(labels: Any) -> dict[str, str]:
@@ -116,16 +97,6 @@ def _labels_of(kit: StoredKit) -> dict[str, str]:
     return labels | ({f"{LABEL}version": str(kit.lock["hpcgen"])} if "hpcgen" in kit.lock else {})
 
 
-def start_kind(image: ImageReference) -> str:
-    """Where in the table of conversions an image begins."""
-    if image.kind != "directory":
-        return image.kind
-    root = Path(image.name)
-    if (root / roots.ENVIRONMENT).is_file() and (root / "mnt" / "9").is_dir():
-        return "directory"
-    return "sandbox" if (root / ".singularity.d" / "env").is_dir() else "foreign"
-
-
 def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
     """The conversions to do, one after the other.
 
@@ -133,7 +104,7 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
     ------
     InputError: it is of this kind already.  MissingToolError: a program is not installed here.
     """
-    start = start_kind(image)
+    start = image.is_a.form(image.name)
     if image.kind == output.kind and start == output.kind:
         raise InputError(Problem(f"{image} is of the kind {image.kind} already", remedy="copy it as it is"))
 
@@ -154,42 +125,43 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
     )
 
 
-def planned(image: ImageReference, output: ImageReference, work: Path, marks: Marks) -> Plan:
+def planned(image: ImageReference, output: ImageReference, work: Path, marks: Marks) -> ConversionPlan:
     """All steps of a conversion that works in the folder ``work``."""
     rows = [row for row in rows_for(image, output) if row.cost]
     token = secrets.token_hex(4)
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
-    steps: list[Step] = []
+    steps: list[ConversionStep] = []
     place = image.name
     for number, row in enumerate(rows, 1):
         last = number == len(rows)
-        if row.end in STORES:
+        if row.end in KINDS and kind_for(row.end).stored:
             target = output.name if last else f"localhost/hpcgen-convert:{token}"
         else:
-            target = str(work / f"{number}{_WORK_ENDINGS.get(row.end, '')}")
-        way = Way(place, target, marks, token, last, architecture)
-        steps += row.steps(way)
+            ending = next(iter(kind_for(row.end).endings), "") if row.end in KINDS else ""
+            target = str(work / f"{number}{ending}")
+        task = ConversionTask(place, target, marks, token, last, architecture)
+        steps += row.steps(task)
         if number > 1 and not place.startswith("localhost/hpcgen-convert"):
             steps.append(_removal(Path(place)))
         place = target
     if output.kind == "tar" and not output.name.endswith(".tar"):
         packed = work / "packed.tar.gz"
         loose = Path(place)
-        steps.append(Step("compress it with gzip", action=lambda: roots.compress(loose, packed)))
+        steps.append(ConversionStep("compress it with gzip", action=lambda: roots.compress(loose, packed)))
         place = str(packed)
-    return Plan(steps, place, output)
+    return ConversionPlan(steps, place, output)
 
 
-def _removal(path: Path) -> Step:
+def _removal(path: Path) -> ConversionStep:
     from hpcgen.support.placing import remove
 
     def action() -> None:
         remove(path)
 
-    return Step(action=action)
+    return ConversionStep(action=action)
 
 
-def shown(plan: Plan) -> list[str]:
+def shown(plan: ConversionPlan) -> list[str]:
     """The steps for people: commands as a shell reads them, and what hpcgen does itself as comments."""
     lines = []
     for step in plan.steps:
@@ -197,17 +169,15 @@ def shown(plan: Plan) -> list[str]:
             lines.append(" ".join(sh(word) for word in step.argv))
         elif step.about:
             lines.append(f"# hpcgen: {step.about}")
-    if plan.output.kind not in STORES:
+    if not plan.output.is_a.stored:
         lines.append(" ".join(("mv", sh(plan.made), sh(plan.output.name))))
     return lines
 
 
 def check_output(output: ImageReference, force: bool) -> None:
     """OutputError if the output is there already and may not be replaced, or has no folder to lie in."""
-    if output.kind in STORES:
-        from hpcgen.images.stores import is_stored
-
-        if not force and is_stored(output.kind, output.name):
+    if output.is_a.stored:
+        if not force and output.is_a.is_stored(output.name):
             raise OutputError(Problem(f"{output} is there already", remedy="--force replaces it"))
         return
     path = Path(output.name)
@@ -236,13 +206,13 @@ def convert(
     with _work_folder(output) as work:
         plan = planned(image, output, work, marks_of(image))
         _run(plan, on_step, force)
-        if output.kind not in STORES:
+        if not output.is_a.stored:
             from hpcgen.support.placing import put_in_place
 
             put_in_place(Path(plan.made), Path(output.name))
 
 
-def _run(plan: Plan, on_step: Callable[[str], None], force: bool) -> None:
+def _run(plan: ConversionPlan, on_step: Callable[[str], None], force: bool) -> None:
     undo: list[list[str]] = []
     try:
         for step, line in zip(plan.steps, _lines(plan), strict=True):
@@ -261,11 +231,11 @@ def _run(plan: Plan, on_step: Callable[[str], None], force: bool) -> None:
         raise
 
 
-def _lines(plan: Plan) -> list[str]:
+def _lines(plan: ConversionPlan) -> list[str]:
     return [" ".join(step.argv) if step.argv else step.about for step in plan.steps]
 
 
-def _act(step: Step) -> None:
+def _act(step: ConversionStep) -> None:
     assert step.action is not None
     try:
         step.action()
@@ -278,7 +248,7 @@ def _act(step: Step) -> None:
         ) from failure
 
 
-def _start(step: Step) -> None:
+def _start(step: ConversionStep) -> None:
     from hpcgen.support.processes import stream
 
     tail: list[str] = []
@@ -312,7 +282,7 @@ def _work_folder(output: ImageReference) -> Iterator[Path]:
     """A hidden folder beside the output, so that the last step is a rename; for a store, a temporary one."""
     from hpcgen.support.placing import remove
 
-    beside = None if output.kind in STORES else str(Path(output.name).parent)
+    beside = None if output.is_a.stored else str(Path(output.name).parent)
     try:
         work = Path(tempfile.mkdtemp(prefix=".hpcgen-convert-", dir=beside or os.environ.get("TMPDIR") or "/var/tmp"))
     except OSError as failure:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Annotated, Any
 
 import msgspec
 
 from hpcgen.errors import HpcgenError, InputError, MissingToolError, Problem
-from hpcgen.images.contents import read_files
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import known_files, programs, read_plan
 from hpcgen.model.fields import EnvName
@@ -88,7 +88,7 @@ def stored_kit(image: ImageReference) -> StoredKit:
     labels = image_labels(image)
     whole = True
     try:
-        found = read_files(image, [f"{KIT}/{name}" for name in sorted(known_files())])
+        found = image.read([f"{KIT}/{name}" for name in sorted(known_files())])
         data = {path.rsplit("/", 1)[1]: content for path, content in found.items()}
     except (MissingToolError, InputError):
         data, whole = from_labels(labels), False
@@ -121,24 +121,15 @@ def stored_kit(image: ImageReference) -> StoredKit:
 
 def image_labels(image: ImageReference) -> dict[str, str]:
     """The labels io.hpcgen.* of an image, as far as its kind has any that can be read without starting it."""
-    labels: dict[str, Any] = {}
-    if image.kind in ("podman", "docker"):
-        from hpcgen.images.stores import stored_image
-
-        labels = dict(stored_image(image.kind, image.name).labels)
-    elif image.kind == "oci-archive":
-        from hpcgen.images.oci_layout import archive_image
-
-        told = archive_image(image.name).settings().get("Labels")
-        labels = told if isinstance(told, dict) else {}
-    else:
+    beside = image.is_a.settings(image.name)
+    labels: Any = beside.labels if beside is not None else {}
+    if beside is None:
         # Apptainer's place for labels. Source: its documentation, "SIF and the /.singularity.d folder".
-        try:
-            read = read_files(image, ["/.singularity.d/labels.json"])
-            told = msgspec.json.decode(read.get("/.singularity.d/labels.json", b"{}"))
-        except (HpcgenError, msgspec.DecodeError, RecursionError):
-            told = {}
-        labels = told if isinstance(told, dict) else {}
+        with contextlib.suppress(HpcgenError, msgspec.DecodeError, RecursionError):
+            read = image.read(["/.singularity.d/labels.json"])
+            labels = msgspec.json.decode(read.get("/.singularity.d/labels.json", b"{}"))
+    if not isinstance(labels, dict):
+        return {}
     return {str(key): str(value) for key, value in labels.items() if str(key).startswith(LABEL)}
 
 

@@ -7,8 +7,8 @@ import msgspec
 from hpcgen.model.fields import NAMES_OF, FormatName, Name
 from hpcgen.support.quoting import NAME_PATTERN
 
-ImageKind = Literal["sif", "squashfs", "directory", "tar", "oci-archive", "podman", "docker", "ch-image"]
-"""Where an image lies and what it is. ``podman`` is the store that buildah, podman and skopeo share."""
+ImageKindName = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, description="a kind of image, such as sif or podman")]
+"""Where an image lies and what it is: a name of ``images.kinds``."""
 
 BuilderName = Annotated[
     str,
@@ -31,7 +31,7 @@ class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class BuiltImage(RecordPart, frozen=True):
     """The image: its kind, file or name, ``bytes`` on the disk, and its sha256 (of the file) or digest."""
 
-    kind: ImageKind
+    kind: ImageKindName
     name: str
     bytes: int | None = None
     digest: str = ""

@@ -109,7 +109,7 @@ def add_test_run(record: BuildRecord, test_run: TestRun) -> BuildRecord:
 def _same(built: BuiltImage, image: ImageReference) -> bool:
     if built.kind != image.kind:
         return False
-    if image.kind in ("podman", "docker"):
+    if image.is_a.tagged:
         return _full_name(built.name) == _full_name(image.name)
     return built.name == image.name
 

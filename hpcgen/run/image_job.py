@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from hpcgen.engines import engine_for, runners
 from hpcgen.errors import PolicyError, Problem, UnknownNameError, did_you_mean
+from hpcgen.images.kinds import kind_for
 from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding, Plan
 from hpcgen.model.reasons import JobReason
-from hpcgen.model.record import ImageKind
+from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import Site
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.support.quoting import sh
@@ -46,8 +46,13 @@ class ImageJob(msgspec.Struct, frozen=True):
     plan: Plan
     environment: dict[str, str]
     image: str = ""
-    kind: ImageKind | None = None
+    kind: ImageKindName | None = None
     built_for: str = ""
+
+    @property
+    def named(self) -> bool:
+        """Whether the image is a name in an engine's store."""
+        return self.kind is not None and kind_for(self.kind).stored
 
 
 def plan_for_image(
@@ -141,7 +146,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
         job.environment,
         job.image or None,
         direct=True,
-        named=_named(job),
+        named=job.named,
         preflight=preflight,
     )[1]
 
@@ -153,16 +158,12 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
     ----------
     preflight: name of the file with :func:`checks` in the folder that the job starts in.
     """
-    return job_script(job.plan, job.environment, job.image or None, named=_named(job), preflight=preflight)
+    return job_script(job.plan, job.environment, job.image or None, named=job.named, preflight=preflight)
 
 
 def checks(job: ImageJob) -> str:
     """The preflight of a job: the script that its own script calls first."""
-    return preflight_script(job.plan, job.environment, named=_named(job), built_for=job.built_for)
-
-
-def _named(job: ImageJob) -> bool:
-    return job.kind in ("ch-image", "podman", "docker")
+    return preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for)
 
 
 def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: JobRequest) -> Plan:
@@ -210,7 +211,7 @@ def _partition(recorded: Plan, site: Site, asked: str | None) -> str:
 
 
 def choose_engine(
-    site: Site, kind: ImageKind, name: str, asked: EngineName | None, elsewhere: bool = False
+    site: Site, kind: ImageKindName, name: str, asked: EngineName | None, elsewhere: bool = False
 ) -> EngineName:
     """The engine that starts an image: the asked one, else of those at hand the site's preferred, else the first.
 
@@ -222,7 +223,7 @@ def choose_engine(
     ------
     PolicyError: the engine that was asked for cannot start it or is not allowed; none that can is allowed.
     """
-    form = "sandbox" if kind == "directory" and Path(name, ".singularity.d").is_dir() else kind
+    form = kind_for(kind).start_form(name)
     starters = {each: engine.starts.index(form) for each, engine in runners().items() if form in engine.starts}
     able = tuple(sorted(starters, key=lambda each: starters[each]))
     if not able:

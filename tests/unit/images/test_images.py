@@ -23,7 +23,6 @@ from typing import Any
 import pytest
 
 from hpcgen.errors import InputError, UnknownNameError
-from hpcgen.images.contents import read_files
 from hpcgen.images.recorded import recorded_kit
 from hpcgen.images.reference import ImageReference, parse_image
 from tests.conftest import GOLDEN, Command
@@ -213,7 +212,7 @@ def test_links_are_followed_inside_the_image_alone(tmp_path: Path) -> None:
     as_tar = tar(tmp_path / "a.tar.gz", tmp_path / "root")
     in_layers = oci_archive(tmp_path / "a.oci", [layer({name: content}) for name, content in LINKS.items()])
     for image in (tmp_path / "root", as_tar, in_layers):
-        assert read_files(parse_image(str(image)), ASKED) == SEEN, image
+        assert parse_image(str(image)).read(ASKED) == SEEN, image
 
 
 def test_layers_hide_what_lies_below(tmp_path: Path) -> None:
@@ -225,7 +224,7 @@ def test_layers_hide_what_lies_below(tmp_path: Path) -> None:
     image = parse_image(str(oci_archive(tmp_path / "a.tar", layers)))
     assert image.kind == "oci-archive"
     wanted = ["/a/one", "/a/two", "/b/three", "/b/new", "/c/four", "/c/six", "/d/five", "/d"]
-    assert read_files(image, wanted) == {
+    assert image.read(wanted) == {
         "/a/one": b"again",
         "/a/two": b"2",
         "/b/new": b"n",
@@ -253,7 +252,7 @@ def test_damaged_archives_are_input_errors(tmp_path: Path, root: Path) -> None:
     bomb.write_bytes(gzip.compress(header.tobuf()))
     for path in (cut, half, bomb):
         with pytest.raises(InputError):
-            read_files(parse_image(f"oci-archive:{path}" if path == cut else str(path)), ["/opt/hpcgen/kit/plan.json"])
+            parse_image(f"oci-archive:{path}" if path == cut else str(path)).read(["/opt/hpcgen/kit/plan.json"])
 
 
 def test_images_are_known_by_what_they_hold(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

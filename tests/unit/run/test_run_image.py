@@ -13,7 +13,7 @@ import pytest
 from hpcgen.errors import PolicyError, UnknownNameError
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
-from hpcgen.model.record import ImageKind
+from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import SiteEngine
 from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out
 from tests.unit.launch.test_launch import IMAGE, make_plan, site
@@ -66,7 +66,7 @@ def test_an_unknown_partition_is_named(recorded: Plan) -> None:
         ("workstation", "podman", "podman"),
     ],
 )
-def test_the_engine_follows_the_kind_of_image(name: str, kind: ImageKind, engine: str, no_programs: None) -> None:
+def test_the_engine_follows_the_kind_of_image(name: str, kind: ImageKindName, engine: str, no_programs: None) -> None:
     assert choose_engine(site(name), kind, "/images/demo", None) == engine
 
 
@@ -105,7 +105,7 @@ def test_a_sandbox_is_told_from_charlieclouds_folder(tmp_path: Path, no_programs
         ("directory", "docker", "docker does not start an image of the kind directory"),
     ],
 )
-def test_what_cannot_be_started_is_explained(kind: ImageKind, engine: Any, says: str) -> None:
+def test_what_cannot_be_started_is_explained(kind: ImageKindName, engine: Any, says: str) -> None:
     with pytest.raises(PolicyError, match=says):
         choose_engine(site("supermuc"), kind, "/images/demo", engine)
 
@@ -118,7 +118,7 @@ def test_the_job_script_has_the_image_written_in(recorded: Plan) -> None:
     assert "#SBATCH --nodes=4" in text.splitlines()
 
 
-def start_here(plan: Plan, folder: Path, kind: ImageKind, image: str, **variables: str) -> str:
+def start_here(plan: Plan, folder: Path, kind: ImageKindName, image: str, **variables: str) -> str:
     """Run the direct script with programs that print how they are called."""
     for name in ("ch-run", "mpiexec", "docker"):
         put(folder, name)

@@ -1,4 +1,4 @@
-"""Images in an engine's store: is it there, what it says of itself, and files of it without a start.
+"""Images in the store of Podman or Docker: is it there, what it says of itself, and files of it without a start.
 
 podman and docker copy files out of a container that was made and never started; buildah mounts one. The container
 is removed again, whatever happens.
@@ -22,15 +22,10 @@ from hpcgen.errors import InputError, MissingToolError, Problem, UnknownNameErro
 from hpcgen.images.archive import content, members
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import read_folder
+from hpcgen.images.kinds.archives import skopeo
+from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.roots import Marks
 from hpcgen.model.image_paths import KIT
-from hpcgen.model.record import ImageKind
-
-STORE_PROGRAMS: dict[ImageKind, tuple[str, ...]] = {
-    "podman": ("podman", "buildah"),
-    "docker": ("docker",),
-    "ch-image": ("ch-image",),
-}
-"""Programs of each store, the one that reads best first."""
 
 _ABSENT = ("no such image", "not known", "image not known", "No such image", "no such object")
 
@@ -44,40 +39,13 @@ class StoredImage(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-def program_for(kind: ImageKind) -> str:
-    """The program that reads this store here; MissingToolError if none is installed."""
-    for program in STORE_PROGRAMS[kind]:
-        if found := shutil.which(program):
-            return found
-    names = " or ".join(STORE_PROGRAMS[kind])
-    raise MissingToolError(
-        Problem(f"{names} is not on PATH; it is needed to read {kind}'s images", remedy=f"install {names}")
-    )
-
-
-def is_stored(kind: ImageKind, name: str) -> bool:
-    """Whether the store has the image."""
-    if kind == "ch-image":
-        return storage_folder(name).is_dir()
-    program = program_for(kind)
-    return ask([program, *_inspect(program), name]).status == 0
-
-
-def storage_folder(name: str) -> Path:
-    """The folder of an image in ch-image's storage. Source: ch-image(1), and seen with 0.31 and 0.45."""
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
-    storage = os.environ.get("CH_IMAGE_STORAGE") or f"/var/tmp/{user}.ch"
-    return Path(storage) / "img" / name.replace("/", "%").replace(":", "+")
-
-
-def stored_image(kind: ImageKind, name: str) -> StoredImage:
+def _told(kind: str, program: str, name: str) -> StoredImage:
     """What the store of podman or docker says of an image.
 
     Raises
     ------
     UnknownNameError: there is no such image.  MissingToolError: no program reads this store here.
     """
-    program = program_for(kind)
     answer = ask([program, *_inspect(program), name])
     if answer.status:
         if any(word in answer.complaint for word in _ABSENT):
@@ -109,9 +77,7 @@ def _facts(told: Any) -> StoredImage:
     )
 
 
-def read_stored(kind: ImageKind, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Files of an image in the store of podman or docker; what is missing is left out."""
-    program = program_for(kind)
+def _read(program: str, name: str, paths: Sequence[str]) -> dict[str, bytes]:
     if Path(program).name == "buildah":
         return _read_mounted(program, name, paths)
     with _container(program, name, ["create", "--pull", "never", name, "true"]) as container:
@@ -171,3 +137,88 @@ def _container(program: str, name: str, words: Sequence[str]) -> Iterator[str]:
         yield container
     finally:
         ask([program, "rm", container])
+
+
+def _podman_save(task: ConversionTask) -> list[ConversionStep]:
+    return [conversion_command("podman", "save", "--quiet", "--format", "oci-archive", "-o", task.target, task.source)]
+
+
+def _buildah_push(task: ConversionTask) -> list[ConversionStep]:
+    return [conversion_command("buildah", "push", "--quiet", task.source, f"oci-archive:{task.target}")]
+
+
+def _buildah_commit(task: ConversionTask) -> list[ConversionStep]:
+    container = f"hpcgen-{task.token}"
+    remove = ["buildah", "rm", container]
+    return [
+        conversion_command(
+            "buildah", "from", "--quiet", "--name", container, f"oci-archive:{task.source}", undo=remove
+        ),
+        conversion_command("buildah", "commit", "--quiet", "--rm", "--format", "oci", container, task.target),
+    ]
+
+
+class EngineStore(ImageKind):
+    """Base of the stores; ``tools``: programs that read one, the one that reads best first."""
+
+    stored = True
+    spelled = True
+    tagged = True
+    tools: tuple[str, ...] = ()
+
+    def programs(self) -> tuple[str, ...]:
+        """Its tools."""
+        return self.tools
+
+    def program(self) -> str:
+        """The program that reads this store here; MissingToolError if none is installed."""
+        for tool in self.tools:
+            if found := shutil.which(tool):
+                return found
+        names = " or ".join(self.tools)
+        raise MissingToolError(
+            Problem(f"{names} is not on PATH; it is needed to read {self.name}'s images", remedy=f"install {names}")
+        )
+
+    def is_stored(self, name: str) -> bool:
+        """Whether it can be inspected."""
+        program = self.program()
+        return ask([program, *_inspect(program), name]).status == 0
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Out of a container that is made and not started."""
+        return _read(self.program(), name, paths)
+
+    def settings(self, name: str) -> Marks | None:
+        """What the store says."""
+        told = _told(self.name, self.program(), name)
+        return Marks(dict(told.environment), dict(told.labels))
+
+    def bytes_on_disk(self, name: str) -> int | None:
+        """What the store says."""
+        return _told(self.name, self.program(), name).bytes
+
+
+class PodmanStore(EngineStore):
+    """The store that buildah, podman and skopeo share."""
+
+    name = "podman"
+    tools = ("podman", "buildah")
+    conversions = (
+        Conversion("podman", "oci-archive", ("skopeo",), 2, skopeo("containers-storage", "oci-archive")),
+        Conversion("podman", "oci-archive", ("podman",), 2, _podman_save),
+        Conversion("podman", "oci-archive", ("buildah",), 2, _buildah_push),
+        Conversion("oci-archive", "podman", ("skopeo",), 2, skopeo("oci-archive", "containers-storage")),
+        Conversion("oci-archive", "podman", ("buildah",), 3, _buildah_commit),
+    )
+
+
+class DockerStore(EngineStore):
+    """The store of the Docker engine."""
+
+    name = "docker"
+    tools = ("docker",)
+    conversions = (
+        Conversion("docker", "oci-archive", ("docker", "skopeo"), 2, skopeo("docker-daemon", "oci-archive")),
+        Conversion("oci-archive", "docker", ("docker", "skopeo"), 2, skopeo("oci-archive", "docker-daemon")),
+    )

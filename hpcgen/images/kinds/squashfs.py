@@ -1,4 +1,4 @@
-"""Read files of a squashfs, or of the squashfs in a SIF, with unsquashfs: nothing is mounted or started.
+"""A squashfs file. Its files are read with unsquashfs, as those of a SIF are: nothing is mounted or started.
 
 ``unsquashfs -cat`` came with squashfs-tools 4.5; before that (Enterprise Linux 7 and 8 have 4.3) the files asked for
 are unpacked into a temporary folder. 4.5.1 follows no links in ``-cat`` (seen), so links are looked up here.
@@ -8,51 +8,19 @@ from __future__ import annotations
 
 import posixpath
 import resource
-import struct
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from hpcgen.errors import InputError, Problem
 from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
+from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.directory import marked
 from hpcgen.support.processes import need
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
 _ABSENT = ("no matches for", "is a directory", "not a regular file", "is not a")
-
-# SIF: numbers are little-endian, without gaps. Source: apptainer/sif, pkg/sif/sif.go and descriptor.go.
-_HEADER = struct.Struct("<32s10s3s3s16s8q")
-_DESCRIPTOR = struct.Struct("<i?3I7q128s384s")
-_PARTITION, _SQUASHFS, _PRIMARY = 0x4004, 1, 2
-_MAX_DESCRIPTORS = 4096
-
-
-def sif_squashfs_offset(path: str) -> int | None:
-    """Where the root file system begins in a SIF; None if it is no plain squashfs (ext3, encrypted, OCI layers).
-
-    Raises
-    ------
-    InputError: the file is no SIF, or its table is damaged.
-    """
-    try:
-        with open(path, "rb") as stream:
-            header = _HEADER.unpack(stream.read(_HEADER.size))
-            total, offset = header[8], header[9]
-            if header[1] != b"SIF_MAGIC\0" or not 0 <= total <= _MAX_DESCRIPTORS or offset < 0:
-                raise InputError(Problem(f"{path} is no SIF image, or its header is damaged"))
-            stream.seek(offset)
-            table = stream.read(total * _DESCRIPTOR.size)
-            size = stream.seek(0, 2)
-    except (OSError, struct.error) as failure:
-        raise InputError(Problem(f"{path} cannot be read as a SIF image: {failure}")) from failure
-    for at in range(0, len(table) - _DESCRIPTOR.size + 1, _DESCRIPTOR.size):
-        entry = _DESCRIPTOR.unpack_from(table, at)
-        kind, used, start, extra = entry[0], entry[1], entry[5], entry[-1]
-        if used and kind == _PARTITION:
-            file_system, part = struct.unpack_from("<2i", extra)
-            if part == _PRIMARY:
-                return start if file_system == _SQUASHFS and 0 < start < size else None
-    return None
 
 
 def read_squashfs(path: str, paths: Sequence[str], offset: int = 0) -> dict[str, bytes]:
@@ -127,3 +95,26 @@ def _unreadable(image: str, answer: CommandOutput) -> InputError:
     return InputError(
         Problem(f"{image} cannot be read by unsquashfs: {answer.last_line}", remedy="copy the image again")
     )
+
+
+def _unsquash(task: ConversionTask) -> list[ConversionStep]:
+    return [
+        conversion_command("unsquashfs", "-no-progress", "-no-xattrs", "-dest", task.target, task.source),
+        marked(task),
+    ]
+
+
+class SquashfsKind(ImageKind):
+    """A file that ch-run and the Container Engine mount."""
+
+    name = "squashfs"
+    endings = (".sqfs", ".squashfs", ".sqsh")
+    conversions = (Conversion("squashfs", "directory", ("unsquashfs",), 2, _unsquash),)
+
+    def recognises(self, path: Path, first: bytes) -> bool:
+        """By its first word; its numbers are little-endian."""
+        return first[:4] == b"hsqs"
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """With unsquashfs."""
+        return read_squashfs(name, paths)

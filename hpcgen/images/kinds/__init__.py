@@ -1,0 +1,49 @@
+"""Kinds of images, one class each; ``KINDS`` names them, in the order in which a file is tried."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgen.images.kinds.base import ImageKind
+from hpcgen.support.registry import Registry
+
+__all__ = ["KINDS", "ImageKind", "every_kind", "kind_for", "recognised"]
+
+KINDS: Registry[ImageKind] = Registry(
+    "kind of image",
+    "image_kinds",
+    {
+        "podman": "hpcgen.images.kinds.store:PodmanStore",
+        "docker": "hpcgen.images.kinds.store:DockerStore",
+        "oci-archive": "hpcgen.images.kinds.archives:OciArchiveKind",
+        "tar": "hpcgen.images.kinds.archives:TarKind",
+        "directory": "hpcgen.images.kinds.directory:DirectoryKind",
+        "squashfs": "hpcgen.images.kinds.squashfs:SquashfsKind",
+        "sif": "hpcgen.images.kinds.sif:SifKind",
+        "ch-image": "hpcgen.images.kinds.ch_image:ChImageStore",
+    },
+)
+
+
+def kind_for(name: str) -> ImageKind:
+    """The kind of a name."""
+    return KINDS.find(name)()
+
+
+def every_kind() -> list[ImageKind]:
+    """All of them."""
+    return [kind_for(name) for name in KINDS.names()]
+
+
+def recognised(path: Path) -> ImageKind | None:
+    """The kind of a file or folder, by what it holds; None if it is no image that hpcgen knows.
+
+    Raises
+    ------
+    OSError: it cannot be read.  InputError: it is damaged, or of a kind that has to be converted first.
+    """
+    first = b""
+    if not path.is_dir():
+        with path.open("rb") as stream:
+            first = stream.read(512)
+    return next((kind for kind in every_kind() if kind.recognises(path, first)), None)

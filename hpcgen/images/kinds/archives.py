@@ -1,0 +1,120 @@
+"""Tar files: of an image's root, or an OCI archive, which is a layout with layers."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Callable, Sequence
+from itertools import islice
+from pathlib import Path
+
+from hpcgen.errors import InputError, Problem
+from hpcgen.images import roots
+from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.directory import marked
+from hpcgen.images.oci_layout import archive_image
+from hpcgen.images.roots import Marks
+from hpcgen.images.tarball import read_tar
+
+# An OCI archive has a member for each blob and three more; an image's root has thousands.
+_FIRST_MEMBERS = 200
+
+
+def _is_layout(path: Path) -> bool:
+    """Whether an uncompressed tar file is an OCI archive; InputError for Docker's older kind of archive."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            names = {member.name.removeprefix("./") for member in islice(archive, _FIRST_MEMBERS)}
+    except (tarfile.TarError, OSError, ValueError) as failure:
+        raise InputError(Problem(f"{path} cannot be read as a tar file: {failure}")) from failure
+    if "oci-layout" in names:
+        return True
+    if "manifest.json" in names and any(name.endswith(("/layer.tar", ".json")) for name in names - {"manifest.json"}):
+        raise InputError(
+            Problem(
+                f"{path} is a Docker archive",
+                expected="an OCI archive, a SIF, a squashfs, a folder or a tar file of a root",
+                remedy=f"skopeo copy docker-archive:{path.name} oci-archive:{path.stem}-oci.tar",
+            )
+        )
+    return False
+
+
+def _unpack(task: ConversionTask) -> list[ConversionStep]:
+    # Devices are the engine's to give, and only root could make them.
+    devices = ["--exclude=./dev/*", "--exclude=dev/*"]
+    tar = conversion_command(
+        "tar", "-C", task.target, "--numeric-owner", "--delay-directory-restore", *devices, "-xpf", task.source
+    )
+    return [conversion_command("mkdir", task.target), tar, marked(task)]
+
+
+def _tar_to_oci(task: ConversionTask) -> list[ConversionStep]:
+    level = 6 if task.last else 1
+    source, target = Path(task.source), Path(task.target)
+    return [
+        ConversionStep(
+            f"write {target.name}: an OCI archive of one layer, with variables and labels",
+            action=lambda: roots.tar_to_oci(source, target, task.marks, task.architecture, level),
+        )
+    ]
+
+
+def _oci_to_tar(task: ConversionTask) -> list[ConversionStep]:
+    source, target = Path(task.source), Path(task.target)
+    return [
+        ConversionStep(f"join the layers in {target.name}", action=lambda: roots.oci_to_tar(source, target)),
+        ConversionStep("add the image's variables", action=lambda: roots.mark_tar(target, task.marks)),
+    ]
+
+
+def skopeo(before: str, after: str) -> Callable[[ConversionTask], list[ConversionStep]]:
+    """A conversion by skopeo, from one of its transports to another."""
+    return lambda task: [
+        conversion_command("skopeo", "copy", "--quiet", f"{before}:{task.source}", f"{after}:{task.target}")
+    ]
+
+
+class OciArchiveKind(ImageKind):
+    """An OCI image layout in a tar file, by which images go from one store to another."""
+
+    name = "oci-archive"
+    spelled = True
+    endings = (".oci",)
+    conversions = (Conversion("oci-archive", "tar", (), 2, _oci_to_tar),)
+
+    def recognises(self, path: Path, first: bytes) -> bool:
+        """By its members."""
+        return first[257:262] == b"ustar" and _is_layout(path)
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Out of its layers."""
+        return archive_image(name).read(paths)
+
+    def settings(self, name: str) -> Marks | None:
+        """Of its configuration."""
+        config = archive_image(name).settings()
+        told = config.get("Env")
+        pairs = (str(each).partition("=") for each in told) if isinstance(told, list) else ()
+        labels = config.get("Labels")
+        labels = labels if isinstance(labels, dict) else {}
+        return Marks({key: value for key, _, value in pairs}, {str(key): str(value) for key, value in labels.items()})
+
+
+class TarKind(ImageKind):
+    """A tar file of an image's root, perhaps compressed."""
+
+    name = "tar"
+    endings = (".tar", ".tar.gz", ".tgz")
+    conversions = (
+        Conversion("tar", "oci-archive", (), 2, _tar_to_oci),
+        Conversion("tar", "directory", ("tar",), 2, _unpack),
+    )
+
+    def recognises(self, path: Path, first: bytes) -> bool:
+        """By the mark of tar, or of gzip, xz or bzip2."""
+        packed = first[:2] == b"\x1f\x8b" or first[:6] == b"\xfd7zXZ\0" or first[:3] == b"BZh"
+        return packed or first[257:262] == b"ustar"
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Without unpacking it to the disk."""
+        return read_tar(name, paths)

@@ -1,0 +1,112 @@
+"""What a kind of image is, and what a conversion between two of them is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+
+from hpcgen.images.roots import Marks
+
+
+class ConversionStep(msgspec.Struct, frozen=True):
+    """A command, or something that hpcgen does itself; ``undo`` is run if a later part of the chain fails.
+
+    ``about`` is what a person reads.
+    """
+
+    about: str = ""
+    argv: list[str] = []
+    action: Callable[[], None] | None = None
+    undo: list[str] = []
+
+
+class ConversionTask(msgspec.Struct, frozen=True):
+    """What a conversion is told: source, target, marks of the image, a word that is used once, and the final flag."""
+
+    source: str
+    target: str
+    marks: Marks
+    token: str
+    last: bool
+    architecture: str = "amd64"
+
+    @property
+    def path(self) -> Path:
+        """The target, where it is a file or folder."""
+        return Path(self.target)
+
+
+class Conversion(msgspec.Struct, frozen=True):
+    """One row: from a kind or form of it to another, by programs that all have to be installed.
+
+    ``cost`` is about how often the image is read and written; of equal chains the first rows win.
+    """
+
+    start: str
+    end: str
+    programs: tuple[str, ...]
+    cost: int
+    steps: Callable[[ConversionTask], list[ConversionStep]]
+
+
+def conversion_command(*argv: str, undo: Sequence[str] = ()) -> ConversionStep:
+    """A step that is one command."""
+    return ConversionStep(argv=list(argv), undo=list(undo))
+
+
+class ImageKind:
+    """One kind of image: how it is recognised, read without a start, and converted.
+
+    ``name``: as records and ``KIND:NAME`` have it. ``stored``: it is a name in an engine's store, not a file or folder.
+    ``spelled``: it is shown as ``KIND:NAME``, since the name alone does not say it. ``endings``: of file names, that
+    which hpcgen gives first. ``conversions``: the single conversions from it. ``tagged``: the store gives names a tag.
+    """
+
+    name: ClassVar[str]
+    stored: ClassVar[bool] = False
+    spelled: ClassVar[bool] = False
+    tagged: ClassVar[bool] = False
+    endings: ClassVar[tuple[str, ...]] = ()
+    conversions: ClassVar[tuple[Conversion, ...]] = ()
+
+    def recognises(self, path: Path, first: bytes) -> bool:
+        """Whether a path is of this kind, by its first 512 bytes (none of a folder)."""
+        return False
+
+    def form(self, name: str) -> str:
+        """What conversions know it by, where a kind has several forms."""
+        return self.name
+
+    def start_form(self, name: str) -> str:
+        """What engines name in ``starts``, where a kind has several forms."""
+        return self.name
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Regular files by their absolute path in the image; those that it does not have are not in the answer.
+
+        Raises
+        ------
+        InputError: the image cannot be read, or is made to do harm.
+        MissingToolError: a program that reads this kind of image is not installed.
+        UnknownNameError: the store has no image of that name.
+        """
+        raise NotImplementedError
+
+    def settings(self, name: str) -> Marks | None:
+        """Variables and labels that stand beside the image's files; None for a kind that has none."""
+        return None
+
+    def bytes_on_disk(self, name: str) -> int | None:
+        """How much it takes; None where nobody can tell. OSError if it cannot be read."""
+        return Path(name).stat().st_size
+
+    def programs(self) -> tuple[str, ...]:
+        """Programs that read a store, the one that reads best first."""
+        return ()
+
+    def is_stored(self, name: str) -> bool:
+        """Whether the store has the image."""
+        raise NotImplementedError

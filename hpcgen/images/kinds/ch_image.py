@@ -1,0 +1,67 @@
+"""Images in ch-image's storage, where each is a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hpcgen.errors import Problem, UnknownNameError
+from hpcgen.images.folder import read_folder
+from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.support.placing import folder_bytes
+
+
+def storage_folder(name: str) -> Path:
+    """The folder of an image in ch-image's storage. Source: ch-image(1), and seen with 0.31 and 0.45."""
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    storage = os.environ.get("CH_IMAGE_STORAGE") or f"/var/tmp/{user}.ch"
+    return Path(storage) / "img" / name.replace("/", "%").replace(":", "+")
+
+
+def _ch_convert(form: str) -> Callable[[ConversionTask], list[ConversionStep]]:
+    return lambda task: [conversion_command("ch-convert", "-i", "ch-image", "-o", form, task.source, task.target)]
+
+
+def _ch_import(task: ConversionTask) -> list[ConversionStep]:
+    return [
+        conversion_command("ch-image", "import", task.source, task.target, undo=["ch-image", "delete", task.target])
+    ]
+
+
+class ChImageStore(ImageKind):
+    """A name in ch-image's storage."""
+
+    name = "ch-image"
+    stored = True
+    spelled = True
+    conversions = (
+        Conversion("ch-image", "directory", ("ch-convert",), 2, _ch_convert("dir")),
+        Conversion("ch-image", "squashfs", ("ch-convert",), 3, _ch_convert("squash")),
+        Conversion("directory", "ch-image", ("ch-image",), 2, _ch_import),
+    )
+
+    def programs(self) -> tuple[str, ...]:
+        """ch-image itself, though nothing but the folder is read."""
+        return ("ch-image",)
+
+    def is_stored(self, name: str) -> bool:
+        """Whether its folder is there."""
+        return storage_folder(name).is_dir()
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Out of its folder."""
+        folder = storage_folder(name)
+        if not folder.is_dir():
+            raise UnknownNameError(
+                Problem(
+                    f"ch-image has no image {name} ({folder} is not there)",
+                    remedy="ch-image list shows what it has; CH_IMAGE_STORAGE says where",
+                )
+            )
+        return read_folder(str(folder), paths)
+
+    def bytes_on_disk(self, name: str) -> int | None:
+        """Of its folder."""
+        folder = storage_folder(name)
+        return folder_bytes(folder) if folder.is_dir() else None

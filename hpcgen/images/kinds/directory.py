@@ -1,0 +1,69 @@
+"""A folder with an image's root.
+
+Three forms of it are told apart: ``directory`` has what Charliecloud looks for, ``sandbox`` was built by Apptainer,
+``foreign`` is any other, to a copy of which the marks are added.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from hpcgen.images import roots
+from hpcgen.images.folder import read_folder
+from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.support.placing import folder_bytes
+
+
+def marked(task: ConversionTask) -> ConversionStep:
+    """The step that makes a folder one that engines start."""
+    about = "add the image's variables and mount points"
+    return ConversionStep(about, action=lambda: roots.mark_folder(task.path, task.marks))
+
+
+def _pack(task: ConversionTask) -> list[ConversionStep]:
+    owner = [] if os.geteuid() == 0 else ["--owner=0", "--group=0"]
+    left_out = [f"--exclude={name}" for name in ("./.git", "./.gitignore", "./ch/git.pickle")]
+    tar = conversion_command("tar", "-C", task.source, "--numeric-owner", *owner, *left_out, "-cf", task.target, ".")
+    return [tar, ConversionStep("add the image's variables", action=lambda: roots.mark_tar(task.path, task.marks))]
+
+
+def _squash(task: ConversionTask) -> list[ConversionStep]:
+    options = ["-noappend", "-no-progress", "-no-xattrs", "-all-root"]
+    return [conversion_command("mksquashfs", task.source, task.target, *options)]
+
+
+class DirectoryKind(ImageKind):
+    """A folder that ch-run or Apptainer starts."""
+
+    name = "directory"
+    conversions = (
+        Conversion("directory", "tar", ("tar",), 2, _pack),
+        Conversion("foreign", "tar", ("tar",), 2, _pack),
+        Conversion("directory", "squashfs", ("mksquashfs",), 3, _squash),
+        Conversion("sandbox", "foreign", (), 0, lambda task: []),
+    )
+
+    def recognises(self, path: Path, first: bytes) -> bool:
+        """Every folder."""
+        return path.is_dir()
+
+    def form(self, name: str) -> str:
+        """By who made it."""
+        root = Path(name)
+        if (root / roots.ENVIRONMENT).is_file() and (root / "mnt" / "9").is_dir():
+            return "directory"
+        return "sandbox" if (root / ".singularity.d" / "env").is_dir() else "foreign"
+
+    def start_form(self, name: str) -> str:
+        """A folder that has what Apptainer looks for is started by it too."""
+        return "sandbox" if Path(name, ".singularity.d").is_dir() else "directory"
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Where they lie, as a process inside would see them."""
+        return read_folder(name, paths)
+
+    def bytes_on_disk(self, name: str) -> int | None:
+        """Of all its files."""
+        return folder_bytes(Path(name))

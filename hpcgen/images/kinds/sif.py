@@ -1,0 +1,115 @@
+"""A SIF file, as Apptainer and Singularity build and start it."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from hpcgen.errors import InputError, MissingToolError, Problem
+from hpcgen.images.commands import ask
+from hpcgen.images.folder import MAX_FILE
+from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.directory import marked
+from hpcgen.images.kinds.squashfs import read_squashfs
+
+# SIF: numbers are little-endian, without gaps. Source: apptainer/sif, pkg/sif/sif.go and descriptor.go.
+_HEADER = struct.Struct("<32s10s3s3s16s8q")
+_DESCRIPTOR = struct.Struct("<i?3I7q128s384s")
+_PARTITION, _SQUASHFS, _PRIMARY = 0x4004, 1, 2
+_MAX_DESCRIPTORS = 4096
+
+
+def sif_squashfs_offset(path: str) -> int | None:
+    """Where the root file system begins in a SIF; None if it is no plain squashfs (ext3, encrypted, OCI layers).
+
+    Raises
+    ------
+    InputError: the file is no SIF, or its table is damaged.
+    """
+    try:
+        with open(path, "rb") as stream:
+            header = _HEADER.unpack(stream.read(_HEADER.size))
+            total, offset = header[8], header[9]
+            if header[1] != b"SIF_MAGIC\0" or not 0 <= total <= _MAX_DESCRIPTORS or offset < 0:
+                raise InputError(Problem(f"{path} is no SIF image, or its header is damaged"))
+            stream.seek(offset)
+            table = stream.read(total * _DESCRIPTOR.size)
+            size = stream.seek(0, 2)
+    except (OSError, struct.error) as failure:
+        raise InputError(Problem(f"{path} cannot be read as a SIF image: {failure}")) from failure
+    for at in range(0, len(table) - _DESCRIPTOR.size + 1, _DESCRIPTOR.size):
+        entry = _DESCRIPTOR.unpack_from(table, at)
+        kind, used, start, extra = entry[0], entry[1], entry[5], entry[-1]
+        if used and kind == _PARTITION:
+            file_system, part = struct.unpack_from("<2i", extra)
+            if part == _PRIMARY:
+                return start if file_system == _SQUASHFS and 0 < start < size else None
+    return None
+
+
+def _read_by_engine(engine: str, path: str, paths: Sequence[str]) -> dict[str, bytes]:
+    """Where the root file system is no plain squashfs, or unsquashfs is missing: the engine prints the files."""
+    found = {}
+    for wanted in paths:
+        answer = ask([engine, "exec", "--containall", "--no-home", path, "cat", wanted], limit=MAX_FILE)
+        if answer.status == 0:
+            found[wanted] = answer.output
+        elif "No such file" not in answer.complaint and "Is a directory" not in answer.complaint:
+            raise InputError(Problem(f"{path} cannot be read: {answer.last_line}"))
+    return found
+
+
+def _unsquash_sif(task: ConversionTask) -> list[ConversionStep]:
+    offset = str(sif_squashfs_offset(task.source))
+    options = ["-no-progress", "-no-xattrs", "-offset", offset]
+    return [conversion_command("unsquashfs", *options, "-dest", task.target, task.source), marked(task)]
+
+
+def apptainer_build(
+    program: str, prefix: str = "", sandbox: bool = False
+) -> Callable[[ConversionTask], list[ConversionStep]]:
+    """The conversions that ``build`` of Apptainer and Singularity does; ``prefix`` names the kind of the source."""
+
+    def steps(task: ConversionTask) -> list[ConversionStep]:
+        options = ["--sandbox"] if sandbox else []
+        build = conversion_command(program, "build", *options, task.target, f"{prefix}{task.source}")
+        return [build, marked(task)] if sandbox else [build]
+
+    return steps
+
+
+class SifKind(ImageKind):
+    """A file with a root file system, which is a squashfs as a rule."""
+
+    name = "sif"
+    endings = (".sif",)
+    conversions = (
+        Conversion("sif", "directory", ("unsquashfs",), 2, _unsquash_sif),
+        Conversion("sif", "directory", ("apptainer",), 2, apptainer_build("apptainer", sandbox=True)),
+        Conversion("sif", "directory", ("singularity",), 2, apptainer_build("singularity", sandbox=True)),
+        Conversion("sandbox", "sif", ("apptainer",), 3, apptainer_build("apptainer")),
+        Conversion("sandbox", "sif", ("singularity",), 3, apptainer_build("singularity")),
+        Conversion("oci-archive", "sif", ("apptainer",), 3, apptainer_build("apptainer", "oci-archive:")),
+        Conversion("oci-archive", "sif", ("singularity",), 3, apptainer_build("singularity", "oci-archive:")),
+    )
+
+    def recognises(self, path: Path, first: bytes) -> bool:
+        """By its mark, which follows the line that starts it as a program."""
+        return first[32:41] == b"SIF_MAGIC"
+
+    def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """The root file system with unsquashfs, or where that cannot be done, by the engine."""
+        offset = sif_squashfs_offset(name)
+        if offset is not None and shutil.which("unsquashfs"):
+            return read_squashfs(name, paths, offset)
+        engine = shutil.which("apptainer") or shutil.which("singularity")
+        if engine is None:
+            raise MissingToolError(
+                Problem(
+                    f"neither unsquashfs nor apptainer is on PATH; one is needed to read {name}",
+                    remedy="install squashfs-tools or Apptainer",
+                )
+            )
+        return _read_by_engine(engine, name, paths)
