@@ -54,7 +54,7 @@ class IntelMpi(Block):
     )
 
     @classmethod
-    def suits(cls, facts: Facts) -> int | None:
+    def preference(cls, facts: Facts) -> int | None:
         """Best where the host's MPI is Intel's; of no use beside another ABI, or without x86-64."""
         if facts.architecture != "x86_64" or (facts.mpi is not None and facts.mpi.abi != "mpich"):
             return None

@@ -32,7 +32,7 @@ class Mpich(Block):
         fortran: bool = False
 
     @classmethod
-    def suits(cls, facts: Facts) -> int | None:
+    def preference(cls, facts: Facts) -> int | None:
         """Where the host's MPI, if there is one, has MPICH's ABI; Intel's own is better beside Intel's."""
         if facts.mpi is None:
             return 0

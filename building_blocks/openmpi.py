@@ -87,7 +87,7 @@ class Openmpi(Block):
         pmix: Literal["bundled", "separate"] = "bundled"
 
     @classmethod
-    def suits(cls, facts: Facts) -> int | None:
+    def preference(cls, facts: Facts) -> int | None:
         """Beside a host's Open MPI; else after those that more hosts can replace."""
         if facts.mpi is None:
             return 2

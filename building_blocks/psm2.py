@@ -31,7 +31,7 @@ class Psm2(Block):
         install: Literal["source", "package"] = "source"
 
     @classmethod
-    def suits(cls, facts: Facts) -> int | None:
+    def preference(cls, facts: Facts) -> int | None:
         """Only where there is Omni-Path, and only on x86-64."""
         return 0 if facts.fabric.kind == "omni-path" and facts.architecture == "x86_64" else None
 

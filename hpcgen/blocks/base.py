@@ -328,7 +328,7 @@ class Block:
         return {}
 
     @classmethod
-    def suits(cls, facts: Facts) -> int | None:
+    def preference(cls, facts: Facts) -> int | None:
         """How well a provider of a virtual suits the site: 0 is best, None means it cannot work there."""
         return 0
 

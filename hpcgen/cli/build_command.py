@@ -176,11 +176,11 @@ def _prove(record: BuildRecord, keep: bool) -> tuple[BuildRecord, TestFailedErro
 
     from hpcgen.errors import Problem, TestFailedError
     from hpcgen.images.reference import ImageReference
-    from hpcgen.verify import failed, prove_image
+    from hpcgen.verify import failed, verify_image
 
     image = record.image
     assert image is not None
-    run = prove_image(ImageReference(image.kind, image.name))
+    run = verify_image(ImageReference(image.kind, image.name))
     if keep:
         from hpcgen.records.store import add_test_run
 

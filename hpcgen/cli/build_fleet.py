@@ -29,7 +29,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and leave it to itself."),
     click.option("--all", "every", is_flag=True, help="Build and test those images of a fleet whose plan changed."),
     click.option("--member", "names", multiple=True, metavar="NAME", help="Only this one of the fleet; repeatable."),
-    click.option("--fleet", "fleet_file", metavar="FILE", type=_FILE, help="The fleet; fleet.yaml if left out."),
+    click.option("--fleet", "fleet_file", metavar="FILE", type=_FILE, help="The fleet; by default fleet.yaml."),
     click.option("--lock", "lock_file", metavar="FILE", type=_FILE, help="What was last built; beside the fleet."),
     click.option("--force", is_flag=True, help="With --all or --member: what did not change too."),
     click.option(

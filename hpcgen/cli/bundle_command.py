@@ -30,8 +30,8 @@ def command() -> None:
 @click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
 @click.option("--reuse", metavar="DIR", type=_PATH, help="An older bundle; what it has is not fetched again.")
 @click.option("--files", "folders", multiple=True, metavar="DIR", type=_PATH, help="A folder with files you have.")
-@click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Downloads at once; 8 if left out.")
-@click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="A base image is had from here.")
+@click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Downloads at once; by default 8.")
+@click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
 @click.option("--dry-run", is_flag=True, help="List what would be fetched.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was made, or would be, as JSON.")
 @click.pass_context
@@ -146,7 +146,7 @@ def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
 @command.command("verify")
 @click.argument("bundle", metavar="DIR|FILE.tar", type=_PATH)
 @click.option("--lock", "lock_file", metavar="FILE", type=_PATH, help="It must be the bundle of this lock.")
-@click.option("--jobs", type=_JOBS, default=2, metavar="N", help="Files hashed at once; 2 if left out.")
+@click.option("--jobs", type=_JOBS, default=2, metavar="N", help="Files hashed at once; by default 2.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> None:
     """Check every file of a bundle: a folder, a tar file, or the first of its pieces (FILE.tar.000).

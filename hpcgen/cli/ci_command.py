@@ -26,9 +26,9 @@ from hpcgen.errors import InputError, Problem
     "images",
     multiple=True,
     metavar="[FORMAT=]IMAGE",
-    help="GitLab: the container image that jobs run in, or those that build one format; debian:12 if left out.",
+    help="GitLab: the container image that jobs run in, or those that build one format; by default debian:12.",
 )
-@click.option("--hpcgen", "requirement", metavar="REQUIREMENT", help="What pip installs; this release if left out.")
+@click.option("--hpcgen", "requirement", metavar="REQUIREMENT", help="What pip installs; by default this release.")
 @click.option(
     "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: the branch whose pushes publish."
 )

@@ -60,7 +60,7 @@ def _named(required: bool) -> list[Callable[[Any], Any]]:
 
 
 _OPTIONS: list[Callable[[Any], Any]] = [
-    click.option("--partition", metavar="NAME", help="Kind of node; the profile's default if left out."),
+    click.option("--partition", metavar="NAME", help="Kind of node; by default the profile's."),
     click.option(
         "--set",
         "settings",
@@ -89,7 +89,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--queue",
         metavar="NAME",
-        help="Scheduler partition or queue; chosen by the number of nodes if left out.",
+        help="Scheduler partition or queue; by default chosen by the number of nodes.",
     ),
     click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
     click.option(

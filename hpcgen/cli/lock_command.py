@@ -59,7 +59,7 @@ def command(
     from hpcgen.support.writing import write_file
 
     if as_json and not (check or updates):
-        raise click.UsageError("--json tells what changes, so it wants --check or --update")
+        raise click.UsageError("--json tells what changes, so it requires --check or --update")
     target = output or Path("hpcgen.lock")
     old = read_lock(target) if check or updates else None
     catalog = catalog_of(ctx)
@@ -84,7 +84,7 @@ def _given(words: tuple[str, ...]) -> dict[str, str]:
     for word in words:
         name, found, reference = word.partition("=")
         if not found or not name or not reference:
-            raise click.UsageError(f"--image wants NAME=REFERENCE, such as debian:12=oci-archive:FILE, not {word!r}")
+            raise click.UsageError(f"--image requires NAME=REFERENCE, such as debian:12=oci-archive:FILE, not {word!r}")
         given[name] = reference
     return given
 

@@ -22,5 +22,5 @@ def command(folder: Path) -> None:
 
     captured = capture(Recorder.live(), folder)
     for what in DROPPED:
-        say(f"left out: {what}")
+        say(f"dropped: {what}")
     say(f"{folder}: {captured.files} files and {captured.answers} outputs; look it through before you pass it on")

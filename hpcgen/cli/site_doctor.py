@@ -21,8 +21,8 @@ _WIDE = 100
 @click.command("doctor")
 @click.argument("name", metavar="NAME|FILE")
 @click.option("--root", type=_FOLDER, metavar="DIR", help="A tree that hpcgen site capture wrote, not this machine.")
-@click.option("--partition", metavar="NAME", help="Which kind of node this is; found out if left out.")
-@click.option("--login", is_flag=True, help="This is a login node: leave out what the profile says of compute nodes.")
+@click.option("--partition", metavar="NAME", help="Which kind of node this is; found out by default.")
+@click.option("--login", is_flag=True, help="This is a login node: skip what the profile says of compute nodes.")
 @click.option(
     "--locks", type=_FOLDER, metavar="DIR", help="A folder with locks and kits: name those that are concerned."
 )
@@ -80,7 +80,7 @@ def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | 
         kept, unread = kept_in(locks, catalog, report.site)
         found += kept
         for line in unread:
-            say(f"warning: left out: {line}")
+            say(f"warning: skipped: {line}")
     return with_dependents(report, found)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     default=".",
     type=click.Path(path_type=Path),
-    help="Where the job starts, its script and its output go; the current folder if left out.",
+    help="Where the job starts, its script and its output go; by default the current folder.",
 )
 @click.option("--no-follow", is_flag=True, help="Print the job's id and leave it to itself.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the job's output goes to stderr.")

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     type=EngineChoice("runners"),
     help="Another engine than the site prefers.",
 )
-@click.option(
-    "--ranks-per-node", type=click.IntRange(1), help="MPI ranks; those of one node, at least two, if left out."
-)
+@click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks; by default those of one node, at least two.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of each rank.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write the results as JUnit XML too.")
@@ -61,12 +59,12 @@ def command(
     """
     from hpcgen.images.reference import parse_image
     from hpcgen.support.processes import interruptible
-    from hpcgen.verify import prove_image
+    from hpcgen.verify import verify_image
 
     reference = parse_image(image)
     profile = catalog_of(ctx).site(site) if site is not None else None
     with interruptible(), _progress() as tell:
-        run = prove_image(
+        run = verify_image(
             reference,
             site=profile,
             partition=partition,

@@ -40,9 +40,9 @@ def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
     try:
         return msgspec.convert(value, type_, strict=False)
     except msgspec.ValidationError as failure:
-        from hpcgen.config.diagnostics import mistakes
+        from hpcgen.config.diagnostics import diagnose
 
-        raise InputError(mistakes(doc, value, type_, path, str(failure))) from failure
+        raise InputError(diagnose(doc, value, type_, path, str(failure))) from failure
 
 
 def schema(type_: type[Any]) -> dict[str, Any]:

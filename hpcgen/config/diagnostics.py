@@ -19,7 +19,7 @@ from hpcgen.errors import Problem, did_you_mean
 Path = tuple[str | int, ...]
 
 
-def mistakes(doc: Document, value: Any, type_: type[Any], path: Path, said: str) -> list[Problem]:
+def diagnose(doc: Document, value: Any, type_: type[Any], path: Path, said: str) -> list[Problem]:
     """What is wrong with a value at a path of a document, in the order of the file.
 
     Parameters

@@ -101,7 +101,7 @@ def holds(name: str, reason: str) -> Check:
     return Check(name, "holds", reason)
 
 
-def left_out(name: str, reason: str) -> Check:
+def skipped(name: str, reason: str) -> Check:
     """The question does not arise here."""
     return Check(name, "left out", reason)
 

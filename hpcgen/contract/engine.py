@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, release_of, some
+from hpcgen.contract.case import Case, Check, Outcome, holds, release_of, skipped, some
 from hpcgen.contract.fabric import covered
 from hpcgen.launch.start import start_problems
 
@@ -16,9 +16,9 @@ def flags(case: Case) -> list[Check]:
     path = f"containers.engines.{case.plan.engine}.version"
     found = []
     gpu = case.partition.gpu.vendor if case.partition.gpu is not None else ""
-    lacks = engine.lacks(gpu)
-    if lacks:
-        found.append(_too_old(case, lacks, "take another engine of the site, or correct the profile", path))
+    reason = engine.unsupported_reason(gpu)
+    if reason:
+        found.append(_too_old(case, reason, "take another engine of the site, or correct the profile", path))
     if known is None or known.version is None:
         reason = f"no version of {case.plan.engine} is known, so only options are used that every release has"
         return found or [holds(name, reason)]
@@ -55,7 +55,7 @@ def binds(case: Case) -> list[Check]:
     """What the host's MPI needs is shown inside, and nothing of the image is covered by it."""
     name, host = "binds", case.host
     if host is None or not host.shown_inside:
-        return [left_out(name, "nothing of the host is bound but the job's folder")]
+        return [skipped(name, "nothing of the host is bound but the job's folder")]
     found = []
     for number, bind in enumerate(host.binds):
         target = bind.target.rstrip("/") or "/"

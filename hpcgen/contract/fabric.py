@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcgen.contract.case import Case, Check, Outcome, holds, left_out, unknown
+from hpcgen.contract.case import Case, Check, Outcome, holds, skipped, unknown
 from hpcgen.contract.mpi import NO_MPI, OWN_LAUNCHER
 from hpcgen.platform.fabrics import FAST, SLOW, USUAL, drivers
 
@@ -16,11 +16,11 @@ def provider(case: Case) -> Check:
     """What drives the fabric can be loaded inside: the image has it, or the host's is shown there."""
     name, fabric = "fabric provider", case.site.fabric
     if case.mpi is None or not case.plan.stack.run.mpi:
-        return left_out(name, NO_MPI)
+        return skipped(name, NO_MPI)
     if fabric.kind not in FAST:
-        return left_out(name, f"the fabric is {fabric.kind}")
+        return skipped(name, f"the fabric is {fabric.kind}")
     if case.host is None:
-        return left_out(name, f"{OWN_LAUNCHER}, on one node")
+        return skipped(name, f"{OWN_LAUNCHER}, on one node")
     if fabric.provider is None:
         usual = [each for each in USUAL[fabric.kind] if each in case.providers]
         if usual:
@@ -69,11 +69,11 @@ def fallback(case: Case) -> list[Check]:
     """No variable of site or stack lets MPI choose TCP where there is something faster."""
     name, fabric = "TCP fallback", case.site.fabric
     if case.mpi is None or not case.plan.stack.run.mpi:
-        return [left_out(name, NO_MPI)]
+        return [skipped(name, NO_MPI)]
     if fabric.kind not in FAST:
-        return [left_out(name, f"the fabric is {fabric.kind}")]
+        return [skipped(name, f"the fabric is {fabric.kind}")]
     if case.host is None:
-        return [left_out(name, f"{OWN_LAUNCHER}, on one node")]
+        return [skipped(name, f"{OWN_LAUNCHER}, on one node")]
     found = []
     for variable, value, path in _variables(case):
         why = _slow(variable, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.blocks.requirements import in_range
-from hpcgen.contract.case import Case, Check, holds, left_out, unknown
+from hpcgen.contract.case import Case, Check, holds, skipped, unknown
 from hpcgen.model.site import Gpu
 
 NO_GPU = "the partition has no GPU"
@@ -19,11 +19,11 @@ def driver(case: Case) -> list[Check]:
     """The host's driver is in the range of every block; a newer driver's libraries are only for data centres."""
     name, gpu = "GPU driver", case.partition.gpu
     if gpu is None:
-        return [left_out(name, NO_GPU)]
+        return [skipped(name, NO_GPU)]
     asked = {block: row.host["driver"] for block, row in case.releases.items() if "driver" in row.host}
     newer = [package for package in case.packages if package.startswith(COMPATIBILITY)]
     if not asked and not newer:
-        return [left_out(name, "no block asks for a driver")]
+        return [skipped(name, "no block asks for a driver")]
     found = [_forward(case, gpu, newer)] if newer else []
     path = f"partitions.{case.plan.partition}.gpu.driver"
     if asked and gpu.driver is None:
@@ -54,7 +54,7 @@ def architecture(case: Case) -> list[Check]:
     """Every block that has code for GPUs has it for this one."""
     name, gpu = "GPU architecture", case.partition.gpu
     if gpu is None:
-        return [left_out(name, NO_GPU)]
+        return [skipped(name, NO_GPU)]
     knows = []
     for block, row in case.releases.items():
         if "capability" in row.host and gpu.vendor == "nvidia":
@@ -63,7 +63,7 @@ def architecture(case: Case) -> list[Check]:
             knows.append(_known(case, block, gpu.target, "target", row.targets))
     found = [check for check in knows if check.outcome != "holds"]
     if not knows:
-        return [left_out(name, "no block has code of its own for GPUs")]
+        return [skipped(name, "no block has code of its own for GPUs")]
     return found or [holds(name, "; ".join(check.reason for check in knows))]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.contract.case import Case, Check, holds, left_out, release_of, unknown
+from hpcgen.contract.case import Case, Check, holds, release_of, skipped, unknown
 from hpcgen.launch.libraries import MPI_LIBRARIES
 from hpcgen.model.site import HostMpi
 from hpcgen.platform.cray_mpich import mpich_of
@@ -27,9 +27,9 @@ def abi(case: Case) -> list[Check]:
     """The library that programs were linked with has the name and the binary interface of the host's."""
     name, host, block = "MPI ABI", case.host, case.mpi
     if block is None or host is None:
-        return [left_out(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)]
+        return [skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)]
     if not case.swapped:
-        return [left_out(name, ONLY_STARTED)]
+        return [skipped(name, ONLY_STARTED)]
     found = _packages(case, host)
     mine = case.mpi_capabilities
     if not mine.mpi_abi:
@@ -76,9 +76,9 @@ def version(case: Case) -> Check:
     """The host's library has every function that the image's has: it is not older, as far as the two compare."""
     name, host, block = "MPI version", case.host, case.mpi
     if block is None or host is None:
-        return left_out(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
+        return skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
     if not case.swapped:
-        return left_out(name, ONLY_STARTED)
+        return skipped(name, ONLY_STARTED)
     told = f"the image has {block.name} {block.version}, the host {host.flavour} {host.version}"
     image = release_of(block.version)
     flavour = case.plan.mpi.flavour
@@ -111,7 +111,7 @@ def pmi(case: Case) -> Check:
     """The launcher tells ranks about each other in a way that the MPI which is mapped understands."""
     name, host, block = "PMI", case.host, case.mpi
     if block is None or host is None:
-        return left_out(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
+        return skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
     if not host.pmi:
         return unknown(name, f"the profile does not say what {host.launcher} offers", "mpi.pmi")
     who, understood = _understood(case, host)

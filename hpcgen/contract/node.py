@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.contract.case import Case, Check, holds, left_out, release_of, some, unknown
+from hpcgen.contract.case import Case, Check, holds, release_of, skipped, some, unknown
 from hpcgen.job.layout import memory_problem
 from hpcgen.job.measured_layouts import memory_text
 from hpcgen.model.site import Partition
@@ -17,7 +17,7 @@ def c_library(case: Case) -> Check:
     """The image's C library is not older than what libraries of the host ask for that enter it."""
     name, host = "C library", case.host
     if host is None or not (case.swapped or case.site.fabric.kind in case.engine.brings_fabrics):
-        return left_out(name, "no library of the host enters the image")
+        return skipped(name, "no library of the host enters the image")
     base = case.plan.blocks[0]
     label = f"{base.name} {base.version}"
     here = str(case.releases[base.name].values.get("glibc", "")) if base.name in case.releases else ""
@@ -91,5 +91,5 @@ def memory(case: Case) -> Check:
         path = f"partitions.{case.plan.partition}.memory"
         return Check(name, "broken", problem.message, problem.remedy, problem.expected, path)
     if job.memory_per_rank_gb is None:
-        return left_out(name, f"no memory per rank was asked for; {memory_text(case.partition, job)}")
+        return skipped(name, f"no memory per rank was asked for; {memory_text(case.partition, job)}")
     return holds(name, memory_text(case.partition, job))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcgen.contract.case import Case, Check, holds, left_out, some
+from hpcgen.contract.case import Case, Check, holds, skipped, some
 from hpcgen.engines import engine_format
 from hpcgen.recipe.formats import engines_reading
 
@@ -79,11 +79,11 @@ def licences(case: Case) -> list[Check]:
     name = "licences"
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     if not needed:
-        return [left_out(name, "nothing has to be accepted")]
+        return [skipped(name, "nothing has to be accepted")]
     found = []
     for each in needed.values():
         if each.name not in case.accepted:
             reason = f"{each.title} is not accepted: {each.url}"
-            remedy = f"lock and build want --accept-licence {each.name}"
+            remedy = f"lock and build require --accept-licence {each.name}"
             found.append(Check(name, "doubtful", reason, remedy))
     return found or [holds(name, f"accepted: {', '.join(needed)}")]

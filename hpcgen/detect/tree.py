@@ -187,7 +187,7 @@ class Tree:
             return None
         lines, dropped = printable_lines(content)
         if dropped:
-            self.refused[path] = f"has control characters; {dropped} of its lines were left out"
+            self.refused[path] = f"has control characters; {dropped} of its lines were skipped"
         return "\n".join(lines)
 
     def line(self, path: str) -> str | None:

@@ -48,7 +48,7 @@ class Apptainer(Engine):
         """A SIF file."""
         return [f"{stack}.sif"]
 
-    def lacks(self, gpu: str) -> str:
+    def unsupported_reason(self, gpu: str) -> str:
         """``--rocm`` in Singularity before 3.5, or of unknown version."""
         old = gpu == "amd" and self.rocm_since and not self.at_least(self.rocm_since)
         return f"AMD GPUs need --rocm, which came with {self.rocm_since}" if old else ""
@@ -59,8 +59,8 @@ class Apptainer(Engine):
         if call.gpu == "nvidia":
             groups.append(["--nv"])
         elif call.gpu == "amd":
-            if lacks := self.lacks(call.gpu):
-                raise self.refuse(lacks, "state the version in the profile")
+            if reason := self.unsupported_reason(call.gpu):
+                raise self.refuse(reason, "state the version in the profile")
             groups.append(["--rocm"])
         groups += bind_words("-B", call.binds)
         groups.append(["-B", call.folder, "--pwd", call.folder])

@@ -140,7 +140,7 @@ class Engine:
         """
         return []
 
-    def lacks(self, gpu: str) -> str:
+    def unsupported_reason(self, gpu: str) -> str:
         """Why it cannot show GPUs of a vendor ("" for no GPU) inside; "" if it can."""
         return ""
 

@@ -23,14 +23,14 @@ class PodmanHpc(Podman):
     brings_mpi = ("mpich",)
     brings_fabrics = ("slingshot",)
 
-    def lacks(self, gpu: str) -> str:
+    def unsupported_reason(self, gpu: str) -> str:
         """Modules for other GPUs than NVIDIA's."""
         return f"it has no module for GPUs of {gpu}" if gpu not in ("", "nvidia") else ""
 
     def words(self, call: Call) -> list[list[str]]:
         """run, with the modules that the job needs and the folder of the job at /mnt/0."""
-        if lacks := self.lacks(call.gpu):
-            raise self.refuse(lacks, "use another engine of the site")
+        if reason := self.unsupported_reason(call.gpu):
+            raise self.refuse(reason, "use another engine of the site")
         groups: list[list[str]] = [[self.name, "run", "--rm"]]
         if call.mpi:
             groups.append([MODULES[call.mpi]])

@@ -106,7 +106,7 @@ def build_script(job: BuildJob) -> tuple[str, str]:
 
     Raises
     ------
-    PolicyError: the site wants an account; no queue takes the job; an array where there are none.
+    PolicyError: the site requires an account; no queue takes the job; an array where there are none.
     InputError: a value that cannot be written in a script or its header.
     """
     site = job.site
@@ -140,7 +140,7 @@ def _laid_out(job: BuildJob) -> Job:
     site = job.site
     cores = site.partitions[job.partition].cpu.cores
     if site.scheduler.account == "required" and not job.request.account:
-        message = f"{site.name} wants an account, and none was given"
+        message = f"{site.name} requires an account, and none was given"
         raise PolicyError(Problem(message, remedy="add --account NAME"))
     request = JobRequest(
         nodes=1,

@@ -100,13 +100,13 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: H
     """Test what was built; TestFailedError with what failed."""
     from hpcgen.images.reference import ImageReference
     from hpcgen.records.store import add_test_run
-    from hpcgen.verify import failed, prove_image
+    from hpcgen.verify import failed, verify_image
 
     image = record.image
     assert image is not None
     name = state.member.test_site
     site = loaded.catalog.site(name) if name is not None else None
-    run = prove_image(ImageReference(kind=image.kind, name=image.name), site=site)
+    run = verify_image(ImageReference(kind=image.kind, name=image.name), site=site)
     if how.options.record:
         add_test_run(record, run)
     how.report(state.member.name, image.name, run)

@@ -130,12 +130,12 @@ def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> lis
             Finding(
                 name="account",
                 severity="warning",
-                message=f"{site.name} wants an account, and none was given",
+                message=f"{site.name} requires an account, and none was given",
                 remedy="add --account, or fill in the marked line of the job script",
             )
         ]
     if request is not None and request.account and kind == "none":
-        message = f"{site.name} has no accounts, so {request.account!r} is left out"
+        message = f"{site.name} has no accounts, so {request.account!r} is ignored"
         return [Finding(name="account", severity="note", message=message, remedy="leave --account out")]
     return []
 

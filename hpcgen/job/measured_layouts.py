@@ -59,7 +59,7 @@ def _misfit(
     if request.threads_per_rank not in (None, layout.threads_per_rank):
         return f"{counted(request.threads_per_rank or 0, 'thread')} per rank asked for"
     if request.ranks_per_node is None and stack.run.ranks_per_node not in (None, layout.ranks_per_node):
-        return f"stack {stack.name} wants {counted(stack.run.ranks_per_node or 0, 'rank')} per node"
+        return f"stack {stack.name} requires {counted(stack.run.ranks_per_node or 0, 'rank')} per node"
     usable = usable_gb(site.partitions[partition_name])
     if memory is not None and memory * layout.ranks_per_node > usable:
         needed = f"{layout.ranks_per_node} × {number(memory)} GB = {number(memory * layout.ranks_per_node)} GB"

@@ -87,7 +87,7 @@ def pin_image(name: str, sources: Sequence[str], architecture: str) -> ImagePin:
     MissingToolError: skopeo is not installed.
     """
     skopeo = need("skopeo", f"look at the base image {name}", _INSTALL)
-    problems = [Problem(f"the base image {name} cannot be had for {architecture}", remedy=_remedy(name))]
+    problems = [Problem(f"the base image {name} is not available for {architecture}", remedy=_remedy(name))]
     for source in sources:
         try:
             return _pin(skopeo, name, source, architecture)

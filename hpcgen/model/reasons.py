@@ -21,7 +21,7 @@ _BOUND: dict[Rule, str] = {
 _NOT_NEWER: dict[Rule, str] = {
     "fact": "it needs {what}, the node has {found}",
     "vendor": "it is for GPUs of {values}, the node's are of {found}",
-    "option": "it is had only with {who}={values}",
+    "option": "it is available only with {who}={values}",
     "refused": "refused by {who}",
     "needs": "it needs {what}, and {found} is here",
     "kept": "the lock has this one",

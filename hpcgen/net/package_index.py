@@ -46,7 +46,7 @@ _LINE = re.compile(
 )
 
 
-class Pinned(msgspec.Struct, frozen=True):
+class PinnedRequirement(msgspec.Struct, frozen=True):
     """A requirement line: the normalised name, the version, and the sha256 of each file that is accepted."""
 
     name: str
@@ -89,7 +89,7 @@ def find_files(
     return list({(each.sha256, each.file): each for each in files}.values())
 
 
-def pinned(lines: Iterable[str]) -> list[Pinned]:
+def pinned(lines: Iterable[str]) -> list[PinnedRequirement]:
     """The requirements of hashed lines; one package may have several files."""
     result, problems = [], []
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
@@ -102,7 +102,7 @@ def pinned(lines: Iterable[str]) -> list[Pinned]:
             problems.append(Problem(message, expected="name==version --hash=sha256:… with 64 digits"))
             continue
         hashes = tuple(word.partition(":")[2] for word in match["hashes"].split())
-        result.append(Pinned(canonicalize_name(match["name"]), match["version"], hashes))
+        result.append(PinnedRequirement(canonicalize_name(match["name"]), match["version"], hashes))
     if problems:
         raise InputError(problems)
     return result
@@ -129,7 +129,7 @@ class PackageIndex:
         self._reading: dict[str, threading.Lock] = {}
         self._read: dict[str, list[IndexFile] | str] = {}
 
-    def wanted(self, pin: Pinned) -> list[Wanted] | Problem:
+    def wanted(self, pin: PinnedRequirement) -> list[Wanted] | Problem:
         """The files of a pinned requirement, or that none has its hash."""
         fitting = self.files(pin.name, pin.version)
         by_hash: dict[str, list[IndexFile]] = {}
@@ -159,7 +159,7 @@ class PackageIndex:
         project = [IndexPage(f"{index}{canonicalize_name(name)}/", False) for index in self.indexes]
         return [*project, *(IndexPage(link, True) for link in self.links)]
 
-    def _nowhere(self, pin: Pinned, fitting: Sequence[IndexFile]) -> Problem:
+    def _nowhere(self, pin: PinnedRequirement, fitting: Sequence[IndexFile]) -> Problem:
         hashes = " or ".join(f"sha256:{sha256}" for sha256 in pin.hashes[:3])
         looked = "; ".join(self._said(place, pin) for place in self.places(pin.name)) or "nothing: pip has no index"
         have = sorted({each.file for each in fitting})
@@ -170,7 +170,7 @@ class PackageIndex:
             remedy="let pip's settings (pip config list) name the index that the list was made with",
         )
 
-    def _said(self, place: IndexPage, pin: Pinned) -> str:
+    def _said(self, place: IndexPage, pin: PinnedRequirement) -> str:
         files = self._page(place)
         address = shown(place.address)
         if isinstance(files, str):
@@ -266,7 +266,7 @@ def local_path(address: str) -> Path:
     return Path(urllib.request.url2pathname(parts.path))
 
 
-def _wanted(pin: Pinned, sha256: str, files: Sequence[IndexFile]) -> Wanted:
+def _wanted(pin: PinnedRequirement, sha256: str, files: Sequence[IndexFile]) -> Wanted:
     sizes = [_local_size(each) if each.size is None else each.size for each in files]
     return Wanted(
         kind="wheel",

@@ -26,10 +26,10 @@ _CA_VARIABLES = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "PIP_CERT")
 """Beside ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``, which OpenSSL itself reads."""
 _LATER = (408, 425, 429, 500, 502, 503, 504)
 _MEANINGS = {
-    401: "it wants a user name and a password",
+    401: "it requires a user name and a password",
     403: "it does not allow it",
     404: "it does not have the file",
-    407: "the proxy wants a user name and a password",
+    407: "the proxy requires a user name and a password",
     410: "it no longer has the file",
     429: "too many requests",
     503: "it is overloaded or under maintenance",

@@ -32,7 +32,7 @@ from hpcgen.model.stack import Stack
 from hpcgen.planning.findings import unverified_facts, unverified_releases
 from hpcgen.recipe.formats import engines_reading, format_for
 from hpcgen.resolver.choices import Choices
-from hpcgen.resolver.minimal_options import enough_for_all
+from hpcgen.resolver.minimal_options import sufficient_options
 from hpcgen.resolver.resolve import Question, resolve
 from hpcgen.resolver.settings import parse_settings
 from hpcgen.support.file_formats import KIT
@@ -159,7 +159,7 @@ def _resolved(question: Callable[[Mapping[str, Mapping[str, str]]], Question], s
     """The blocks, each in the smallest form that is enough for those that need it."""
 
     def enough(asked: Question, blocks: list[PlannedBlock]) -> dict[str, dict[str, str]]:
-        return enough_for_all(asked.catalog, asked.facts, asked.choices, blocks, stack.blocks)
+        return sufficient_options(asked.catalog, asked.facts, asked.choices, blocks, stack.blocks)
 
     first = question({})
     blocks = resolve(first)

@@ -233,7 +233,7 @@ def _base_image(stage: str, parts: list[_Part]) -> Image:
     if len(claims) > 1:
         names = ", ".join(f"{label} ({claim.name})" for label, claim in claims)
         remedy = "let only one of them do so, through its options"
-        raise InputError(Problem(f"more than one block wants to choose the base image: {names}", remedy=remedy))
+        raise InputError(Problem(f"more than one block chooses the base image: {names}", remedy=remedy))
     if claims:
         return claims[0][1]
     return image(parts[0].ctx.base.release.images["default"])

@@ -25,7 +25,7 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
         message = f"nothing known fits: {said[0]}"
         expected = _other_options(question, clash[0].identifier) or _known(question, clash[0].identifier)
     else:
-        message = f"these cannot be had together: {'; '.join(said)}"
+        message = f"these cannot be combined: {'; '.join(said)}"
         expected = ""
     lasts = [line for requirement in clash for line in unsuited(question, requirement)]
     lasts += [line for requirement in clash for line in last_releases(question, requirement)]

@@ -15,7 +15,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.plan import PlannedBlock
 
 
-def enough_for_all(
+def sufficient_options(
     catalog: Catalog,
     facts: Facts,
     choices: Mapping[str, BlockChoice],

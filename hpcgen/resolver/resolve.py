@@ -75,7 +75,7 @@ class Question(msgspec.Struct):
         names = self.catalog.virtuals.get(identifier, [identifier])
         ranked = []
         for position, name in enumerate(names):
-            rank = self.catalog.block(name).suits(self.facts)
+            rank = self.catalog.block(name).preference(self.facts)
             if rank is not None:
                 ranked.append((rank, name != self.preferred_base, position, name))
         return [name for *_, name in sorted(ranked)]

@@ -38,7 +38,7 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
 
     Raises
     ------
-    PolicyError: the site has no batch system, or wants an account.
+    PolicyError: the site has no batch system, or requires an account.
     MissingToolError: its commands are not here.
     OutputError: the script cannot be written.
     JobFailedError: the batch system refuses the job.
@@ -49,7 +49,7 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
         raise PolicyError(Problem(f"{plan.site.name} has no batch system", remedy="start it right here: hpcgen run"))
     if plan.site.scheduler.account == "required" and not plan.job.account:
         raise PolicyError(
-            Problem(f"{plan.site.name} wants an account, and none was given", remedy="add --account NAME")
+            Problem(f"{plan.site.name} requires an account, and none was given", remedy="add --account NAME")
         )
     need_programs(queue, plan.site.name)
     folder = folder.absolute()

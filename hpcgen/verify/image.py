@@ -24,7 +24,7 @@ TIMEOUT_S = 900.0
 """Seconds for each start of an image, of which there are three."""
 
 
-def prove_image(
+def verify_image(
     image: ImageReference,
     *,
     site: Site | None = None,
@@ -59,10 +59,10 @@ def prove_image(
     job = plan_for_image(image, site=site, partition=partition, request=request, engine=engine)
     if ranks_per_node is None:
         job = _with_company(job)
-    return prove_job(job, timeout_s=timeout_s, on_begin=on_begin, on_result=on_result)
+    return verify_job(job, timeout_s=timeout_s, on_begin=on_begin, on_result=on_result)
 
 
-def prove_job(
+def verify_job(
     job: ImageJob,
     *,
     timeout_s: float = TIMEOUT_S,

@@ -103,7 +103,7 @@ class PlainMpi(Block):
     provides = ("mpi",)
 
     @classmethod
-    def suits(cls, facts):
+    def preference(cls, facts):
         return 9
 
     def capabilities(self, ctx):

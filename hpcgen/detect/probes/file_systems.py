@@ -31,7 +31,7 @@ def probe(machine: Machine, seen: Seen) -> None:
             continue
         name = re.sub(r"[^a-z0-9]+", "-", parts[1].lower()).strip("-")[:60]
         if found >= _MOST:
-            seen.notes.append(f"/proc/mounts has more than {_MOST} shared file systems; the rest was left out")
+            seen.notes.append(f"/proc/mounts has more than {_MOST} shared file systems; the rest was skipped")
             return
         found += 1
         seen.add(f"file_systems.{name}", {"kind": KINDS[parts[2]], "path": parts[1]}, "/proc/mounts")

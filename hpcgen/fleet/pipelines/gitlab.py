@@ -55,7 +55,7 @@ def gitlab_jobs(states: Sequence[MemberState], options: PipelineOptions) -> str:
     todo = [each for each in states if each.to_build]
     head = [f"Written by hpcgen {__version__}: hpcgen ci gitlab --jobs"]
     if not todo:
-        empty = {"nothing changed": {"script": ["echo 'every image of the fleet is as its plan wants it'"]}}
+        empty = {"nothing changed": {"script": ["echo 'every image of the fleet is as its plan says'"]}}
         return dump(empty, head)
     data: dict[str, Any] = {"stages": ["build", "collect"], "variables": _variables(options)}
     data |= {f"build {each.member.name}": _build(each, options) for each in todo}

@@ -225,7 +225,7 @@ def _downloads(before: Inputs, after: Inputs) -> Iterator[Change]:
 
 def _why_archive(old: Download, new: Download) -> str:
     if not old or not new:
-        return "the block's options want it" if new else "the block's options do without"
+        return "the block's options require it" if new else "the block's options do without"
     return f"the release table has another {'hash for the same address' if old[0] == new[0] else 'address'}"
 
 

@@ -197,7 +197,7 @@ def test_a_host_without_open_mpi_bounds_nothing() -> None:
     block = CATALOG.block("openmpi")
     assert block.site_ranges(facts()) == []
     assert block.site_ranges(facts(mpi=intel_host("2021.11"))) == []
-    assert block.suits(facts(mpi=intel_host("2021.11"))) is None
+    assert block.preference(facts(mpi=intel_host("2021.11"))) is None
 
 
 @pytest.mark.parametrize(

@@ -326,8 +326,10 @@ def test_from_source_there_is_no_tensorrt(collection: Path) -> None:
     # Which option to change for which release, not a list of releases that none of these options allows.
     (problem,) = failure.value.problems
     assert problem.expected is not None
-    assert "onnxruntime 1.21.0: it is had only with onnxruntime.provider=cpu or cuda or migraphx" in problem.expected
-    assert "had only with onnxruntime.install=pip" in problem.expected
+    assert (
+        "onnxruntime 1.21.0: it is available only with onnxruntime.provider=cpu or cuda or migraphx" in problem.expected
+    )
+    assert "available only with onnxruntime.install=pip" in problem.expected
 
 
 # CUDA's libraries alone

@@ -306,14 +306,14 @@ def test_intel_mpi_is_not_newer_than_the_hosts() -> None:
 def test_which_mpi_suits_which_site() -> None:
     intel, mpich = CATALOG.block("intel_mpi"), CATALOG.block("mpich")
     beside_intel = facts(mpi=intel_host("2021.11"))
-    assert (intel.suits(beside_intel), mpich.suits(beside_intel)) == (0, 1)
+    assert (intel.preference(beside_intel), mpich.preference(beside_intel)) == (0, 1)
     alone = facts()
-    assert (intel.suits(alone), mpich.suits(alone)) == (1, 0)
+    assert (intel.preference(alone), mpich.preference(alone)) == (1, 0)
     cray = facts(mpi=intel_host("8.1", flavour="cray-mpich"))
-    assert (intel.suits(cray), mpich.suits(cray)) == (1, 0)
+    assert (intel.preference(cray), mpich.preference(cray)) == (1, 0)
     other_abi = facts(mpi=intel_host("4.1", flavour="openmpi", abi="openmpi"))
-    assert (intel.suits(other_abi), mpich.suits(other_abi)) == (None, None)
-    assert intel.suits(facts(architecture="aarch64")) is None
+    assert (intel.preference(other_abi), mpich.preference(other_abi)) == (None, None)
+    assert intel.preference(facts(architecture="aarch64")) is None
 
 
 @pytest.mark.parametrize("version", ["2021.4.0", "2021.8.0", "2021.11.0", "2021.13.1", "2021.15.0", "2021.17.2"])
@@ -367,10 +367,10 @@ def test_psm2_is_wanted_on_omni_path_alone() -> None:
         assert fabric.when is not None
         assert fabric.when(Situation(facts(fabric="omni-path"), None))
         assert not fabric.when(Situation(facts(fabric="infiniband"), None))
-    suits = CATALOG.block("psm2").suits
-    assert suits(facts(fabric="omni-path")) == 0
-    assert suits(facts(fabric="omni-path", architecture="aarch64")) is None
-    assert suits(facts(fabric="infiniband")) is None
+    preference = CATALOG.block("psm2").preference
+    assert preference(facts(fabric="omni-path")) == 0
+    assert preference(facts(fabric="omni-path", architecture="aarch64")) is None
+    assert preference(facts(fabric="infiniband")) is None
 
 
 # psm2, libfabric, mpich

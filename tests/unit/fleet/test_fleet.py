@@ -466,7 +466,7 @@ def test_an_array_names_its_members_by_their_index(collection: Path) -> None:
 
 
 def test_an_account_that_the_site_wants_is_asked_for(collection: Path) -> None:
-    with pytest.raises(PolicyError, match="wants an account"):
+    with pytest.raises(PolicyError, match="requires an account"):
         build_script(build_job(collection))
 
 

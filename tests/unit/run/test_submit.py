@@ -360,7 +360,7 @@ def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
     ("words", "code", "says"),
     [
         (["submit", "--site", "workstation", "--stack", "mpi-hello"], 6, "has no batch system"),
-        (["submit", "--site", "supermuc", "--stack", "mpi-hello"], 6, "wants an account"),
+        (["submit", "--site", "supermuc", "--stack", "mpi-hello"], 6, "requires an account"),
         (["job"], 2, "name an IMAGE, or --site and --stack"),
         (["job", "--stack", "mpi-hello"], 2, "--stack needs --site"),
         (["job", "no-such-image"], 4, "no-such-image"),
