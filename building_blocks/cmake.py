@@ -28,7 +28,7 @@ class Cmake(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Unpack the wheel into its own folder."""
-        yield run("CMake", ctx.pip(_wheel(ctx), target=ctx.prefix), caches=("pip",))
+        yield run("install", ctx.pip(_wheel(ctx), target=ctx.prefix), caches=("pip",))
 
 
 def _wheel(ctx: Context) -> Wheels:

@@ -112,9 +112,9 @@ class Cuda(Block):
         where = "--installpath" if ctx.me.at_least("10.1") else "--toolkitpath"
         # It does not care that the compiler is not the one it expects: "accepts" has seen to that.
         words = ["sh", ctx.local(installer), "--silent", "--override", "--toolkit", f"--tmpdir={scratch}"]
-        yield run("fetch cuda", ctx.fetch(installer))
+        yield run("fetch", ctx.fetch(installer))
         yield run(
-            "install cuda",
+            "install",
             command("mkdir", "-p", scratch),
             # In another language the installer of 10.1 crashes, and so it does over an old log.
             "rm -f /tmp/cuda-installer.log",

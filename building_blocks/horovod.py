@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.steps import Input, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, Wheels, command, run
 
 
 def _nvidia(facts: Facts) -> bool:
@@ -66,17 +66,13 @@ class Horovod(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Compile it in the Python environment, and write the training step that stacks run as a test."""
-        yield run("what Horovod needs", ctx.pip(_needs(ctx)), caches=("pip",))
+        yield run("what it needs", ctx.pip(_needs(ctx)), caches=("pip",))
         # Without isolation, because it must see the TensorFlow that it is compiled against.
         variables = dict(sorted(_variables(ctx).items()))
         install = ctx.pip(_source(ctx), compiled="horovod", variables=variables, extra=["--no-build-isolation"])
-        yield run("compile Horovod", install, caches=("pip",))
-        share = f"{ctx.prefix}/share"
-        yield run(
-            "training step",
-            command("mkdir", "-p", share),
-            write_lines(f"{share}/step.py", ctx.text_file("horovod_step.py")),
-        )
+        yield run("compile", install, caches=("pip",))
+        step = TextFile("files/tests/step.py", f"{ctx.prefix}/share/step.py", ctx.text_file("horovod_step.py"))
+        yield run("training step", step)
 
     def runtime(self, ctx: Context) -> Runtime:
         """The training step; Horovod itself is in the Python environment."""

@@ -29,10 +29,14 @@ class Hwloc(Block):
         without = ("cairo", "libxml2", "pci", "libudev", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl")
         settings = [f"--disable-{name}" for name in without]
         settings += ["--without-x", "--disable-static", "--disable-dependency-tracking"]
-        yield run("fetch hwloc", ctx.unpack(ctx.archive(), source))
-        yield run("configure hwloc", command("cd", source), command("./configure", f"--prefix={ctx.prefix}", *settings))
-        yield run("compile hwloc", f'make -C {source} -j "$(nproc)"')
-        yield run("install hwloc", command("make", "-C", source, "install"), command("rm", "-rf", source))
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
+        yield run(
+            "configure and compile",
+            command("cd", source),
+            command("./configure", f"--prefix={ctx.prefix}", *settings),
+            f'make -C {source} -j "$(nproc)"',
+        )
+        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
 
     def runtime(self, ctx: Context) -> Runtime:
         """Everything: ``hwloc-bind --get`` shows where a rank really runs."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
-from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import Value
 
@@ -148,8 +148,7 @@ class IntelMpi(Block):
         environment = f"{UNPACKED}-venv"
         wheels = self._wheels(ctx)
         yield run(
-            "install intel_mpi",
-            f"mkdir -p {SCRATCH}",
+            "install",
             command("python3", "-m", "venv", environment),
             # A venv's pip puts bin, include and lib straight under the prefix; Debian's own adds "local".
             ctx.pip(wheels, into=environment, prefix=ctx.prefix, extra=["--no-deps"]),
@@ -159,6 +158,7 @@ class IntelMpi(Block):
         )
 
     def _install_archive(self, ctx: Context) -> Iterable[Run]:
+        answers = f"{SCRATCH}/intel_mpi.cfg"
         settings = [
             "ACCEPT_EULA=accept",
             "CONTINUE_WITH_OPTIONAL_ERROR=yes",
@@ -167,16 +167,16 @@ class IntelMpi(Block):
             "PSET_MODE=install",
             "COMPONENTS=ALL",
         ]
-        yield run("fetch intel_mpi", ctx.unpack(ctx.archive("installer"), UNPACKED))
+        yield run("fetch", ctx.unpack(ctx.archive("installer"), UNPACKED))
         yield run(
-            "install intel_mpi",
-            write_lines(f"{UNPACKED}/hpcgen.cfg", "\n".join(settings)),
+            "install",
+            TextFile("files/settings/intel_mpi.cfg", answers, lines(*settings)),
             command("cd", UNPACKED),
-            command("./install.sh", "-s", f"{UNPACKED}/hpcgen.cfg"),
+            command("./install.sh", "-s", answers),
         )
         wrappers = " ".join(f"{self._top(ctx)}/bin/{name}" for name in ("mpif77", "mpif90", "mpigcc", "mpigxx"))
         yield run(
-            "move intel_mpi",
+            "move",
             command("mkdir", "-p", ctx.prefix),
             # "/." follows the link to the suite's folder that the installer makes.
             command("cp", "-a", f"{INSTALLED}/impi/{ctx.version}/.", ctx.prefix),

@@ -29,12 +29,14 @@ class Libevent(Block):
             "--disable-static",
             "--disable-dependency-tracking",
         ]
-        yield run("fetch libevent", ctx.unpack(ctx.archive(), source))
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
         yield run(
-            "configure libevent", command("cd", source), command("./configure", f"--prefix={ctx.prefix}", *settings)
+            "configure and compile",
+            command("cd", source),
+            command("./configure", f"--prefix={ctx.prefix}", *settings),
+            f'make -C {source} -j "$(nproc)"',
         )
-        yield run("compile libevent", f'make -C {source} -j "$(nproc)"')
-        yield run("install libevent", command("make", "-C", source, "install"), command("rm", "-rf", source))
+        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
 
     def runtime(self, ctx: Context) -> Runtime:
         """Its libraries."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, TextFile, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 
 ALWAYS = ("rxm", "shm", "sockets", "tcp", "udp")
@@ -53,14 +53,14 @@ class Libfabric(Block):
             providers.append(f"--enable-psm2={ctx.use('psm2').prefix if compiled else 'yes'}")
         if _verbs(ctx):
             providers.append("--enable-verbs=yes")
-        yield run("fetch libfabric", ctx.unpack(ctx.archive(), source))
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
         yield run(
-            "configure libfabric",
+            "configure and compile",
             command("cd", source),
             command("./configure", f"--prefix={ctx.prefix}", "--disable-static", "--enable-only", *providers),
+            f'make -C {source} -j "$(nproc)"',
         )
-        yield run("compile libfabric", f'make -C {source} -j "$(nproc)"')
-        yield run("install libfabric", command("make", "-C", source, "install"), command("rm", "-rf", source))
+        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
 
     def runtime(self, ctx: Context) -> Runtime:
         """Everything, as ``fi_info`` is how one looks for what is wrong."""
@@ -73,7 +73,8 @@ class Libfabric(Block):
         LD_LIBRARY_PATH goes on to lead to the image's, which knows TCP alone.
         """
         if stage == "final" and ctx.facts.fabric.kind == "slingshot":
-            known = write_lines("/etc/ld.so.conf.d/hpcgen-libfabric.conf", f"{ctx.prefix}/lib\n")
+            place = "/etc/ld.so.conf.d/hpcgen-libfabric.conf"
+            known = TextFile("files/settings/libfabric.conf", place, lines(f"{ctx.prefix}/lib"))
             yield run("tell the loader of libfabric", known, "ldconfig")
 
     def test(self, ctx: Context) -> list[Test]:

@@ -78,10 +78,14 @@ class Mpich(Block):
         # GCC 10 and later take mismatched arguments of old Fortran for errors.
         fortran = "FFLAGS=-fallow-argument-mismatch FCFLAGS=-fallow-argument-mismatch "
         before = fortran if ctx.options.fortran and ctx.use("gnu").at_least("10") else ""
-        yield run("fetch mpich", ctx.unpack(ctx.archive(), source))
-        yield run("configure mpich", command("cd", source), before + command("./configure", *settings))
-        yield run("compile mpich", f'make -C {source} -j "$(nproc)"')
-        yield run("install mpich", command("make", "-C", source, "install"), command("rm", "-rf", source))
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
+        yield run(
+            "configure and compile",
+            command("cd", source),
+            before + command("./configure", *settings),
+            f'make -C {source} -j "$(nproc)"',
+        )
+        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
 
     def runtime(self, ctx: Context) -> Runtime:
         """The whole prefix, so that the image can start ranks on one node by itself."""

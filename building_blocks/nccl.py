@@ -31,10 +31,10 @@ class Nccl(Block):
         """Compile and install."""
         source = f"{SCRATCH}/nccl"
         make = command("make", "src.build", f"CUDA_HOME={ctx.use('cuda').prefix}", *_gencode(ctx))
-        yield run("fetch nccl", ctx.unpack(ctx.archive(), source))
-        yield run("compile nccl", command("cd", source), f'{make} -j "$(nproc)"')
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
+        yield run("compile", command("cd", source), f'{make} -j "$(nproc)"')
         yield run(
-            "install nccl",
+            "install",
             command("mkdir", "-p", ctx.prefix),
             command("cp", "-a", f"{source}/build/include", f"{source}/build/lib", ctx.prefix),
             f"rm -f {ctx.prefix}/lib/*.a",

@@ -43,11 +43,14 @@ class Onednn(Block):
             "DNNL_ARCH_OPT_FLAGS": " ".join(ctx.flags),
         }
         words = [f"-D{name}={value}" for name, value in settings.items()]
-        yield run("oneDNN source", ctx.unpack(ctx.archive(), source))
-        yield run("configure oneDNN", command("cmake", "-S", source, "-B", folder, *words))
-        yield run("compile oneDNN", command("cmake", "--build", folder, "--parallel"))
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
         yield run(
-            "install oneDNN",
+            "configure and compile",
+            command("cmake", "-S", source, "-B", folder, *words),
+            command("cmake", "--build", folder, "--parallel"),
+        )
+        yield run(
+            "install",
             command("cmake", "--build", folder, "--target", "install"),
             command("rm", "-rf", source, folder),
         )

@@ -9,7 +9,7 @@ import msgspec
 from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
-from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, Wheels, command, run, write_lines
+from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import ReleaseTree
 
@@ -137,13 +137,12 @@ class Onnxruntime(Block):
         if ctx.options.install == "source":
             yield from _compile(ctx)
         else:
-            yield run("ONNX Runtime", ctx.pip(_wheels(ctx)), caches=("pip",))
+            yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
         share = f"{ctx.prefix}/share"
         yield run(
             "inference step",
-            command("mkdir", "-p", share),
-            write_lines(f"{share}/onnx_step.py", ctx.text_file("onnx_step.py")),
-            write_lines(f"{share}/provider", PROVIDERS[ctx.options.provider]),
+            TextFile("files/tests/onnx_step.py", f"{share}/onnx_step.py", ctx.text_file("onnx_step.py")),
+            TextFile("files/tests/onnx_provider", f"{share}/provider", lines(PROVIDERS[ctx.options.provider])),
         )
 
     def runtime(self, ctx: Context) -> Runtime:

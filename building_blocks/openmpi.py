@@ -7,7 +7,7 @@ from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run, write_lines
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, TextFile, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 
 CHECK = """\
@@ -28,8 +28,13 @@ int main(int argc, char **argv)
 # Ranks of 4.1.4 in containers with user namespaces of their own were seen to hang over messages of 4 MB unless
 # they are told not to read each other's memory; 5.0.7 finds that out.
 SETTINGS = {
-    "openmpi": "plm = isolated\nras = ^slurm\nrmaps_base_oversubscribe = 1\nbtl_vader_single_copy_mechanism = none",
-    "prte": "plm = ^slurm\nras = ^slurm\nrmaps_default_mapping_policy = :OVERSUBSCRIBE",
+    "openmpi": (
+        "plm = isolated",
+        "ras = ^slurm",
+        "rmaps_base_oversubscribe = 1",
+        "btl_vader_single_copy_mechanism = none",
+    ),
+    "prte": ("plm = ^slurm", "ras = ^slurm", "rmaps_default_mapping_policy = :OVERSUBSCRIBE"),
 }
 
 
@@ -128,14 +133,21 @@ class Openmpi(Block):
         """Compile and install, tell the launcher where it is, and add a small program for the self-test."""
         source, check = f"{SCRATCH}/openmpi", f"{SCRATCH}/openmpi-check.c"
         told = "prte" if ctx.me.at_least("5.0") else "openmpi"
-        yield run("fetch openmpi", ctx.unpack(ctx.archive(), source))
-        yield run("configure openmpi", command("cd", source), command("./configure", *_settings(ctx)))
-        yield run("compile openmpi", f'make -C {source} -j "$(nproc)"')
+        settings = f"{told}-mca-params.conf"
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
         yield run(
-            "install openmpi",
+            "configure and compile",
+            command("cd", source),
+            command("./configure", *_settings(ctx)),
+            f'make -C {source} -j "$(nproc)"',
+        )
+        yield run(
+            "install",
             command("make", "-C", source, "install"),
-            write_lines(f"{ctx.prefix}/etc/{told}-mca-params.conf", SETTINGS[told]),
-            write_lines(check, CHECK),
+            TextFile("files/tests/openmpi-check.c", check, CHECK),
+            TextFile(f"files/settings/{settings}", f"{SCRATCH}/{settings}", lines(*SETTINGS[told])),
+            # The installation brings an empty one.
+            command("cp", f"{SCRATCH}/{settings}", f"{ctx.prefix}/etc/{settings}"),
             command("mkdir", "-p", f"{ctx.prefix}/libexec"),
             command(f"{ctx.prefix}/bin/mpicc", "-o", f"{ctx.prefix}/libexec/check-ranks", check),
             command("rm", "-rf", source, check, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),

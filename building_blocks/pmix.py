@@ -44,11 +44,15 @@ class Pmix(Block):
             "--disable-static",
             "--disable-dependency-tracking",
         ]
-        yield run("fetch pmix", ctx.unpack(ctx.archive(), source))
-        yield run("configure pmix", command("cd", source), command("./configure", *settings))
-        yield run("compile pmix", f'make -C {source} -j "$(nproc)"')
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
         yield run(
-            "install pmix",
+            "configure and compile",
+            command("cd", source),
+            command("./configure", *settings),
+            f'make -C {source} -j "$(nproc)"',
+        )
+        yield run(
+            "install",
             command("make", "-C", source, "install"),
             command("rm", "-rf", source, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),
         )

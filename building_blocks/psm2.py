@@ -62,12 +62,12 @@ class Psm2(Block):
         if ctx.options.install == "package":
             return
         source, beside = f"{SCRATCH}/psm2", f"{SCRATCH}/psm2-installed"
-        yield run("fetch psm2", ctx.unpack(ctx.archive(), source))
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
         # -Werror stops at an array-bounds warning of GCC 12. Headers go to DESTDIR/usr in any case.
         make = command("make", "install", "LIBDIR=/lib", f"DESTDIR={beside}", "WERROR=")
-        yield run("compile psm2", command("cd", source), make)
+        yield run("compile", command("cd", source), make)
         yield run(
-            "install psm2",
+            "install",
             command("mkdir", "-p", f"{ctx.prefix}/lib"),
             f"cp -a {beside}/lib/libpsm2.so* {ctx.prefix}/lib/",
             command("cp", "-a", f"{beside}/usr/include", f"{ctx.prefix}/include"),

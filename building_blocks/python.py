@@ -34,8 +34,8 @@ class Python(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """Make the environment."""
         interpreter = str(ctx.release.values["interpreter"])
-        yield run("Python environment", command(interpreter, "-m", "venv", ctx.prefix))
-        yield run("pip", ctx.pip(_pip_list(ctx), into=ctx.prefix), caches=("pip",))
+        environment = command(interpreter, "-m", "venv", ctx.prefix)
+        yield run("environment and pip", environment, ctx.pip(_pip_list(ctx), into=ctx.prefix), caches=("pip",))
 
     def runtime(self, ctx: Context) -> Runtime:
         """The whole environment."""

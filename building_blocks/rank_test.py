@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
-from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, command, run, write_lines
+from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, run
 from hpcgen.model.image_paths import SCRATCH
 
 
@@ -20,7 +20,7 @@ class RankTest(Block):
     needs = (need("gnu", build_only=True), need("mpi"))
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """Nothing from outside: the program's text is in the recipe."""
+        """Nothing from outside: the program is a file of the kit."""
         return []
 
     def environment(self, ctx: Context) -> Environment:
@@ -28,11 +28,11 @@ class RankTest(Block):
         return Environment(paths={"PATH": [f"{ctx.prefix}/bin"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Write the program down and compile it."""
+        """Compile the program."""
         source = f"{SCRATCH}/rank_test.c"
-        yield run("write rank_test", f"mkdir -p {SCRATCH}", write_lines(source, ctx.text_file("rank_test.c")))
         yield run(
-            "compile rank_test",
+            "compile",
+            TextFile("files/tests/rank_test.c", source, ctx.text_file("rank_test.c")),
             command("mkdir", "-p", f"{ctx.prefix}/bin"),
             command("mpicc", "-O2", "-o", f"{ctx.prefix}/bin/rank_test", source),
         )

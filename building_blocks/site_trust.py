@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from posixpath import basename, splitext
 
 from hpcgen.blocks.base import Block, Context
-from hpcgen.blocks.steps import Environment, HostFile, Packages, Run, command, run, write_lines
+from hpcgen.blocks.steps import Environment, HostFile, Packages, Part, Run, TextFile, command, lines, run
 
 SOURCES = "/etc/apt/hpcgen-sources.list"
 APT_CONFIGURATION = "/etc/apt/apt.conf.d/00hpcgen"
@@ -71,7 +71,10 @@ class SiteTrust(Block):
             yield run(f"use {ctx.supply.packages_from}", _use_apt(ctx) if manager == "apt" else _use_dnf(ctx))
         pip = _pip_settings(ctx, BUNDLE[manager])
         if pip and stage == "builder":
-            yield run("pip's index and certificates", write_lines(PIP_CONFIGURATION, "\n".join(["[global]", *pip])))
+            yield run(
+                "pip's index and certificates",
+                TextFile("files/site/pip.conf", PIP_CONFIGURATION, lines("[global]", *pip)),
+            )
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """In the builder, make the trust store anew now that its tool is certainly there."""
@@ -138,20 +141,19 @@ def _sources_of(ctx: Context) -> list[str]:
     return ask(ctx.base.name, ctx.base.release.values)
 
 
-def _use_apt(ctx: Context) -> list[str]:
+def _use_apt(ctx: Context) -> list[Part]:
     settings = [f'Dir::Etc::SourceList "{SOURCES}";', 'Dir::Etc::SourceParts "-";', *ctx.supply.apt_settings()]
     return [
-        *write_lines(SOURCES, "\n".join(_sources_of(ctx))),
-        *write_lines(APT_CONFIGURATION, "\n".join(settings)),
+        TextFile("files/site/apt-sources.list", SOURCES, lines(*_sources_of(ctx))),
+        TextFile("files/site/apt.conf", APT_CONFIGURATION, lines(*settings)),
     ]
 
 
-def _use_dnf(ctx: Context) -> list[str]:
+def _use_dnf(ctx: Context) -> list[Part]:
     """dnf 4 reads no more than one configuration file, so it gets a line there.  Source: dnf.conf(5), reposdir."""
     setting = f"reposdir={REPOSITORIES}"
     return [
-        command("mkdir", "-p", REPOSITORIES),
-        *write_lines(f"{REPOSITORIES}/mirror.repo", "\n".join(_sources_of(ctx))),
+        TextFile("files/site/dnf-mirror.repo", f"{REPOSITORIES}/mirror.repo", lines(*_sources_of(ctx))),
         command("sed", "-i", f"/^[[]main[]]/a {setting}", DNF_CONFIGURATION),
         # Without that line dnf would go to the image's own repositories.
         command("grep", "-qx", setting, DNF_CONFIGURATION),

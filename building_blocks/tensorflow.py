@@ -143,7 +143,7 @@ class Tensorflow(Block):
             switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
             yield run("use the image's TensorFlow", command("sed", "-i", switch, f"{_python(ctx)}/pyvenv.cfg"))
         elif ctx.options.install == "pip":
-            yield run("TensorFlow", ctx.pip(_wheels(ctx)), caches=("pip",))
+            yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
         else:
             yield from self._compile(ctx)
 

@@ -61,10 +61,14 @@ class Ucx(Block):
             "--disable-static",
             "--disable-dependency-tracking",
         ]
-        yield run("fetch ucx", ctx.unpack(ctx.archive(), source))
-        yield run("configure ucx", command("cd", source), command("./configure", *settings))
-        yield run("compile ucx", f'make -C {source} -j "$(nproc)"')
-        yield run("install ucx", command("make", "-C", source, "install"), command("rm", "-rf", source))
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
+        yield run(
+            "configure and compile",
+            command("cd", source),
+            command("./configure", *settings),
+            f'make -C {source} -j "$(nproc)"',
+        )
+        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
 
     def runtime(self, ctx: Context) -> Runtime:
         """Everything, as ``ucx_info`` is how one looks for what is wrong."""

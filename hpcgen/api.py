@@ -16,14 +16,13 @@ from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory, checked
 from hpcgen.config.yamlfile import Document
-from hpcgen.kit.kit import Kit, known_files, make_kit
+from hpcgen.kit.kit import Kit, make_kit, store_kit
 from hpcgen.model.fields import FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
 from hpcgen.model.stack import OptionValue, Stack
 from hpcgen.planning.planner import make_plan
-from hpcgen.support import writing
 
 S = TypeVar("S", Site, Stack)
 _default: Catalog | None = None
@@ -156,7 +155,7 @@ def write_kit(kit: Kit, folder: Path | str) -> Path:
     ------
     OutputError: it cannot be written; what was there before is untouched.
     """
-    writing.write_kit(Path(folder), kit.files, retired=known_files())
+    store_kit(Path(folder), kit.files)
     return Path(folder)
 
 

@@ -22,13 +22,14 @@ from hpcgen.blocks.steps import (
     Input,
     InstalledList,
     Packages,
-    PipCommands,
+    Part,
     Run,
     Runtime,
     Test,
+    TextFile,
     Wheels,
     command,
-    write_lines,
+    lines,
 )
 from hpcgen.errors import ConflictError, InputError, Problem
 from hpcgen.model.image_paths import SCRATCH
@@ -280,11 +281,12 @@ class Context(msgspec.Struct, frozen=True):
         compiled: str = "",
         variables: Mapping[str, str] | None = None,
         extra: Iterable[str] = (),
-    ) -> PipCommands:
-        """Commands that install a wheel list with the pip of a Python environment.
+    ) -> list[Part]:
+        """Parts of a step that installs a wheel list with the pip of a Python environment.
 
         Parameters
         ----------
+        wheels: the list, which becomes a requirements file of the kit.
         into: the environment.
         target, prefix: a folder that takes the packages instead, as ``pip install`` has it.
         compiled: the package to compile from its source; wheels alone are taken of the others.
@@ -296,12 +298,11 @@ class Context(msgspec.Struct, frozen=True):
         words = [*checks, *self.supply.pip_words(), *(["--no-binary", compiled] if compiled else []), *extra]
         words += ["--target", target] if target else ["--prefix", prefix] if prefix else []
         environment = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
-        commands = [
-            f"mkdir -p {SCRATCH}",
-            *write_lines(listing, "\n".join(wheels.requirements)),
+        return [
+            InstalledList(wheels.name, target or prefix or into, bool(compiled)),
+            TextFile(f"files/requirements/{wheels.name}.txt", listing, lines(*wheels.requirements)),
             command(*environment, f"{into}/bin/python", "-m", "pip", "install", *words, "-r", listing),
         ]
-        return PipCommands(commands, InstalledList(wheels.name, target or prefix or into, bool(compiled)))
 
 
 class Block:

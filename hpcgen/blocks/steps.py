@@ -7,6 +7,7 @@ command fails the build in every format (see docs/architecture.md, "Every failin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import msgspec
@@ -19,6 +20,8 @@ from hpcgen.blocks.inputs import Image as Image
 from hpcgen.blocks.inputs import Input as Input
 from hpcgen.blocks.inputs import Wheels as Wheels
 from hpcgen.blocks.inputs import image as image
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.image_paths import KIT_PATH
 from hpcgen.support.quoting import plain, sh
 
 
@@ -30,16 +33,38 @@ class InstalledList(msgspec.Struct, frozen=True):
     compiled: bool = False
 
 
-class PipCommands(list[str]):
-    """Commands that install a wheel list, and the record of it, which the step keeps for the SBOM."""
+class TextFile(msgspec.Struct, frozen=True):
+    """A text file of the kit that a step finds in the image.
 
-    def __init__(self, commands: Iterable[str], installed: InstalledList) -> None:
-        super().__init__(commands)
-        self.installed = installed
+    Parameters
+    ----------
+    path: in the kit, such as ``files/requirements/pip-26.3.txt``: people find and read it there.
+    target: absolute path in the image.
+    text: its content.
+    executable: whether it is a program; else everybody may read it and nobody run it.
+
+    Raises
+    ------
+    InputError: ``path`` is no plain path below the kit, or ``target`` is not absolute.
+    """
+
+    path: str
+    target: str
+    text: str
+    executable: bool = False
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(KIT_PATH, self.path) or not re.fullmatch("(/[A-Za-z0-9._+-]+)+", self.target):
+            raise InputError(
+                Problem(
+                    f"{self.path!r} cannot be a file of a kit, copied to {self.target!r}",
+                    expected="a path such as files/requirements/NAME.txt, and an absolute path of plain names",
+                )
+            )
 
 
 class Run(msgspec.Struct, frozen=True):
-    """Commands of one build step.
+    """One build step: files that it finds in the image, and commands.
 
     Parameters
     ----------
@@ -47,25 +72,36 @@ class Run(msgspec.Struct, frozen=True):
     commands: simple shell commands, already quoted; see the module's text.
     caches: download caches worth keeping between builds (``pip``), where the format can.
     installs: wheel lists that they install.
+    files: text files that are in place before the first command.
     """
 
     about: str
     commands: tuple[str, ...]
     caches: tuple[str, ...] = ()
     installs: tuple[InstalledList, ...] = ()
+    files: tuple[TextFile, ...] = ()
 
     def __post_init__(self) -> None:
         for command in self.commands:
             plain(command, f"a command of step '{self.about}'")
 
 
-def run(about: str, *commands: str | Iterable[str], caches: tuple[str, ...] = ()) -> Run:
-    """A :class:`Run` from commands and lists of commands, in order; it knows the wheel lists that those install."""
-    flat: list[str] = []
-    for item in commands:
-        flat.extend([item] if isinstance(item, str) else item)
-    installs = tuple(item.installed for item in commands if isinstance(item, PipCommands))
-    return Run(about, tuple(flat), caches, installs)
+Part = str | TextFile | InstalledList
+"""What a step is made of: a command, a file that its commands find, or a record of what they install."""
+
+
+def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = ()) -> Run:
+    """A :class:`Run` from parts and lists of parts, in order; all files are in place before the first command."""
+    flat: list[Part] = []
+    for item in parts:
+        flat.extend([item] if isinstance(item, (str, TextFile, InstalledList)) else item)
+    return Run(
+        about,
+        tuple(part for part in flat if isinstance(part, str)),
+        caches,
+        tuple(part for part in flat if isinstance(part, InstalledList)),
+        tuple(part for part in flat if isinstance(part, TextFile)),
+    )
 
 
 def command(*words: str) -> str:
@@ -73,14 +109,9 @@ def command(*words: str) -> str:
     return " ".join(sh(word) for word in words)
 
 
-def write_lines(path: str, text: str) -> list[str]:
-    """Commands that write a text file inside the image, without a heredoc (ch-image has none).
-
-    One command per line of text, so that a change of one line is a change of one line of the recipe.
-    """
-    lines = text.rstrip("\n").split("\n")
-    target = sh(path)
-    return [f"printf '%s\\n' {sh(line)} {'>>' if number else '>'} {target}" for number, line in enumerate(lines)]
+def lines(*text: str) -> str:
+    """The text of a file from its lines."""
+    return "".join(f"{line}\n" for line in text)
 
 
 class Packages(msgspec.Struct, frozen=True):

@@ -113,7 +113,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         plan=kit.plan,
         kit=kit.folder,
         recipe=(kit.folder if form.engine_file == form.recipe_file else scratch) / form.engine_file,
-        context=kit.folder if not form.kit_folder and bundle is None else scratch / "context",
+        context=kit.folder if not form.certificate_folder and bundle is None else scratch / "context",
         token=token,
         scratch=scratch / "tmp",
         target=target,

@@ -113,8 +113,7 @@ def _kit(
     for option in ("site", "stack"):
         if asked[option] is None:
             raise click.UsageError(f"--{option} is missing; a KIT alone needs neither --site nor --stack")
-    from hpcgen.kit.kit import known_files, make_kit
-    from hpcgen.support.writing import write_kit
+    from hpcgen.kit.kit import make_kit, store_kit
 
     catalog = catalog_of(ctx)
     if asked["format"] is None:
@@ -125,7 +124,7 @@ def _kit(
     if accept is not None:
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
-    write_kit(folder, kit.files, retired=known_files())
+    store_kit(folder, kit.files)
     say_findings(plan, kit.notices, notes=asked["notes"])
     return read_kit(folder)
 
@@ -135,12 +134,11 @@ def _locked_kit(
 ) -> KitFolder:
     """The kit of a lock, or of the lock in a bundle."""
     from hpcgen.kit.folder import read_kit
-    from hpcgen.kit.kit import known_files, make_kit
-    from hpcgen.support.writing import write_kit
+    from hpcgen.kit.kit import make_kit, store_kit
 
     catalog = catalog_of(ctx)
     plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked, engine)
-    write_kit(folder, make_kit(plan, catalog, lock).files, retired=known_files())
+    store_kit(folder, make_kit(plan, catalog, lock).files)
     return read_kit(folder)
 
 

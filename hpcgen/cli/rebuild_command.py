@@ -29,17 +29,16 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
     the image is what is written all the same.
     """
     from hpcgen.images.rebuild import compare, whole_kit
-    from hpcgen.images.recorded import stored_kit
+    from hpcgen.images.recorded import stored_kit, with_its_files
     from hpcgen.images.reference import parse_image
     from hpcgen.images.summary import notes
-    from hpcgen.kit.kit import known_files
-    from hpcgen.support.writing import write_kit
+    from hpcgen.kit.kit import store_kit
 
     found = parse_image(image)
-    kit = stored_kit(found)
+    kit = with_its_files(stored_kit(found), found)
     comparison = compare(kit, catalog_of(ctx), str(found))
     files = whole_kit(kit, comparison, str(found))
-    write_kit(output, files, retired=known_files())
+    store_kit(output, files)
     remarks = [*notes(kit), *_remarks(comparison)]
     say(f"wrote {', '.join(sorted(files))} to {output}")
     for remark in remarks:

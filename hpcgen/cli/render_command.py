@@ -51,13 +51,11 @@ def command(
     if output is None and not as_json:
         _recipe_only(plan, catalog, lock, asked["notes"])
         return
-    from hpcgen.kit.kit import known_files, make_kit
+    from hpcgen.kit.kit import make_kit, store_kit
 
     kit = make_kit(plan, catalog, lock)
     if output is not None:
-        from hpcgen.support.writing import write_kit
-
-        write_kit(output, kit.files, retired=known_files())
+        store_kit(output, kit.files)
         say(f"wrote {', '.join(sorted(kit.files))} to {output}")
     if as_json:
         import json

@@ -122,8 +122,8 @@ def _label(keyword: str, words: str) -> StepLabel:
     if keyword == "FROM":
         about = f"base image {words.split()[0]}"
     elif keyword == "COPY":
-        *options, source, _target = words.split()
-        about = f"copy {source} from the builder" if options else f"copy {source}"
+        *sources, _target = [word for word in words.split() if not word.startswith("--")]
+        about = f"copy {' '.join(sources)}{' from the builder' if words.startswith('--from') else ''}"
     return StepLabel(block=HPCGEN, about=about)
 
 

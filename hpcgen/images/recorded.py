@@ -13,6 +13,8 @@ from hpcgen.kit.kit import known_files, programs, read_plan
 from hpcgen.model.fields import EnvName
 from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
+from hpcgen.model.recipe_facts import RecipeFacts
+from hpcgen.recipe.formats import FACTS_FILE
 from hpcgen.support.file_formats import LOCK
 from hpcgen.support.quoting import plain
 from hpcgen.support.writing import KitFile
@@ -117,6 +119,27 @@ def stored_kit(image: ImageReference) -> StoredKit:
         labels=labels,
         whole=whole,
     )
+
+
+def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
+    """The same with the files in folders of the kit, which a start of the image does not ask for.
+
+    Raises
+    ------
+    InputError: the image's recipe.json is damaged, or names a file that the image lacks.
+    """
+    if not kit.whole or FACTS_FILE not in kit.files:
+        return kit
+    try:
+        names = msgspec.json.decode(kit.files[FACTS_FILE].text, type=RecipeFacts).files
+    except (msgspec.MsgspecError, RecursionError) as failure:
+        raise InputError(Problem(f"{FACTS_FILE} in {image} is damaged: {failure}")) from failure
+    found = image.read([f"{KIT}/{name}" for name in names]) if names else {}
+    missing = [name for name in names if f"{KIT}/{name}" not in found]
+    if missing:
+        raise InputError(Problem(f"the kit in {image} is not whole: {missing[0]} is not in its {KIT}"))
+    more = {name: KitFile(_text(found[f"{KIT}/{name}"], name, image)) for name in names}
+    return msgspec.structs.replace(kit, files=kit.files | more)
 
 
 def image_labels(image: ImageReference) -> dict[str, str]:

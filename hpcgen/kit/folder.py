@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
-import shutil
+import stat
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +17,9 @@ from hpcgen.kit.kit import read_plan
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
+from hpcgen.recipe.formats.base import DAWN
 from hpcgen.support.file_formats import LOCK
+from hpcgen.support.hashing import sha256_of
 
 T = TypeVar("T")
 MAX_BYTES = 16 * 1024 * 1024
@@ -35,6 +38,11 @@ class KitFolder(msgspec.Struct, frozen=True):
     lock: dict[str, Any]
     facts: RecipeFacts | None = None
     host_files: list[tuple[str, str]] = []
+
+    @property
+    def names(self) -> list[str]:
+        """The kit's files by their paths in it."""
+        return [*files_of(self.plan), *(self.facts.files if self.facts is not None else [])]
 
     @property
     def content(self) -> str:
@@ -73,6 +81,8 @@ def read_kit(folder: Path) -> KitFolder:
     if FACTS_FILE not in files_of(plan):
         return KitFolder(folder, plan, recipe, lock, None, _certificates_in(_read(folder / "build.sh")))
     facts = _decoded(folder / FACTS_FILE, lambda data, _name: msgspec.convert(data, RecipeFacts))
+    for name in facts.files:
+        _read(folder / name)
     return KitFolder(folder, plan, recipe, lock, facts, [(each.source, each.name) for each in facts.certificates])
 
 
@@ -150,17 +160,26 @@ def _readable(path: Path) -> bool:
 
 
 def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:
-    """What a recipe copies from, as its format wants it: the kit's files, the site's certificates, the bundle.
+    """The folder that a recipe copies from, as its format wants it: the kit's files, certificates, the bundle.
 
-    Files keep their times, by which ch-image knows files that it has in its cache (lib/build.py, src_metadata).
+    A file's time is made from its content, because ch-image's cache knows it by name, size, mode and time
+    (lib/build.py, src_metadata): so a kit that was written anew costs no step its cache.
     """
     form = format_for(kit.plan.format)
-    (context / form.kit_folder).mkdir(parents=True)
-    for name in files_of(kit.plan):
-        shutil.copy2(kit.folder / name, context / form.kit_folder / name)
+    inside = context / form.first_kit_folder if kit.facts is None else context
+    for name in kit.names:
+        _copy(kit.folder / name, inside / name)
     if form.certificate_folder:
-        (context / form.certificate_folder).mkdir()
         for source, name in kit.host_files:
-            shutil.copy2(source, context / form.certificate_folder / name)
+            _copy(Path(source), context / form.certificate_folder / name)
     if form.bundle_link and bundle is not None:
         (context / form.bundle_link).symlink_to(bundle)
+
+
+def _copy(source: Path, target: Path) -> None:
+    data = source.read_bytes()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(data)
+    target.chmod(0o755 if source.stat().st_mode & stat.S_IXUSR or source.suffix == ".sh" else 0o644)
+    time = DAWN + int(sha256_of(data)[:7], 16)
+    os.utime(target, (time, time))

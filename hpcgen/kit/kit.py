@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -13,7 +15,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import Certificate, RecipeFacts
 from hpcgen.recipe.assemble import Assembly, assemble, notices
 from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
-from hpcgen.recipe.formats.docker import base_name
+from hpcgen.recipe.formats.bundled import base_name
 from hpcgen.schedulers import SCHEDULERS
 from hpcgen.support.file_formats import KIT
 from hpcgen.support.writing import KitFile
@@ -64,7 +66,12 @@ def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
     certificates = [
         Certificate(source=file.source, name=base_name(file.target)) for file in assembly.builder.host_files
     ]
-    return RecipeFacts(recipe=1, steps=written.steps, certificates=certificates)
+    return RecipeFacts(
+        recipe=1,
+        steps=written.steps,
+        certificates=certificates,
+        files=[path for path in assembly.files if "/" in path],
+    )
 
 
 def _json(record: Record) -> str:
@@ -74,6 +81,22 @@ def _json(record: Record) -> str:
 def render_recipe(plan: Plan, catalog: Catalog) -> str:
     """The recipe alone."""
     return format_for(plan.format).recipe(plan, assemble(plan, catalog)).text
+
+
+def store_kit(folder: Path, files: Mapping[str, KitFile]) -> None:
+    """Write a kit, whole or not at all, in place of an older one; what is not hpcgen's there stays.
+
+    Raises
+    ------
+    OutputError: as :func:`hpcgen.support.writing.write_kit`.
+    """
+    from hpcgen.support.writing import write_kit
+
+    try:
+        older = msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=RecipeFacts).files
+    except (OSError, msgspec.MsgspecError):
+        older = []
+    write_kit(folder, files, retired=known_files().union(older))
 
 
 def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
@@ -87,12 +110,12 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     files = {
         form.recipe_file: KitFile(written.text, form.recipe_file == "build.sh"),
         job_name: KitFile(job_text, True),
-        "selftest.sh": KitFile(assembly.selftest, True),
         "preflight.sh": KitFile(preflight_script(plan, assembly.final.environment), True),
         "plan.json": KitFile(plan_text(plan), False),
         FACTS_FILE: KitFile(_json(_facts(written, assembly)), False),
         "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
     }
+    files |= {path: KitFile(file.text, file.executable) for path, file in assembly.files.items()}
     if "build.sh" not in files:
         files["build.sh"] = KitFile(form.build_script(plan, assembly), True)
     return Kit(written.text, files, notices(assembly))

@@ -108,6 +108,8 @@ def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None
         if (label, step.about) == ("distribution", "packages"):
             break
         say(f"{label}: {step.about}")
+        for text_file in step.files:
+            shell.put(text_file.target, text_file.text.encode())
         shell.check(script_of(step.commands), f"{label}, {step.about},")
 
 

@@ -13,6 +13,9 @@ other builders do not, and an image is read-only while it runs, so every image g
 KIT = "/opt/hpcgen/kit"
 """The kit that the image was built from: plan, lock, recipe, build script, job script."""
 
+KIT_PATH = r"[A-Za-z0-9][A-Za-z0-9._+-]*(?:/[A-Za-z0-9][A-Za-z0-9._+-]*){0,3}"
+"""A file of a kit by its path below it: nothing in there can lead out of the kit or needs quotes."""
+
 SCRATCH = "/opt/hpcgen/build"
 """Where downloads and builds lie in the builder stage; removed at its end.
 

@@ -1,8 +1,13 @@
 """What a build must know of a recipe and does not read out of its text: a kit's recipe.json."""
 
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
 
 from hpcgen.model.fields import Record, Text
+from hpcgen.model.image_paths import KIT_PATH
+
+KitPath = Annotated[str, msgspec.Meta(pattern=rf"^{KIT_PATH}$(?!\n)", description="a path below the kit")]
 
 
 class StepLabel(Record, frozen=True):
@@ -20,8 +25,12 @@ class Certificate(Record, frozen=True):
 
 
 class RecipeFacts(Record, frozen=True):
-    """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage."""
+    """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage.
+
+    ``files``: the files in folders of the kit, which the recipe copies into the image.
+    """
 
     recipe: Literal[1]
     steps: list[list[StepLabel]]
     certificates: list[Certificate] = []
+    files: list[KitPath] = []

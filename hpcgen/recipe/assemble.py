@@ -18,11 +18,11 @@ from hpcgen.blocks.steps import (
     Input,
     Packages,
     Run,
+    TextFile,
     Wheels,
     command,
     image,
     run,
-    write_lines,
 )
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, Problem
@@ -69,6 +69,24 @@ class Assembly(msgspec.Struct):
     notices: list[str]
     loose: dict[str, tuple[str, ...]] = {}
     capabilities: dict[str, Capabilities] = {}
+
+    @property
+    def files(self) -> dict[str, TextFile]:
+        """The text files of the steps by their path in the kit, the self-test among them.
+
+        Raises
+        ------
+        InputError: two steps have different files of one path.
+        """
+        found: dict[str, TextFile] = {}
+        for label, step in (*self.builder.steps, *self.final.steps):
+            for file in step.files:
+                other = found.setdefault(file.path, file)
+                if (other.text, other.executable) != (file.text, file.executable):
+                    raise InputError(
+                        Problem(f"{label} has another {file.path} than a block before it", remedy="rename one of them")
+                    )
+        return dict(sorted(found.items()))
 
 
 class Outline(msgspec.Struct, frozen=True):
@@ -289,14 +307,8 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str, pins:
     stage.copies = sorted({path for runtime in runtimes for path in runtime.copies})
     folders = {path for runtime in runtimes for path in runtime.folders} | set(bind_targets(plan))
     make = command("mkdir", "-p", *sorted(folders))
-    stage.steps.append(("site", run("folders that the host's are bound onto", make)))
-    stage.steps += [("site", step) for step in _bind_files(plan)]
-    write = [
-        command("mkdir", "-p", SELFTEST.rsplit("/", 1)[0]),
-        *write_lines(SELFTEST, script),
-        command("chmod", "755", SELFTEST),
-    ]
-    stage.steps.append(("hpcgen", run("self-test", write)))
+    stage.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
+    stage.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, script, executable=True))))
     stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
 
 
@@ -307,18 +319,18 @@ def bind_targets(plan: Plan) -> list[str]:
     return sorted(targets | {SUBMIT_FOLDER})
 
 
-def _bind_files(plan: Plan) -> list[Run]:
-    """Files that must exist for the same reason; what the image has of them stays as it is."""
+def _bind_files(plan: Plan) -> list[str]:
+    """Commands that make the files that must exist for the same reason; what the image has of them stays as it is."""
     mpi = plan.site.mpi
     files = sorted({bind.target for bind in mpi.binds if bind.file}) if mpi is not None else []
     if not files:
         return []
     folders = sorted({file.rsplit("/", 1)[0] or "/" for file in files})
-    return [run("files that the host's are bound onto", command("mkdir", "-p", *folders), command("touch", *files))]
+    return [command("mkdir", "-p", *folders), command("touch", *files)]
 
 
 def _steps(parts: Iterable[_Part], ask: Callable[[_Part], Iterable[Run]]) -> list[tuple[str, Run]]:
-    return [(part.label, step) for part in parts for step in ask(part) if step.commands]
+    return [(part.label, step) for part in parts for step in ask(part) if step.commands or step.files]
 
 
 def _install(stage: str, parts: list[_Part], pins: Pins | None) -> list[tuple[str, Run]]:
@@ -362,12 +374,21 @@ def _package_names(stage: str, parts: list[_Part]) -> list[str]:
 
 
 def content_hash(stages: Iterable[Stage]) -> str:
-    """A hash of all that decides what is in the image: bases, variables, steps, copies. How it is started is not."""
-    told: list[dict[str, Any]] = msgspec.to_builtins(list(stages))
-    for stage in told:
-        for _, step in stage["steps"]:
-            del step["installs"]  # its commands say it already
-    return sha256_of(msgspec.json.encode(told, order="sorted"))
+    """A hash of all that decides what is in the image: bases, variables, commands, files, copies.
+
+    How it is started does not, nor what a step is called or where its files lie in the kit.
+    """
+    decisive = [
+        {
+            **msgspec.structs.asdict(stage),
+            "steps": [
+                (step.commands, [(file.target, file.text, file.executable) for file in step.files])
+                for _, step in stage.steps
+            ],
+        }
+        for stage in stages
+    ]
+    return sha256_of(msgspec.json.encode(decisive, order="sorted"))
 
 
 def _labels(plan: Plan, content: str) -> dict[str, str]:

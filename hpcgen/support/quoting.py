@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 
 from hpcgen.errors import InputError, Problem
 
@@ -90,6 +91,26 @@ def docker_env(name: str, value: str, expand: bool = False, portable: bool = Tru
     """
     _check_env_name(name)
     return _instruction("ENV", name, value, expand, portable)
+
+
+def docker_variables(values: Mapping[str, str]) -> str:
+    """``ENV`` for all variables, in one instruction as far as ch-image reads that.
+
+    Raises
+    ------
+    InputError: as :func:`docker_env`.
+    """
+    single = {name: docker_env(name, value).removeprefix("ENV ") for name, value in values.items()}
+    bare = {name: f"{name}={value}" for name, value in values.items() if _PLAIN_ARGUMENT.fullmatch(value)}
+    alone = [f"ENV {text}" for name, text in single.items() if not text.startswith(f"{name}=")]
+    joined = [bare.get(name, text) for name, text in single.items() if text.startswith(f"{name}=")]
+    return "\n".join([*(["ENV " + " \\\n    ".join(joined)] if joined else []), *alone])
+
+
+def docker_labels(values: Mapping[str, str]) -> str:
+    """One ``LABEL`` instruction for all; InputError as :func:`docker_label`."""
+    single = [docker_label(key, value).removeprefix("LABEL ") for key, value in values.items()]
+    return "LABEL " + " \\\n      ".join(single)
 
 
 def docker_arg(name: str, value: str) -> str:

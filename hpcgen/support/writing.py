@@ -26,7 +26,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -89,7 +89,7 @@ def write_kit(
     Parameters
     ----------
     directory: absent, an empty folder, or an older kit. Other files in an older kit are left alone.
-    files: plain file name → content.
+    files: file → content; a file is a plain name, or a path of plain names with ``/`` between them.
     marker: the one of ``files`` by which a folder is known to be a kit.
     retired: names that an older kit may have and that go away if they are not among ``files``, so that
         a kit for another scheduler or engine does not leave the old job script behind.
@@ -101,8 +101,8 @@ def write_kit(
     if marker not in files:
         raise ValueError(f"a kit needs its marker {marker}")
     for name in (*files, *retired):
-        if name in ("", ".", "..", _SWAP) or not name.isprintable() or "/" in name:
-            raise ValueError(f"{name!r} is not a plain file name")
+        if not name.isprintable() or not {"", ".", "..", _SWAP}.isdisjoint(name.split("/")):
+            raise ValueError(f"{name!r} is not a file of a kit")
     with _explained(directory):
         if directory.is_symlink():
             raise _refusal(directory, "this is a symbolic link", "name the folder that it points to")
@@ -122,6 +122,8 @@ def write_kit(
                 )
             for name in (*files, *retired):
                 _check_replaceable(directory / name)
+                for parent in (directory / name).relative_to(directory).parents[:-1]:
+                    _check_folder(directory / parent)
             _replace_kit(directory, files, marker, retired)
 
 
@@ -129,14 +131,21 @@ def _create_kit(directory: Path, files: Mapping[str, KitFile]) -> None:
     aside = directory.parent / f".hpcgen-{secrets.token_hex(6)}"
     try:
         aside.mkdir()
-        for name, file in files.items():
-            _write_through(aside / name, file)
-        _sync_folder(aside)
+        _fill(aside, files)
         aside.rename(directory)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
     _sync_folder(directory.parent)
+
+
+def _fill(folder: Path, files: Mapping[str, KitFile]) -> None:
+    """Write files into an empty folder and wait until all is on the disk."""
+    for name, file in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        _write_through(folder / name, file)
+    for parent in {(folder / name).parent for name in files} | {folder}:
+        _sync_folder(parent)
 
 
 def _replace_kit(directory: Path, files: Mapping[str, KitFile], marker: str, retired: frozenset[str]) -> None:
@@ -146,14 +155,17 @@ def _replace_kit(directory: Path, files: Mapping[str, KitFile], marker: str, ret
     try:
         for folder in (swap, new, old):
             folder.mkdir()
-        for name, file in files.items():
-            _write_through(new / name, file)
-        _sync_folder(new)
+        _fill(new, files)
+        for name in present:
+            (old / name).parent.mkdir(parents=True, exist_ok=True)
         # From here on the kit changes; this list says which names to remove in order to go back.
         # Half a list could name the wrong file, so it too appears whole or not at all.
         _write_through(swap / "list", KitFile("\n".join(sorted(set(files) - present))))
         (swap / "list").rename(swap / _ADDED)
         _sync_folder(swap)
+        # Folders take room for data, so they come before the first file that is moved.
+        for name in files:
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
         # The marker leaves first and comes last: a folder with a marker is a whole kit.
         for name in sorted(present, key=lambda name: (name != marker, name)):
             (directory / name).rename(old / name)
@@ -162,6 +174,7 @@ def _replace_kit(directory: Path, files: Mapping[str, KitFile], marker: str, ret
     except BaseException:
         _settle(directory, marker)
         raise
+    _remove_empty(directory, present - set(files))
     _sync_folder(directory)
     _settle(directory, marker)
 
@@ -180,12 +193,24 @@ def _settle(directory: Path, marker: str) -> None:
     # The marker is the last to leave `new`, so nothing is left there only when all is done.
     done = begun and not (new / marker).exists()
     if begun and not done:
-        for name in added.read_text(encoding="utf-8").splitlines():
+        names = added.read_text(encoding="utf-8").splitlines()
+        for name in names:
             (directory / name).unlink(missing_ok=True)
-        for name in sorted(os.listdir(old), key=lambda name: (name == marker, name)):
+        _remove_empty(directory, names)
+        kept = [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
+        for name in sorted(kept, key=lambda name: (name == marker, name)):
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (old / name).replace(directory / name)
         _sync_folder(directory)
     shutil.rmtree(swap, ignore_errors=True)
+
+
+def _remove_empty(directory: Path, names: Iterable[str]) -> None:
+    """Remove the folders that files of a kit were in, as far as nothing else is in them."""
+    for name in names:
+        for parent in Path(name).parents[:-1]:
+            with contextlib.suppress(OSError):
+                (directory / parent).rmdir()
 
 
 def _write_through(path: Path, file: KitFile) -> None:
@@ -235,6 +260,13 @@ def _check_replaceable(path: Path) -> None:
         return
     kind = "a symbolic link" if stat.S_ISLNK(mode) else "a folder" if stat.S_ISDIR(mode) else "not a regular file"
     raise _refusal(path, f"this is {kind}", "remove it, or write elsewhere")
+
+
+def _check_folder(path: Path) -> None:
+    """What files of a kit lie in is a folder, or nothing yet: a link leads to what is somebody else's."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        kind = "a symbolic link" if path.is_symlink() else "a file"
+        raise _refusal(path, f"this is {kind}, not a folder", "remove it, or write elsewhere")
 
 
 @contextlib.contextmanager

@@ -9,6 +9,9 @@ from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
 from hpcgen.recipe.formats.hpccm_session import Written
 
+DAWN = 946684800
+"""The first second of 2000. A file in a build context has this time and some more, made from its content."""
+
 
 class Format:
     """Base of the formats: a writer, which knows no block and no site by name.
@@ -18,8 +21,8 @@ class Format:
     name: as ``--format`` names it.
     recipe_file: the file of a kit that holds the recipe.
     engine_file: the file that engines read; where it is not ``recipe_file``, :meth:`engine_text` makes its text.
-    kit_folder: folder of the build context with the kit's files; "" where the recipe takes them from beside itself.
-    certificate_folder: the same for the site's certificates; "" where it names them by their paths.
+    certificate_folder: folder of the build context with the site's certificates; "" where it names them by their paths.
+    first_kit_folder: where in the build context recipes of hpcgen 0.1.0 look for the kit's files.
     bundle_link: what a bundle is called in the build context; "" where the engine is told where it lies.
     packages: OS packages that a build of this format installs beside those of the blocks.
     base_from_tar: engines import the base images of a bundle from tar files of their whole content.
@@ -29,8 +32,8 @@ class Format:
     name: ClassVar[str]
     recipe_file: ClassVar[str]
     engine_file: ClassVar[str]
-    kit_folder: ClassVar[str] = "kit"
     certificate_folder: ClassVar[str] = "certificates"
+    first_kit_folder: ClassVar[str] = ""
     bundle_link: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()
     base_from_tar: ClassVar[bool] = False

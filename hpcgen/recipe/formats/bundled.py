@@ -8,7 +8,9 @@ from hpcgen.blocks.steps import Image, Run, command, run
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly
-from hpcgen.support.quoting import sh
+from hpcgen.recipe.formats import kit_files
+from hpcgen.recipe.formats.layout import wrapped
+from hpcgen.support.quoting import plain, sh
 from hpcgen.support.templates import Template
 
 BUNDLE_LINK = "bundle"
@@ -37,11 +39,6 @@ def definition_base(image: Image) -> tuple[str, str]:
     return f"{BUNDLE_LINK}/{IMAGES}@{image.digest}", "oci"
 
 
-def usage(plan: Plan, output: str) -> str:
-    """The words of the build script."""
-    return f"build.sh --bundle DIR [{output}]" if plan.supply == "bundle" else f"build.sh [{output}]"
-
-
 def template(name: str) -> Template:
     """A template of the build scripts."""
     return Template(Path(__file__).with_name("templates") / name)
@@ -50,6 +47,49 @@ def template(name: str) -> Template:
 def script_part(plan: Plan, name: str, /, **values: str) -> str:
     """Lines that a build script has beside the others, or none where the build has a network."""
     return template(name).fill(**values) if plan.supply == "bundle" else ""
+
+
+def arguments(plan: Plan, name: str, about: str) -> str:
+    """Lines by which a build script reads its words, into the variable ``name``; ``--help`` tells them.
+
+    Parameters
+    ----------
+    about: what the script does, for its help.
+    """
+    bundled = plan.supply == "bundle"
+    titles = [f"{licence.title}, {licence.url}" for licence in plan.licences]
+    return template("common.sh").fill(
+        "arguments",
+        usage=f"build.sh {'--bundle DIR ' if bundled else ''}[{name.upper()}]",
+        about=[plain(line, "a line of help") for line in about.splitlines()],
+        licences=["", "The build accepts for you:", *(f"  {title}" for title in titles)] if titles else [],
+        bundle="bundle=${HPCGEN_BUNDLE:-}" if bundled else "",
+        name=name,
+        options=template("common.sh").fill("option").splitlines() if bundled else [],
+        accepts=[f"echo {sh(f'build.sh: this build accepts the {title}')} >&2" for title in titles],
+    )
+
+
+def context(plan: Plan, assembly: Assembly, certified: bool = True) -> str:
+    """Lines by which a build script fills the folder ``$context`` with the kit and, if ``certified``, certificates."""
+    names = " ".join(sorted({*kit_files(plan), *assembly.files}))
+    listed = [line.removesuffix(" \\") for line in wrapped(names, "").splitlines()]
+    copied = ""
+    if certified and assembly.builder.host_files:
+        targets = " ".join(sh(base_name(file.target)) for file in assembly.builder.host_files)
+        copied = certificates(assembly) + template("common.sh").fill("copied", names=targets)
+    return template("common.sh").fill("context", kit_files=listed, certificates=copied)
+
+
+def certificates(assembly: Assembly) -> str:
+    """Lines that see whether the site's certificates are there; none where it has none."""
+    sources = " ".join(sh(file.source) for file in assembly.builder.host_files)
+    return template("common.sh").fill("certificates", files=sources) if sources else ""
+
+
+def base_name(path: str) -> str:
+    """The last part of a path."""
+    return path.rsplit("/", 1)[1]
 
 
 def link_steps(plan: Plan) -> list[tuple[str, Run]]:

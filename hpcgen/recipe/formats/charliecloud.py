@@ -9,10 +9,11 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import Assembly, Stage
-from hpcgen.recipe.formats import Format, kit_files
-from hpcgen.recipe.formats.bundled import base_names, script_part, template, usage
-from hpcgen.recipe.formats.docker import CH_IMAGE, base_name, instructions
-from hpcgen.recipe.formats.header import commented, header
+from hpcgen.recipe.formats import Format
+from hpcgen.recipe.formats.base import DAWN
+from hpcgen.recipe.formats.bundled import arguments, base_names, context, script_part, template
+from hpcgen.recipe.formats.docker import CH_IMAGE, instructions
+from hpcgen.recipe.formats.header import commented, recipe_header
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.support.quoting import sh
 
@@ -29,18 +30,23 @@ def build_script(plan: Plan, assembly: Assembly) -> Written:
     dockerfile = instructions(plan, assembly, CH_IMAGE)
     if DELIMITER in dockerfile.text.splitlines():
         raise InputError(Problem(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script"))
+    where = "without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network"
+    about = (
+        f"Builds with ch-image {where}, and converts with ch-convert.\n"
+        "OUTPUT may end in .sqfs (squashfs) or .tar.gz, or be a folder; copy it to the system afterwards.\n"
+        "HPCGEN_BUILD_OPTIONS are further words for ch-image build.\n"
+        "The Dockerfile in this script is in the dialect that ch-image 0.31 and later read."
+    )
     text = template("build_charliecloud.sh").fill(
-        header=commented(header(plan, "Build script")),
-        usage=usage(plan, "OUTPUT"),
-        where="without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network",
-        start=script_part(plan, "bundle.sh"),
+        header=commented(recipe_header(plan, "build script of ")),
+        arguments=arguments(plan, "output", about),
+        bundle=script_part(plan, "bundle.sh"),
+        files=context(plan, assembly),
         bases=script_part(plan, "bundle_charliecloud.sh", bases=base_names(assembly), mount=MOUNT),
         image=sh(f"{plan.stack.name}-{plan.site.name}"),
         output=sh(f"{plan.stack.name}.sqfs"),
-        kit_files=" ".join(kit_files(plan)),
-        certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
-        certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
         delimiter=DELIMITER,
+        dawn=str(DAWN),
         dockerfile=dockerfile.text,
     )
     return Written(text, dockerfile.steps)
@@ -75,6 +81,7 @@ class CharliecloudFormat(Format):
     engine_file = "Dockerfile"
     packages = (FAKEROOT,)
     base_from_tar = True
+    first_kit_folder = "kit"
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         """The build script."""

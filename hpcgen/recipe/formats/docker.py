@@ -13,16 +13,23 @@ from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror, split_image
 from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats import Format, kit_files
-from hpcgen.recipe.formats.bundled import base_names, bundled_base, script_part, template, usage
-from hpcgen.recipe.formats.header import commented, header
+from hpcgen.recipe.formats.bundled import (
+    arguments,
+    base_name,
+    base_names,
+    bundled_base,
+    context,
+    script_part,
+    template,
+)
+from hpcgen.recipe.formats.header import commented, recipe_header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.support.quoting import docker_arg, docker_env, docker_label, sh
+from hpcgen.recipe.formats.layout import FILES, copies, grouped, wrapped
+from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
 
 _CACHES = {"pip": "/root/.cache/pip"}
 CERTIFICATE_FOLDER = "certificates"
 """Folder of the build context that the build script fills with the site's certificates."""
-KIT_FOLDER = "kit"
-"""Folder of the build context that the build script fills with the kit's files."""
 
 
 class Dialect(msgspec.Struct, frozen=True):
@@ -48,13 +55,12 @@ def qualified(image: str) -> str:
 def dockerfile(plan: Plan, assembly: Assembly) -> Written:
     """The Dockerfile for BuildKit, buildah and podman."""
     written = instructions(plan, assembly, BUILDKIT)
-    held = f"the kit's files in {KIT_FOLDER}/"
+    notes = []
     if assembly.builder.host_files:
-        held += f" and the site's certificates in {CERTIFICATE_FOLDER}/"
-    notes = ["", f"The build context holds {held} (build.sh puts them there)."]
+        notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ beside the kit's files")
     if plan.supply == "bundle":
-        notes.append("The bundle is a build context of its own, called bundle; no step has a network.")
-    top = commented([*header(plan, "Dockerfile"), *notes])
+        notes.append("the bundle is a build context of its own, called bundle; no step has a network")
+    top = commented([*recipe_header(plan), *notes])
     # The line asks a registry for its frontend, which a build without a network cannot.
     syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
     return Written(f"{syntax}{top}\n\n{written.text}\n", written.steps)
@@ -64,14 +70,18 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
     builder = _stage(plan, assembly.builder, dialect)
     final = _stage(plan, assembly.final, dialect)
-    final.append(_raw(f"COPY {KIT_FOLDER}/ {KIT}/"))
-    labels = "\n".join(docker_label(key, value) for key, value in assembly.labels.items())
-    final.append(_raw(labels))
+    final.append(_raw("\n".join(_kit_lines(plan, assembly))))
+    final.append(_raw(docker_labels(assembly.labels)))
     return emit([builder, final], "docker")
 
 
 def _raw(text: str) -> Primitive:
     return primitive("raw", docker=text)
+
+
+def _kit_lines(plan: Plan, assembly: Assembly) -> list[str]:
+    lines = ["# hpcgen: the kit, by which the image says what it is", f"COPY {' '.join(kit_files(plan))} {KIT}/"]
+    return [*lines, f"COPY {FILES}/ {KIT}/{FILES}/"] if any("/" in path for path in assembly.files) else lines
 
 
 def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
@@ -84,17 +94,30 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
         lines = [docker_arg(name, value) for name, value in stage.arguments.items()]
         result.append(_raw("\n".join(lines)))
     if stage.environment:
-        result.append(_raw("\n".join(docker_env(name, value) for name, value in stage.environment.items())))
+        result.append(_raw(docker_variables(stage.environment)))
     if stage.host_files:
         lines = [f"COPY {CERTIFICATE_FOLDER}/{base_name(f.target)} {f.target}" for f in stage.host_files]
         result.append(_raw("\n".join(lines)))
     if stage.copies:
         result.append(_raw("\n".join(f"COPY --from=builder {path} {path}" for path in stage.copies)))
-    for label, step in stage.steps:
-        result.append(primitive("comment", text=f"{label}: {step.about}", reformat=False))
+    for label, about, steps in grouped(stage.steps):
+        result.append(primitive("comment", joined=True, text=about, reformat=False))
+        for step in steps:
+            result += _step(plan, label, step, dialect, last=step is steps[-1])
+    return result
+
+
+def _step(plan: Plan, label: str, step: Run, dialect: Dialect, last: bool) -> list[Primitive]:
+    """The files that a step finds, and its ``RUN``; an empty line comes after a block's last one."""
+    result = []
+    if step.files:
+        result.append(primitive("raw", joined=bool(step.commands) or not last, docker="\n".join(copies(step.files))))
+    if step.commands:
         words = " ".join(_run_words(plan, step)) if dialect.mounts else ""
+        commands = [wrapped(command) for command in step.commands]
         told = StepLabel(block=label, about=step.about)
-        result.append(primitive("shell", told, commands=step.commands, _arguments=words))
+        arguments = f"{words} \\\n   " if words else ""
+        result.append(primitive("shell", told, joined=not last, commands=commands, _arguments=arguments))
     return result
 
 
@@ -118,11 +141,6 @@ def _from(plan: Plan, stage: Stage, dialect: Dialect) -> str:
     return f"{name}@{image.digest}" if image.digest and dialect.digest else name
 
 
-def base_name(path: str) -> str:
-    """The last part of a path."""
-    return path.rsplit("/", 1)[1]
-
-
 def _date_lines(epoch: str | None) -> str:
     """Lines that give the image and its files the date of the lock."""
     if epoch is None:
@@ -137,18 +155,20 @@ esac
 
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh for the engines that read Dockerfiles."""
+    about = (
+        "Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.\n"
+        "HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command."
+    )
     return template("build_docker.sh").fill(
-        header=commented(header(plan, "Build script")),
-        usage=usage(plan, "TAG"),
-        start=script_part(plan, "bundle.sh"),
+        header=commented(recipe_header(plan, "build script of ")),
+        arguments=arguments(plan, "tag", about),
+        bundle=script_part(plan, "bundle.sh"),
+        context=context(plan, assembly),
         bases=script_part(plan, "bundle_docker.sh", bases=base_names(assembly)),
         image=sh(f"{plan.stack.name}:{plan.site.name}"),
-        kit_files=" ".join(kit_files(plan)),
         engine=sh(builder_of(plan.engine).builder_name()),
         after=engine_for(plan.engine).after_build(plan.stack.name),
         date=_date_lines(assembly.final.arguments.get("SOURCE_DATE_EPOCH")),
-        certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
-        certificate_names=" ".join(sh(base_name(f.target)) for f in assembly.builder.host_files),
     )
 
 
@@ -157,7 +177,7 @@ class DockerFormat(Format):
 
     name = "docker"
     recipe_file = engine_file = "Dockerfile"
-    kit_folder = KIT_FOLDER
+    first_kit_folder = "kit"
     certificate_folder = CERTIFICATE_FOLDER
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:

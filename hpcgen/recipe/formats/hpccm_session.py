@@ -32,12 +32,13 @@ _GLOBALS = (
 class Primitive(msgspec.Struct, frozen=True):
     """An hpccm primitive to be made: its class's name and keyword arguments.
 
-    ``label``: what it does, for an instruction that runs commands.
+    ``label``: what it does, for an instruction that runs commands. ``joined``: no empty line comes after it.
     """
 
     name: str
     arguments: Mapping[str, Any] = {}
     label: StepLabel | None = None
+    joined: bool = False
 
 
 class Written(msgspec.Struct, frozen=True):
@@ -47,9 +48,9 @@ class Written(msgspec.Struct, frozen=True):
     steps: list[list[StepLabel]]
 
 
-def primitive(name: str, label: StepLabel | None = None, **arguments: Any) -> Primitive:
+def primitive(name: str, label: StepLabel | None = None, joined: bool = False, **arguments: Any) -> Primitive:
     """A :class:`Primitive` by keywords."""
-    return Primitive(name, arguments, label)
+    return Primitive(name, arguments, label, joined)
 
 
 def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
@@ -87,6 +88,5 @@ def _stage(hpccm: Any, descriptions: Sequence[Primitive]) -> str:
             made = hpccm.primitives.comment(arguments.pop("text"), **arguments)
         else:
             made = getattr(hpccm.primitives, description.name)(**arguments)
-        # A comment stands right above what it is about, everything else apart.
-        text += f"{made}\n" if description.name == "comment" else f"{made}\n\n"
+        text += f"{made}\n" if description.joined else f"{made}\n\n"
     return text.rstrip("\n")

@@ -6,8 +6,6 @@ stage keeps travels as one tar file. Source: Singularity's change log for 3.5.3.
 
 from __future__ import annotations
 
-from itertools import chain
-
 from hpcgen.blocks.steps import Run, command, run
 from hpcgen.engines.steps import STEP_MARK
 from hpcgen.errors import PolicyError, Problem
@@ -20,15 +18,18 @@ from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
+    arguments,
+    certificates,
+    context,
     definition_base,
     link_steps,
     script_part,
     template,
     unlink_steps,
-    usage,
 )
-from hpcgen.recipe.formats.header import commented, header
+from hpcgen.recipe.formats.header import commented, recipe_header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
+from hpcgen.recipe.formats.layout import FILES, grouped, wrapped
 from hpcgen.support.quoting import plain, sh, sh_assign
 
 CARGO = "/opt/hpcgen-kept.tar"
@@ -40,15 +41,20 @@ def definition(plan: Plan, assembly: Assembly) -> Written:
     """The definition file."""
     builder, final = assembly.builder, assembly.final
     steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
-    final_steps = [*link_steps(plan), *_unpacking(final.copies), *final.steps, _kit_step(plan), *unlink_steps(plan)]
+    final_steps = [
+        *link_steps(plan),
+        *_unpacking(final.copies),
+        *final.steps,
+        _kit_step(plan, assembly),
+        *unlink_steps(plan),
+    ]
     total = len(steps) + len(final_steps)
-    marked = [_step(label, step, f"{number} of {total}") for number, (label, step) in enumerate(steps + final_steps, 1)]
     stages = [
-        [*_start(plan, builder), *chain.from_iterable(marked[: len(steps)])],
-        [*_final_start(plan, final), *chain.from_iterable(marked[len(steps) :]), *_final_end(final, assembly)],
+        [*_start(plan, builder), *_steps(steps, 1, total)],
+        [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total), *_final_end(final, assembly)],
     ]
     written = emit(stages, "singularity")
-    return Written(f"{commented(header(plan, 'Definition file'))}\n\n{written.text}\n", written.steps)
+    return Written(f"{commented(recipe_header(plan))}\n\n{written.text}\n", written.steps)
 
 
 def _packing(steps: Steps, kept: list[str]) -> Steps:
@@ -65,19 +71,26 @@ def _unpacking(kept: list[str]) -> Steps:
     return [("hpcgen", unpack)]
 
 
-def _kit_step(plan: Plan) -> tuple[str, Run]:
+def _top_names(plan: Plan, assembly: Assembly) -> list[str]:
+    """What lies in the kit's folder itself."""
+    return sorted({*kit_files(plan), *(path.partition("/")[0] for path in assembly.files)})
+
+
+def _kit_step(plan: Plan, assembly: Assembly) -> tuple[str, Run]:
     """%files makes no folders in older releases, so the kit's files are put into theirs afterwards."""
-    moves = [command("mv", _arrival(name), f"{KIT}/{name}") for name in kit_files(plan)]
+    moves = [command("mv", _arrival(name), f"{KIT}/{name}") for name in _top_names(plan, assembly)]
     return ("hpcgen", run("the kit", command("mkdir", "-p", KIT), moves))
 
 
 def _arrival(name: str) -> str:
+    """Where a file of the kit lies in a stage until a step wants it; ``files`` comes as a folder."""
     return f"/opt/hpcgen-kit-{name}"
 
 
-def _final_start(plan: Plan, stage: Stage) -> list[Primitive]:
+def _final_start(plan: Plan, assembly: Assembly) -> list[Primitive]:
+    stage = assembly.final
     result = _start(plan, stage)
-    lines = [f"    {name} {_arrival(name)}" for name in kit_files(plan)]
+    lines = [f"    {name} {_arrival(name)}" for name in _top_names(plan, assembly)]
     result.insert(1, _raw("\n".join(["%files", *lines])))
     if stage.copies:
         result.insert(1, primitive("copy", _from="builder", src=CARGO, dest=CARGO))
@@ -122,27 +135,47 @@ def _start(plan: Plan, stage: Stage) -> list[Primitive]:
             _arch="x86_64",
         )
     ]
-    if stage.host_files:
-        lines = [f"    {file.source} {file.target}" for file in stage.host_files]
+    lines = [f"    {file.source} {file.target}" for file in stage.host_files]
+    if name == "builder" and any("/" in file.path for _, step in stage.steps for file in step.files):
+        lines.append(f"    {FILES} {_arrival(FILES)}")
+    if lines:
         result.append(_raw("\n".join(["%files", *lines])))
     exports = [f"    export {sh_assign(key, value)}" for key, value in {**stage.arguments, **stage.environment}.items()]
     result.append(_raw("\n".join(["%post", "    set -eu", *exports])))
     return result
 
 
-def _step(label: str, step: Run, number: str) -> list[Primitive]:
+def _steps(steps: Steps, first: int, total: int) -> list[Primitive]:
+    result = []
+    number = first
+    for label, about, runs in grouped(steps):
+        result.append(primitive("comment", joined=True, text=about, reformat=False))
+        for step in runs:
+            result.append(_step(label, step, f"{number} of {total}", joined=step is not runs[-1]))
+            number += 1
+    return result
+
+
+def _step(label: str, step: Run, number: str, joined: bool) -> Primitive:
     """One step in a shell of its own, as a Dockerfile's RUN has one; the first failing line ends the build.
 
     Apptainer says nothing of its own between two steps, so each names itself.
     """
     for line in step.commands:
         _guarded(line)
-    title = f"{label}: {step.about}"
-    commands = ["(", "cd /", command("echo", f"{STEP_MARK} {number}: {title}"), *step.commands, ")"]
-    return [
-        primitive("comment", text=title, reformat=False),
-        primitive("shell", StepLabel(block=label, about=step.about), chdir=False, commands=commands),
+    modes = {True: "755", False: "644"}
+    files = [
+        command("install", "-D", "-m", modes[file.executable], _arrival(file.path), file.target) for file in step.files
     ]
+    commands = [
+        "(",
+        "cd /",
+        command("echo", f"{STEP_MARK} {number}: {label}: {step.about}"),
+        *(wrapped(line) for line in (*files, *step.commands)),
+        ")",
+    ]
+    told = StepLabel(block=label, about=step.about)
+    return primitive("shell", told, joined, chdir=False, commands=commands)
 
 
 def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
@@ -163,17 +196,24 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
 def build_script(plan: Plan, assembly: Assembly) -> str:
     """build.sh for Apptainer and Singularity."""
     engine = plan.site.containers.engines.get(plan.engine)
+    about = (
+        "Builds Singularity.def beside this script.\n"
+        "HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words for its\n"
+        "build command, --sandbox for example."
+    )
+    bases = {"link": BUNDLE_LINK, "mount": EVERY_IMAGE_HAS}
+    if plan.supply == "bundle":
+        # It takes the certificates from where they are.
+        bases["context"] = context(plan, assembly, certified=False)
     return template("build_singularity.sh").fill(
-        header=commented(header(plan, "Build script")),
-        usage=usage(plan, "OUTPUT.sif"),
-        start=script_part(plan, "bundle.sh"),
-        bases=script_part(
-            plan, "bundle_singularity.sh", link=BUNDLE_LINK, kit_files=" ".join(kit_files(plan)), mount=EVERY_IMAGE_HAS
-        ),
+        header=commented(recipe_header(plan, "build script of ")),
+        arguments=arguments(plan, "output", about),
+        bundle=script_part(plan, "bundle.sh"),
+        certificates=certificates(assembly),
+        bases=script_part(plan, "bundle_singularity.sh", **bases),
         engine=sh(plan.engine),
-        output=sh(f"{plan.stack.name}.sif"),
+        image=sh(f"{plan.stack.name}.sif"),
         fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",
-        certificates=" ".join(sh(f.source) for f in assembly.builder.host_files),
     )
 
 
@@ -182,7 +222,7 @@ class SingularityFormat(Format):
 
     name = "singularity"
     recipe_file = engine_file = "Singularity.def"
-    kit_folder = certificate_folder = ""
+    certificate_folder = ""
     bundle_link = BUNDLE_LINK
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:

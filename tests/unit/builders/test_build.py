@@ -156,19 +156,21 @@ def test_another_format_is_refused_with_the_command_that_renders_it(path: Path) 
 def test_the_dockerfile_of_charliecloud_is_what_its_script_writes(tmp_path: Path) -> None:
     script = (CHARLIECLOUD_KIT / "build.sh").read_text()
     # The shell's own reading of the here document, as the script has it.
-    start = script.index('cat > "$work/Dockerfile"')
+    start = script.index('cat > "$context/Dockerfile"')
     end = script.index("\n\n", script.index("\nHPCGEN_DOCKERFILE\n"))
-    subprocess.run(["sh", "-c", f"work={tmp_path}\n{script[start:end]}\n"], check=True)
+    subprocess.run(["sh", "-c", f"context={tmp_path}\n{script[start:end]}\n"], check=True)
     assert format_for("charliecloud").engine_text(script) == (tmp_path / "Dockerfile").read_text()
 
 
 def kit_files(source: Path, **changed: str) -> dict[str, str]:
-    return {**{path.name: path.read_text() for path in source.iterdir()}, **changed}
+    files = {str(path.relative_to(source)): path.read_text() for path in source.rglob("*") if path.is_file()}
+    return {**files, **changed}
 
 
 def written(folder: Path, files: Mapping[str, str]) -> Path:
     folder.mkdir()
     for name, text in files.items():
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_text(text)
     return folder
 

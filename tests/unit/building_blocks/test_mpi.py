@@ -284,9 +284,11 @@ def test_the_launcher_of_the_image_keeps_to_its_node(version: str, told: dict[st
     steps = text(block.build(ctx))
     for program, lines in told.items():
         for line in lines:
-            assert f"'{line}' > /opt/openmpi/etc/{program}-mca-params.conf" in steps.replace(">>", ">")
+            assert f"/opt/hpcgen/build/{program}-mca-params.conf: {line}" in steps
     (program,) = told
-    assert steps.count("mca-params.conf") == steps.count(f"/opt/openmpi/etc/{program}-mca-params.conf")
+    copy = f"cp /opt/hpcgen/build/{program}-mca-params.conf /opt/openmpi/etc/{program}-mca-params.conf"
+    assert copy in steps[steps.index("make -C /opt/hpcgen/build/openmpi install") :]
+    assert steps.count("mca-params.conf") == steps.count(f"{program}-mca-params.conf")
 
 
 def test_ranks_of_the_image_start_in_the_self_test_only_where_no_host_mpi_takes_its_place() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import re
 import shlex
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +84,11 @@ def commands(ctx: Context) -> list[str]:
     return [command for step in steps(ctx) for command in step.commands]
 
 
+def written(ctx: Context) -> list[str]:
+    """Lines of the files that the steps find in the builder."""
+    return [line for step in steps(ctx) for file in step.files for line in file.text.splitlines()]
+
+
 def words_of(ctx: Context, start: str) -> list[str]:
     """Words of the one command that has ``start``."""
     (found,) = [c for c in commands(ctx) if start in c]
@@ -133,7 +137,7 @@ def test_python_environment_gets_hashed_pip() -> None:
     assert "/usr/bin/python3 -m venv /opt/python" in lines
     (install,) = [line for line in lines if " pip install " in line]
     assert "--require-hashes" in install
-    assert any("pip==21.3.1 --hash=sha256:" in line for line in lines)
+    assert any(line.startswith("pip==21.3.1 --hash=sha256:") for line in written(ctx))
 
 
 def test_python_packages_of_the_distribution_only() -> None:
@@ -171,7 +175,7 @@ def test_what_is_no_exact_pin_is_refused(pin: str) -> None:
 def test_packages_of_ones_own_are_installed_and_checked() -> None:
     ctx = context(chosen("python_packages", "1", packages=["h5py==3.11.0"]), facts())
     lines = commands(ctx)
-    assert any("h5py==3.11.0" in line for line in lines)
+    assert written(ctx) == ["h5py==3.11.0"]
     assert lines[-1] == "/opt/python/bin/python -m pip check"
     assert not steps(context(chosen("python_packages", "1"), facts()))
 
@@ -303,9 +307,9 @@ def test_needs_are_installed_hashed_and_without_tensorflow_itself() -> None:
 def test_wheel_without_cuda_where_there_is_no_gpu() -> None:
     options = {"install": "pip"}
     plain = tensorflow("2.15.1", "6.1.0", facts("haswell"), options=options)
-    assert any("tensorflow-cpu==2.15.1 --hash=sha256:" in line for line in commands(plain))
+    assert any("tensorflow-cpu==2.15.1 --hash=sha256:" in line for line in written(plain))
     gpu = tensorflow("2.15.1", "6.1.0", facts(gpu=Gpu(vendor="nvidia", model="V100")), options=options)
-    assert any(re.search(r"tensorflow==2\.15\.1 --hash=sha256:", line) for line in commands(gpu))
+    assert any(re.search(r"tensorflow==2\.15\.1 --hash=sha256:", line) for line in written(gpu))
     tests = default_catalog().block("tensorflow")().test(gpu)
     assert [test.device for test in tests if test.name == "GPU"] == ["gpu"]
 
@@ -314,7 +318,7 @@ def test_without_a_list_versions_are_pinned() -> None:
     ctx = tensorflow("2.11.1", "5.3.0", facts("haswell"), options={"install": "pip"})
     text = "\n".join(commands(ctx))
     assert "--require-hashes" not in text
-    assert "protobuf<3.20" in text
+    assert "protobuf<3.20" in written(ctx)
 
 
 def test_gpu_build_needs_the_capability() -> None:
@@ -377,7 +381,7 @@ def test_horovod_is_compiled_by_hash_against_what_is_there() -> None:
     assert {"--no-deps", "--require-hashes", "--no-binary"} <= set(words)
     assert not any(word.startswith("HOROVOD_GPU") for word in words)
     release = default_catalog().releases("horovod")["0.28.1"]
-    assert any(f"horovod==0.28.1 --hash=sha256:{release.values['sdist']}" in c for c in commands(ctx))
+    assert any(f"horovod==0.28.1 --hash=sha256:{release.values['sdist']}" in line for line in written(ctx))
 
 
 def test_horovod_on_gpus_uses_nccl() -> None:
@@ -412,14 +416,11 @@ def test_horovod_keeps_what_breaks_it_away() -> None:
     assert ranges["tensorflow"].endswith("<2.16")
 
 
-def test_training_step_reaches_the_image_whole(tmp_path: Path) -> None:
+def test_training_step_reaches_the_image_whole() -> None:
     text = default_catalog().text_file("horovod_step.py")
     ast.parse(text, feature_version=(3, 6))
     ctx = horovod(facts(), stub("mpi", "4.2.3"))
-    (step,) = [s for s in steps(ctx) if any("share/step.py" in command for command in s.commands)]
-    script = "\n".join(["set -e", *step.commands]).replace("/opt/horovod", str(tmp_path))
-    subprocess.run(["sh", "-c", script], check=True)
-    assert (tmp_path / "share" / "step.py").read_text("utf-8") == text
+    assert (text, "/opt/horovod/share/step.py") in [(file.text, file.target) for s in steps(ctx) for file in s.files]
     assert default_catalog().block("horovod")().runtime(ctx).copies == ("/opt/horovod",)
 
 
@@ -439,16 +440,16 @@ def onnxruntime(version: str, python: str = "3.12.3", **rest: Any) -> Context:
 
 def test_onnxruntime_is_installed_by_hash_without_numpy_2_where_that_breaks_it() -> None:
     for version, numpy in (("1.31.1", "2"), ("1.18.1", "1")):
-        lines = commands(onnxruntime(version))
+        lines = written(onnxruntime(version))
         assert any(f"onnxruntime=={version} --hash=sha256:" in line for line in lines)
         assert any(f"numpy=={numpy}." in line for line in lines)
-        assert any("--require-hashes" in line for line in lines)
+        assert any("--require-hashes" in line for line in commands(onnxruntime(version)))
 
 
 def test_onnxruntime_for_another_architecture_has_no_hash_of_x86() -> None:
-    lines = commands(onnxruntime("1.18.1", architecture="aarch64"))
+    lines = written(onnxruntime("1.18.1", architecture="aarch64"))
     assert not any("sha256" in line for line in lines)
-    assert any("'numpy<2'" in line for line in lines)
+    assert "numpy<2" in lines
 
 
 def test_onnxruntime_has_a_list_for_every_python_of_a_base_that_it_accepts() -> None:
@@ -470,14 +471,11 @@ def test_unknown_provider_is_refused() -> None:
         block_options(default_catalog().block("onnxruntime"), facts(), {"provider": "rocm"}, {}, lambda name: None)
 
 
-def test_inference_step_reaches_the_image_whole_and_is_the_stacks_command(tmp_path: Path) -> None:
+def test_inference_step_reaches_the_image_whole_and_is_the_stacks_command() -> None:
     text = default_catalog().text_file("onnx_step.py")
     ast.parse(text, feature_version=(3, 6))
     ctx = onnxruntime("1.31.1")
-    (step,) = [s for s in steps(ctx) if any("share/onnx_step.py" in command for command in s.commands)]
-    script = "\n".join(["set -e", *step.commands]).replace("/opt/onnxruntime", str(tmp_path))
-    subprocess.run(["sh", "-c", script], check=True)
-    assert (tmp_path / "share" / "onnx_step.py").read_text("utf-8") == text
+    assert (text, "/opt/onnxruntime/share/onnx_step.py") in [(f.text, f.target) for s in steps(ctx) for f in s.files]
     assert default_catalog().block("onnxruntime")().runtime(ctx).copies == ("/opt/onnxruntime",)
     stack = default_catalog().stack("onnxruntime")
     assert stack.run.command == ["python3", "/opt/onnxruntime/share/onnx_step.py"]

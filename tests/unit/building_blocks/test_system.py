@@ -85,7 +85,13 @@ def context(
 
 
 def text(steps: Any) -> str:
-    return "\n".join(command for step in steps for command in step.commands)
+    """Everything that steps say: where files go and their lines, then the commands."""
+    found = []
+    for step in steps:
+        for file in step.files:
+            found += [f"{file.target}: {line}" for line in file.text.splitlines()]
+        found += step.commands
+    return "\n".join(found)
 
 
 def newest(name: str) -> str:
@@ -179,7 +185,8 @@ def test_certificates_work_before_the_package_that_maintains_them_is_there() -> 
         "/usr/local/share/ca-certificates/root_ca-2.crt",
     ]
     for stage in ("builder", "final"):
-        before = text(block.prepare(ctx, stage))
+        steps = list(block.prepare(ctx, stage))
+        before = text(steps)
         for target in targets:
             assert f"cat {target} >> /etc/ssl/certs/ca-certificates.crt" in before
     assert "update-ca-certificates" in text(block.build(ctx))
@@ -213,11 +220,13 @@ def test_the_mirror_is_used_and_no_trace_of_it_stays() -> None:
     site = facts(mirrors=Mirrors(apt={"debian": mirror}, pip="https://mirror.example/simple"))
     block, ctx = context("site_trust", "1", site)
     for stage in ("builder", "final"):
-        before = text(block.prepare(ctx, stage))
+        steps = list(block.prepare(ctx, stage))
+        before = text(steps)
         assert "http://mirror.example/debian bookworm main" in before
         assert "http://mirror.example/debian bookworm-updates main" in before
         assert "http://mirror.example/security bookworm-security main" in before
-        written = {word for line in before.splitlines() if (word := line.rsplit("> ", 1)[-1]).startswith("/")}
+        written = {file.target for step in steps for file in step.files}
+        assert written
         after = text(block.finish(ctx, stage))
         assert all(path in after for path in written), (stage, written, after)
     assert "pip.conf" in text(block.prepare(ctx, "builder"))

@@ -64,6 +64,11 @@ def layer(members: Members) -> bytes:
     return gzip.compress(out.getvalue())
 
 
+def files_in(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder by its path in it."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
 def oci_archive(path: Path, layers: list[bytes], labels: dict[str, str] | None = None) -> Path:
     """An OCI archive as skopeo and buildah write it."""
     blobs: dict[str, bytes] = {}
@@ -87,7 +92,7 @@ def oci_archive(path: Path, layers: list[bytes], labels: dict[str, str] | None =
 
 
 def kit_layer() -> bytes:
-    return layer({f"{KIT}/{file.name}": file.read_bytes() for file in STORED.iterdir()})
+    return layer({f"{KIT}/{name}": data for name, data in files_in(STORED).items()})
 
 
 def image_of(kind: str, root: Path) -> Path:
@@ -109,9 +114,7 @@ def test_rebuild_writes_the_kit_of_the_image_byte_for_byte(kind: str, root: Path
     done = hpcgen("rebuild", str(image), "-o", "again")
     assert done.returncode == 0, done.stderr
     again = root.parent / "again"
-    assert {file.name: file.read_bytes() for file in again.iterdir()} == {
-        file.name: file.read_bytes() for file in STORED.iterdir()
-    }
+    assert files_in(again) == files_in(STORED)
     assert (again / "build.sh").stat().st_mode & 0o100
     assert "would write the same files" in done.stderr
     assert done.stdout == ""
@@ -141,6 +144,21 @@ def test_a_kit_of_a_later_release_is_shown_and_written_and_its_plan_not_guessed(
         recorded_kit(parse_image(str(root)))
 
 
+@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "files/a\n", ""])
+def test_a_kit_s_list_of_files_leads_nowhere_else(path: str, root: Path, hpcgen: Command) -> None:
+    told = root / KIT.lstrip("/") / "recipe.json"
+    told.write_text(json.dumps({**json.loads(told.read_text()), "files": [path]}))
+    done = hpcgen("rebuild", str(root), "-o", "again")
+    assert done.returncode == 3 and "recipe.json in" in done.stderr and "is damaged" in done.stderr
+    assert not (root.parent / "again").exists()
+
+
+def test_a_kit_that_lacks_one_of_its_files_is_told(root: Path, hpcgen: Command) -> None:
+    (root / KIT.lstrip("/") / "files/tests/rank_test.c").unlink()
+    done = hpcgen("rebuild", str(root), "-o", "again")
+    assert done.returncode == 3 and "files/tests/rank_test.c is not in its /opt/hpcgen/kit" in done.stderr
+
+
 def test_inspect_shows_what_is_in_the_image(root: Path, hpcgen: Command) -> None:
     text = hpcgen("inspect", str(root)).stdout
     for words in ("mpi-hello", "workstation, partition main", "libfabric-2.3.1.tar.bz2", "mpich  ", "Dockerfile"):
@@ -149,8 +167,8 @@ def test_inspect_shows_what_is_in_the_image(root: Path, hpcgen: Command) -> None
     assert hpcgen("inspect", str(root), "--lock").stdout == (STORED / "hpcgen.lock").read_text()
     told = json.loads(hpcgen("inspect", str(root), "--json").stdout)
     assert told["content"] in (STORED / "hpcgen.lock").read_text()
-    assert told["image"]["bytes"] == sum(file.stat().st_size for file in STORED.iterdir())
-    assert {each["name"] for each in told["files"]} == {file.name for file in STORED.iterdir()}
+    assert told["image"]["bytes"] == sum(len(data) for data in files_in(STORED).values())
+    assert {each["name"] for each in told["files"]} == {name for name in files_in(STORED) if "/" not in name}
 
 
 def test_what_an_image_says_cannot_command_the_terminal(root: Path, hpcgen: Command) -> None:
@@ -334,8 +352,7 @@ def test_a_folder_becomes_oci_archive_tar_and_folder_again(root: Path, tmp_path:
         assert f"made {'oci-archive:' if target == 'a.oci' else ''}{tmp_path / target}" in done.stderr
     assert leftovers(tmp_path) == []
     assert hpcgen("rebuild", "c", "-o", "again").returncode == 0
-    for file in STORED.iterdir():
-        assert (tmp_path / "again" / file.name).read_bytes() == file.read_bytes()
+    assert files_in(tmp_path / "again") == files_in(STORED)
     tool = tmp_path / "c" / "lib" / "tool"
     assert tool.stat().st_mode & 0o111 and tool.samefile(tmp_path / "c" / "usr" / "lib" / "same")
 

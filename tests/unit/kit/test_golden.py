@@ -29,9 +29,10 @@ def test_kit_is_the_reviewed_one(site: str, stack: str, format: str, request: py
         folder.mkdir(parents=True)
         for name, file in kit.files.items():
             path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(file.text, "utf-8")
             path.chmod(0o755 if file.executable else 0o644)
-    assert {p.name for p in folder.iterdir()} == set(kit.files)
+    assert {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()} == set(kit.files)
     for name, file in kit.files.items():
         assert file.text == Path(folder / name).read_text("utf-8"), (
             f"{site}/{stack}/{name} differs from its golden file"

@@ -21,7 +21,6 @@ from hpcgen.recipe.formats.base import Format, Written
 class Listing(Format):
     name = "listing"
     recipe_file = engine_file = "Steps"
-    kit_folder = "taken"
     certificate_folder = ""
     read_by = ("podman",)
 
@@ -69,9 +68,9 @@ def test_its_kit_is_read_back_and_gets_the_context_that_it_says(kit: Path, colle
     found = read_kit(kit)
     assert found.recipe == (kit / "Steps").read_text()
     make_context(found, tmp_path / "context")
-    names = sorted(path.relative_to(tmp_path / "context").as_posix() for path in (tmp_path / "context").iterdir())
-    assert names == ["taken"]
-    assert (tmp_path / "context" / "taken" / "Steps").read_text() == found.recipe
+    names = {path.relative_to(tmp_path / "context").as_posix() for path in (tmp_path / "context").rglob("*")}
+    assert {"Steps", "files/tests/rank_test.c"} < names and "certificates" not in names
+    assert (tmp_path / "context" / "Steps").read_text() == found.recipe
 
 
 def test_a_kit_in_another_format_leaves_no_recipe_of_it_behind(kit: Path, hpcgen: Command, collection: Path) -> None:

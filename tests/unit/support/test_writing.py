@@ -22,14 +22,16 @@ OLD = {
     "hpcgen.lock": KitFile("old lock"),
     "Dockerfile": KitFile("old recipe"),
     "job.slurm": KitFile("old job", executable=True),
+    "files/old/list.txt": KitFile("old list"),
 }
 NEW = {
     "hpcgen.lock": KitFile("new lock"),
     "Dockerfile": KitFile("new recipe"),
     "build.sh": KitFile("new build", executable=True),
+    "files/new/list.txt": KitFile("new list"),
 }
-RETIRED = frozenset({"job.slurm", "job.pbs"})
-AFTER_NEW = {"hpcgen.lock": "new lock", "Dockerfile": "new recipe", "build.sh": "new build"}
+RETIRED = frozenset({"job.slurm", "job.pbs", "files/old/list.txt"})
+AFTER_NEW = {name: file.text for name, file in NEW.items()}
 AFTER_OLD = {name: file.text for name, file in OLD.items()}
 
 
@@ -147,7 +149,7 @@ def test_a_newer_kit_over_an_older_one_leaves_the_files_of_others(
 def test_without_retired_names_an_older_file_stays(tmp_path: Path) -> None:
     write_kit(tmp_path / "kit", OLD)
     write_kit(tmp_path / "kit", NEW)
-    assert found(tmp_path / "kit") == {**AFTER_NEW, "job.slurm": "old job"}
+    assert found(tmp_path / "kit") == {**AFTER_NEW, "job.slurm": "old job", "files/old/list.txt": "old list"}
 
 
 def test_places_where_no_kit_can_be(tmp_path: Path) -> None:
@@ -226,6 +228,17 @@ def test_a_name_in_the_kit_that_somebody_took(tmp_path: Path, kind: str) -> None
     assert found(kit) == expected
 
 
+def test_a_link_does_not_lead_the_kit_s_files_elsewhere(tmp_path: Path) -> None:
+    kit = tmp_path / "kit"
+    write_kit(kit, {name: file for name, file in OLD.items() if "/" not in name})
+    (tmp_path / "theirs").mkdir()
+    (kit / "files").symlink_to(tmp_path / "theirs")
+    assert message(lambda: write_kit(kit, NEW)).startswith(
+        f"cannot write {kit / 'files'}: this is a symbolic link, not a folder\n"
+    )
+    assert list((tmp_path / "theirs").iterdir()) == []
+
+
 def test_permission_denied(open_folder: Path) -> None:
     kit = open_folder / "kit"
     write_kit(kit, OLD)
@@ -260,9 +273,9 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
     assert found(kit) == AFTER_NEW
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc/passwd", "a\nb", ".hpcgen-swap"])
+@pytest.mark.parametrize("name", ["", ".", "..", "a/../b", "/etc/passwd", "a//b", "a\nb", ".hpcgen-swap"])
 def test_names_that_would_leave_the_kit_are_a_mistake_of_the_caller(tmp_path: Path, name: str) -> None:
-    with pytest.raises(ValueError, match="is not a plain file name"):
+    with pytest.raises(ValueError, match="is not a file of a kit"):
         write_kit(tmp_path / "kit", {**NEW, name: KitFile("x")})
     with pytest.raises(ValueError, match="a kit needs its marker"):
         write_kit(tmp_path / "kit", {"Dockerfile": KitFile("x")})
@@ -279,7 +292,7 @@ target = Path(sys.argv[1])
 # A shell's background job starts with interrupts ignored, and would hand that on to this process.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 NEW = {"hpcgen.lock": KitFile("new lock"), "Dockerfile": KitFile("new recipe"),
-       "build.sh": KitFile("new build", executable=True)}
+       "build.sh": KitFile("new build", executable=True), "files/new/list.txt": KitFile("new list")}
 def at_rename(number, act):
     seen = 0
     def hook(event, arguments):
@@ -366,8 +379,8 @@ def test_a_full_disk(tmp_path: Path) -> None:
         subprocess.run(["umount", disk], check=True)
 
 
-# Replacing OLD by NEW renames the list, three old files out and three new ones in.
-RENAMES = range(1, 8)
+# Replacing OLD by NEW renames the list, four old files out and four new ones in.
+RENAMES = range(1, 10)
 
 
 @pytest.mark.parametrize("number", RENAMES)
@@ -381,7 +394,7 @@ def test_a_rename_that_fails_leaves_the_old_kit(tmp_path: Path, number: int) -> 
         f"""
 def fail(): raise OSError(errno.EDQUOT, "quota")
 at_rename({number}, fail)
-attempt(lambda: write_kit(target, NEW, retired=frozenset(["job.slurm"])))
+attempt(lambda: write_kit(target, NEW, retired=frozenset(["job.slurm", "files/old/list.txt"])))
 """,
     )
     assert (done.stdout, done.returncode) == (
@@ -400,7 +413,7 @@ def test_an_interrupt_leaves_the_old_kit(tmp_path: Path, number: int) -> None:
         kit,
         f"""
 at_rename({number}, lambda: os.kill(os.getpid(), signal.SIGINT))
-write_kit(target, NEW, retired=frozenset(["job.slurm"]))
+write_kit(target, NEW, retired=frozenset(["job.slurm", "files/old/list.txt"]))
 """,
     )
     assert "KeyboardInterrupt" in done.stderr
@@ -413,10 +426,11 @@ def test_after_a_kill_no_half_kit_passes_for_a_kit(tmp_path: Path, number: int) 
     write_kit(kit, OLD)
     (kit / "notes.txt").write_text("mine")
     kill = f"at_rename({number}, lambda: os.kill(os.getpid(), signal.SIGKILL))\n"
-    write = 'write_kit(target, NEW, retired=frozenset(["job.slurm"]))'
+    write = 'write_kit(target, NEW, retired=frozenset(["job.slurm", "files/old/list.txt"]))'
 
     def assert_no_mixture() -> None:
-        visible = {name: text for name, text in found(kit).items() if not name.startswith(".hpcgen-swap/")}
+        hidden = (".hpcgen-swap/", "files/new/")
+        visible = {name: text for name, text in found(kit).items() if not name.startswith(hidden) or name in AFTER_NEW}
         assert "hpcgen.lock" not in visible or visible == {**AFTER_OLD, "notes.txt": "mine"}
 
     assert in_a_process(kit, kill + write).returncode == -9
@@ -440,7 +454,7 @@ def hook(event, arguments):
     if event == "shutil.rmtree":
         os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(hook)
-write_kit(target, NEW, retired=frozenset(["job.slurm"]))
+write_kit(target, NEW, retired=frozenset(["job.slurm", "files/old/list.txt"]))
 """
     assert in_a_process(kit, script).returncode == -9
     assert in_a_process(kit, LARGE + "attempt(lambda: write_kit(target, NEW))").returncode == 7

@@ -1,10 +1,5 @@
 
 # Everything that the build takes from outside comes from the bundle, which is checked first.
-bundle=${HPCGEN_BUNDLE:-}
-if [ "${1:-}" = --bundle ]; then
-    bundle=${2:-}
-    shift $(($# < 2 ? $# : 2))
-fi
 if [ -z "$bundle" ] || [ ! -r "$bundle/SHA256SUMS" ]; then
     echo "build.sh: name the folder of the bundle: build.sh --bundle DIR" >&2
     exit 66

@@ -1,25 +1,49 @@
 #!/bin/bash
-# Build script of tf-horovod for hlrs-testbed, partition gpu
-# by hpcgen 0.1.0; made again by:
-#   hpcgen render --site hlrs-testbed --stack tf-horovod
-#
-# usage: build.sh [OUTPUT.sif]
-# Builds Singularity.def beside this script. HPCGEN_ENGINE chooses the command (apptainer or singularity),
-# HPCGEN_BUILD_OPTIONS are further words for its build command, --sandbox for example.
+# build script of tf-horovod for hlrs-testbed, partition gpu: tensorflow 2.3.4, horovod 0.28.1, mpich 4.3.2 on ubuntu 20.04
+# made by hpcgen 0.1.0: hpcgen render --site hlrs-testbed --stack tf-horovod
+# why these versions: hpcgen explain, or plan.json beside this file
 set -euo pipefail
-kit=$(cd "$(dirname "$0")" && pwd)
 
-output=$(realpath -m "${1:-tf-horovod.sif}")
-engine=${HPCGEN_ENGINE:-singularity}
-certificates=()
-read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+usage() {
+    cat << 'END'
+usage: build.sh [OUTPUT]
 
-for file in "${certificates[@]}"; do
-    if [ ! -r "$file" ]; then
-        echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
-        exit 66
-    fi
+Builds Singularity.def beside this script.
+HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words for its
+build command, --sandbox for example.
+The build accepts for you:
+  End User License Agreement of NVIDIA's CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html
+  NVIDIA's Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html
+END
+}
+
+output=
+while [ $# -gt 0 ]; do
+    case $1 in
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        -*)
+            echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
+            exit 64
+            ;;
+        *)
+            if [ -n "$output" ]; then
+                echo "build.sh: $1 is one word too many; build.sh --help shows the usage" >&2
+                exit 64
+            fi
+            output=$1
+            ;;
+    esac
+    shift
 done
+kit=$(cd "$(dirname "$0")" && pwd)
+read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+echo 'build.sh: this build accepts the End User License Agreement of NVIDIA'"'"'s CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html' >&2
+echo 'build.sh: this build accepts the NVIDIA'"'"'s Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html' >&2
+output=$(realpath -m "${output:-tf-horovod.sif}")
+engine=${HPCGEN_ENGINE:-singularity}
 if ! command -v "$engine" > /dev/null; then
     echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to apptainer or singularity" >&2
     exit 69

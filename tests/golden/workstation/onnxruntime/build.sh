@@ -1,44 +1,67 @@
 #!/bin/bash
-# Build script of onnxruntime for workstation, partition main
-# by hpcgen 0.1.0; made again by:
-#   hpcgen render --site workstation --stack onnxruntime
-#
-# usage: build.sh [TAG]
-# Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.
-# HPCGEN_ENGINE chooses the engine; HPCGEN_BUILD_OPTIONS are further words for its build command.
+# build script of onnxruntime for workstation, partition main: onnxruntime 1.31.1 on ubuntu 24.04
+# made by hpcgen 0.1.0: hpcgen render --site workstation --stack onnxruntime
+# why these versions: hpcgen explain, or plan.json beside this file
 set -euo pipefail
-kit=$(cd "$(dirname "$0")" && pwd)
 
-tag=${1:-onnxruntime:workstation}
-engine=${HPCGEN_ENGINE:-docker}
-certificates=()
-certificate_names=()
-kit_files=(Dockerfile build.sh hpcgen.lock plan.json preflight.sh recipe.json run.sh selftest.sh)
+usage() {
+    cat << 'END'
+usage: build.sh [TAG]
+
+Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.
+HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command.
+END
+}
+
+tag=
+while [ $# -gt 0 ]; do
+    case $1 in
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        -*)
+            echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
+            exit 64
+            ;;
+        *)
+            if [ -n "$tag" ]; then
+                echo "build.sh: $1 is one word too many; build.sh --help shows the usage" >&2
+                exit 64
+            fi
+            tag=$1
+            ;;
+    esac
+    shift
+done
+kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+tag=${tag:-onnxruntime:workstation}
+engine=${HPCGEN_ENGINE:-docker}
+if ! command -v "$engine" > /dev/null; then
+    echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to docker, podman or buildah" >&2
+    exit 69
+fi
 
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
-mkdir "$context/certificates" "$context/kit"
+kit_files=(
+    Dockerfile build.sh files/requirements/onnxruntime-1.31.1.txt files/requirements/pip-26.3.txt
+    files/tests/onnx_provider files/tests/onnx_step.py hpcgen.lock plan.json preflight.sh recipe.json run.sh
+    selftest.sh
+)
 for name in "${kit_files[@]}"; do
     if [ ! -r "$kit/$name" ]; then
         echo "build.sh: the kit's $name is not beside this script; render the kit again with -o" >&2
         exit 66
     fi
-    cp "$kit/$name" "$context/kit/"
-done
-for number in "${!certificates[@]}"; do
-    file=${certificates[number]}
-    if [ ! -r "$file" ]; then
-        echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
-        exit 66
-    fi
-    cp "$file" "$context/certificates/${certificate_names[number]}"
+    case $name in
+        *.sh | job.*) mode=755 ;;
+        *) mode=644 ;;
+    esac
+    install -D -m "$mode" "$kit/$name" "$context/$name"
 done
 
-if ! command -v "$engine" > /dev/null; then
-    echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to docker, podman or buildah" >&2
-    exit 69
-fi
 # What the image was made from can then be read without starting it, also in a registry.
 for name in plan.json hpcgen.lock Dockerfile; do
     # Linux takes no longer word than 128 KiB.

@@ -1,0 +1,71 @@
+Parts that the build scripts have in common.
+#: arguments
+usage() {
+    cat << 'END'
+usage: @{usage}
+
+@{about}
+@{licences}
+END
+}
+
+@{bundle}
+@{name}=
+while [ $# -gt 0 ]; do
+    case $1 in
+        -h | --help)
+            usage
+            exit 0
+            ;;
+        @{options}
+        -*)
+            echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
+            exit 64
+            ;;
+        *)
+            if [ -n "$@{name}" ]; then
+                echo "build.sh: $1 is one word too many; build.sh --help shows the usage" >&2
+                exit 64
+            fi
+            @{name}=$1
+            ;;
+    esac
+    shift
+done
+kit=$(cd "$(dirname "$0")" && pwd)
+read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+@{accepts}
+#: option
+--bundle)
+    bundle=${2:-}
+    shift $(($# < 2 ? 0 : 1))
+    ;;
+#: context
+kit_files=(
+    @{kit_files}
+)
+for name in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$name" ]; then
+        echo "build.sh: the kit's $name is not beside this script; render the kit again with -o" >&2
+        exit 66
+    fi
+    case $name in
+        *.sh | job.*) mode=755 ;;
+        *) mode=644 ;;
+    esac
+    install -D -m "$mode" "$kit/$name" "$context/$name"
+done
+@{certificates}
+#: certificates
+certificates=(@{files})
+for file in "${certificates[@]}"; do
+    if [ ! -r "$file" ]; then
+        echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
+        exit 66
+    fi
+done
+#: copied
+certificate_names=(@{names})
+for number in "${!certificates[@]}"; do
+    install -D -m 644 "${certificates[number]}" "$context/certificates/${certificate_names[number]}"
+done
