@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from hpcgen.errors import HpcgenError  # noqa: E402
 from hpcgen.locking.uv_resolver import Request, Resolved  # noqa: E402
-from hpcgen.locking.wheel_targets import Target  # noqa: E402
+from hpcgen.locking.wheel_targets import WheelTarget  # noqa: E402
 from hpcgen.locking.wheels import resolve  # noqa: E402
 
 WHEELS = ROOT / "building_blocks" / "wheels"
@@ -51,7 +51,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
 def resolved(python: str, sdists: Sequence[str], requirements: Sequence[str], glibc: str = "") -> list[Resolved]:
     """Everything to install; source packages are taken without their dependencies, which must be asked for."""
     glibc = glibc or GLIBC.get(".".join(python.split(".")[:2]), OTHER_GLIBC)
-    request = Request(Target(python, "x86_64", glibc), tuple(requirements), tuple(sdists))
+    request = Request(WheelTarget(python, "x86_64", glibc), tuple(requirements), tuple(sdists))
     return resolve(request)
 
 
