@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.start import start
+from tests.helpers.command import in_this_process, own_process
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,17 +68,26 @@ def no_collections_of_other_tests(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "COLLECTIONS", [])
 
 
-@pytest.fixture
-def hpcgen(tmp_path: Path) -> Command:
-    """The command as a user starts it, in an empty folder; no collection or config file of the machine takes part."""
-
+def _command(start: Callable[..., subprocess.CompletedProcess[str]], folder: Path) -> Command:
     def run(
         *words: str, env: dict[str, str] | None = None, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         clean = {k: v for k, v in os.environ.items() if not k.startswith("HPCGEN_")}
-        return start(words, {**clean, **OWN_SETTINGS, **(env or {})}, cwd or tmp_path)
+        return start(words, {**clean, **OWN_SETTINGS, **(env or {})}, cwd or folder)
 
     return run
+
+
+@pytest.fixture
+def hpcgen(tmp_path: Path) -> Command:
+    """The command with a user's words, in an empty folder; no collection or config file of the machine takes part."""
+    return _command(in_this_process, tmp_path)
+
+
+@pytest.fixture
+def hpcgen_process(tmp_path: Path) -> Command:
+    """The same as a process of its own: for what depends on how Python starts, or on a limit or time of the test."""
+    return _command(own_process, tmp_path)
 
 
 @pytest.fixture

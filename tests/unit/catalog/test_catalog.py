@@ -53,7 +53,7 @@ def test_first_collection_wins_and_the_built_in_one_is_last(collection: Path, hp
     assert '"title": "ours"' not in hpcgen(*asked).stdout
 
 
-def test_an_installed_package_may_bring_a_collection(tmp_path: Path, hpcgen: Command) -> None:
+def test_an_installed_package_may_bring_a_collection(tmp_path: Path, hpcgen_process: Command) -> None:
     package = tmp_path / "site-packages" / "labsites"
     (package / "site_profiles").mkdir(parents=True)
     (package / "__init__.py").write_text("raise SystemExit('a collection is data and is not run')\n")
@@ -62,7 +62,7 @@ def test_an_installed_package_may_bring_a_collection(tmp_path: Path, hpcgen: Com
     about.mkdir()
     (about / "entry_points.txt").write_text("[hpcgen.collections]\nlab = labsites\n")
     env = {"PYTHONPATH": f"{tmp_path / 'site-packages'}:{ROOT}", "HPCGEN_ENTRY_POINTS": "1"}
-    done = hpcgen("list", "sites", env=env)
+    done = hpcgen_process("list", "sites", env=env)
     assert done.returncode == 0, done.stderr
     assert "our lab" in done.stdout
 
