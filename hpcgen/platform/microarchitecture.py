@@ -9,8 +9,8 @@ from hpcgen.errors import InputError, Problem, did_you_mean
 
 # Features, by Linux's names, whose instructions compilers choose by themselves once -march allows them. Others serve
 # the operating system and programs that ask the CPU first, by built-in functions (rdrand, rdseed, clflushopt, clwb,
-# clzero, xsave*, fsgsbase, pku, rdpid, adx, waitpkg, movdir*, sha*, vaes, vpclmulqdq, amx_*, avx512pf, avx512_vp2intersect;
-# on ARM dcpop, sb, ssbs, rng, jscvt, flagm, sme, paca, bti and the like), and hypervisors like to hide these.
+# clzero, xsave*, fsgsbase, pku, rdpid, adx, waitpkg, movdir*, sha*, vaes, vpclmulqdq, amx_*, avx512pf,
+# avx512_vp2intersect; on ARM dcpop, sb, ssbs, rng, jscvt, flagm, sme, paca, bti), and hypervisors like to hide these.
 # Not verified in GCC's machine descriptions (gcc/config/*/*.md) nor in LLVM's: the division rests on what each
 # instruction does. GCC's i386.opt does not decide it: its texts say "code generation" of rdrnd and pku as of avx2.
 # Where it was in doubt a feature is asked for: gfni, pclmulqdq, pmull, crc32, sha3; and aes, which sources take where
