@@ -112,6 +112,14 @@ def test_chimage_imports_the_base_anew_because_a_stopped_import_leaves_half_of_i
     assert "import" in machine.told.read_text()
 
 
+def test_chimage_builds_and_converts_an_image_of_the_stacks_name(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, "charliecloud", "bundle")
+    assert machine.build("--bundle", "bundle").returncode == 0
+    told = machine.told.read_text()
+    assert " -t mpi-hello-supermuc -f Dockerfile ." in told
+    assert "ch-convert: -i ch-image -o squash mpi-hello-supermuc mpi-hello.sqfs.partial" in told
+
+
 def test_chimage_does_not_take_the_steps_of_another_base() -> None:
     lock = a_lock("charliecloud")
     other = msgspec.structs.replace(

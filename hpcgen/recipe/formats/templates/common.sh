@@ -44,16 +44,16 @@ read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 kit_files=(
     @{kit_files}
 )
-for name in "${kit_files[@]}"; do
-    if [ ! -r "$kit/$name" ]; then
-        echo "build.sh: the kit's $name is not beside this script; render the kit again with -o" >&2
+for file in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$file" ]; then
+        echo "build.sh: the kit's $file is not beside this script; render the kit again with -o" >&2
         exit 66
     fi
-    case $name in
+    case $file in
         *.sh | job.*) mode=755 ;;
         *) mode=644 ;;
     esac
-    install -D -m "$mode" "$kit/$name" "$context/$name"
+    install -D -m "$mode" "$kit/$file" "$context/$file"
 done
 @{certificates}
 #: certificates

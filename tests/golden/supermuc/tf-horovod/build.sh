@@ -59,16 +59,16 @@ kit_files=(
     files/requirements/tensorflow-2.15.1-needs.txt files/settings/intel_mpi.cfg files/tests/rank_test.c
     files/tests/step.py hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh
 )
-for name in "${kit_files[@]}"; do
-    if [ ! -r "$kit/$name" ]; then
-        echo "build.sh: the kit's $name is not beside this script; render the kit again with -o" >&2
+for file in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$file" ]; then
+        echo "build.sh: the kit's $file is not beside this script; render the kit again with -o" >&2
         exit 66
     fi
-    case $name in
+    case $file in
         *.sh | job.*) mode=755 ;;
         *) mode=644 ;;
     esac
-    install -D -m "$mode" "$kit/$name" "$context/$name"
+    install -D -m "$mode" "$kit/$file" "$context/$file"
 done
 # ch-image's cache knows a file by its name, size and time: so its time is made from its content.
 find "$context" -type f -exec sha256sum {} + | while read -r sum file; do

@@ -50,16 +50,16 @@ kit_files=(
     files/tests/onnx_provider files/tests/onnx_step.py hpcgen.lock plan.json preflight.sh recipe.json run.sh
     selftest.sh
 )
-for name in "${kit_files[@]}"; do
-    if [ ! -r "$kit/$name" ]; then
-        echo "build.sh: the kit's $name is not beside this script; render the kit again with -o" >&2
+for file in "${kit_files[@]}"; do
+    if [ ! -r "$kit/$file" ]; then
+        echo "build.sh: the kit's $file is not beside this script; render the kit again with -o" >&2
         exit 66
     fi
-    case $name in
+    case $file in
         *.sh | job.*) mode=755 ;;
         *) mode=644 ;;
     esac
-    install -D -m "$mode" "$kit/$name" "$context/$name"
+    install -D -m "$mode" "$kit/$file" "$context/$file"
 done
 
 # What the image was made from can then be read without starting it, also in a registry.
