@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -272,6 +272,12 @@ def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, A
 def say(message: str) -> None:
     """A message for a person, on stderr: stdout is only ever the result."""
     click.echo(f"hpcgen: {message}", err=True)
+
+
+def shown_files(names: Iterable[str]) -> str:
+    """Names of the files of a kit for a person; a folder stands for all that is in it."""
+    parts = (name.partition("/") for name in names)
+    return ", ".join(sorted({first + slash for first, slash, _ in parts}))
 
 
 def say_findings(plan: Plan, notices: Sequence[str] = (), *, notes: bool = False) -> None:

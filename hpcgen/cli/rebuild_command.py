@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.common import catalog_of, say, shown_files
 
 
 @click.command("rebuild")
@@ -40,7 +40,7 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
     files = whole_kit(kit, comparison, str(found))
     store_kit(output, files)
     remarks = [*notes(kit), *_remarks(comparison)]
-    say(f"wrote {', '.join(sorted(files))} to {output}")
+    say(f"wrote {shown_files(files)} to {output}")
     for remark in remarks:
         say(remark if comparison.same and remark is remarks[-1] else f"note: {remark}")
     if as_json:

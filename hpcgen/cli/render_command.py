@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, plan_of_lock, say, say_findings
+from hpcgen.cli.common import (
+    asked_plan,
+    catalog_of,
+    optional_plan_options,
+    plan_of_lock,
+    say,
+    say_findings,
+    shown_files,
+)
 from hpcgen.cli.licences import say_licences
 
 
@@ -56,7 +64,7 @@ def command(
     kit = make_kit(plan, catalog, lock)
     if output is not None:
         store_kit(output, kit.files)
-        say(f"wrote {', '.join(sorted(kit.files))} to {output}")
+        say(f"wrote {shown_files(kit.files)} to {output}")
     if as_json:
         import json
 

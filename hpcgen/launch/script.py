@@ -59,7 +59,7 @@ def job_script(
     # A batch system copies the script away from the kit, and starts it in the folder that it was submitted from.
     place = f"$folder/{sh(preflight)}" if scheduler.mark else f'$(dirname "$0")/{sh(preflight)}'
     parts = [
-        _top(plan, scheduler, how, "Job script", usage),
+        _top(plan, scheduler, how, "job script of ", usage),
         *([_fill("modules", modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, name, folder=True),
         _image(plan, how, name, image, named),
@@ -93,7 +93,7 @@ def preflight_script(
     folder = ranks or (plan.site.containers.image_directory is None and how.engine.image_is_file)
     usage = f"usage: {PREFLIGHT} [IMAGE]      in an allocation; ends with {STATUS} where something is missing"
     parts = [
-        _top(plan, scheduler, how, "Preflight", usage),
+        _top(plan, scheduler, how, "preflight of ", usage),
         *([_fill("modules_alone", modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, PREFLIGHT, folder=folder),
         _fill("given") + _image(plan, how, PREFLIGHT, None, named),

@@ -125,7 +125,7 @@ def test_a_plan_with_a_class_has_no_command_and_no_lock() -> None:
     plan = hpcgen.plan("workstation", stack, blocks=[Greeting])
     block = plan.block("greeting")
     assert block is not None and block.version == "1.1" and plan.command == ""
-    assert "made again by" not in hpcgen.render(plan, blocks=[Greeting]).recipe
+    assert f"# made by hpcgen {hpcgen.__version__} from Python\n" in hpcgen.render(plan, blocks=[Greeting]).recipe
     with pytest.raises(hpcgen.InputError, match="put it into a collection"):
         collection_files(plan, hpcgen.Catalog(blocks=[Greeting]))
 
@@ -134,8 +134,8 @@ def test_the_public_functions() -> None:
     site, stack = hpcgen.load_site("supermuc"), hpcgen.load_stack("mpi-hello")
     kit = hpcgen.render(hpcgen.plan(site, stack))
     assert kit.recipe == kit.files["build.sh"].text
-    names = {"build.sh", "job.slurm", "preflight.sh", "selftest.sh", "plan.json", "recipe.json", "hpcgen.lock"}
-    assert names == set(kit.files)
+    names = {"build.sh", "job.slurm", "preflight.sh", "recipe.json", "selftest.sh", "plan.json", "hpcgen.lock"}
+    assert {name for name in kit.files if "/" not in name} == names
 
 
 def test_command_and_library_render_the_same() -> None:

@@ -13,7 +13,7 @@ from hpcgen.recipe.formats import Format
 from hpcgen.recipe.formats.base import DAWN
 from hpcgen.recipe.formats.bundled import arguments, base_names, context, script_part, template
 from hpcgen.recipe.formats.docker import CH_IMAGE, instructions
-from hpcgen.recipe.formats.header import commented, recipe_header
+from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.support.quoting import sh
 
@@ -38,7 +38,7 @@ def build_script(plan: Plan, assembly: Assembly) -> Written:
         "The Dockerfile in this script is in the dialect that ch-image 0.31 and later read."
     )
     text = template("build_charliecloud.sh").fill(
-        header=commented(recipe_header(plan, "build script of ")),
+        header=commented(header(plan, "build script of ")),
         arguments=arguments(plan, "output", about),
         bundle=script_part(plan, "bundle.sh"),
         files=context(plan, assembly),

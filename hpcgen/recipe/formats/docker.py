@@ -22,7 +22,7 @@ from hpcgen.recipe.formats.bundled import (
     script_part,
     template,
 )
-from hpcgen.recipe.formats.header import commented, recipe_header
+from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, copies, grouped, wrapped
 from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
@@ -60,7 +60,7 @@ def dockerfile(plan: Plan, assembly: Assembly) -> Written:
         notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ beside the kit's files")
     if plan.supply == "bundle":
         notes.append("the bundle is a build context of its own, called bundle; no step has a network")
-    top = commented([*recipe_header(plan), *notes])
+    top = commented([*header(plan), *notes])
     # The line asks a registry for its frontend, which a build without a network cannot.
     syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
     return Written(f"{syntax}{top}\n\n{written.text}\n", written.steps)
@@ -160,7 +160,7 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         "HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command."
     )
     return template("build_docker.sh").fill(
-        header=commented(recipe_header(plan, "build script of ")),
+        header=commented(header(plan, "build script of ")),
         arguments=arguments(plan, "tag", about),
         bundle=script_part(plan, "bundle.sh"),
         context=context(plan, assembly),

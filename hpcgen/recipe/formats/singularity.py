@@ -27,7 +27,7 @@ from hpcgen.recipe.formats.bundled import (
     template,
     unlink_steps,
 )
-from hpcgen.recipe.formats.header import commented, recipe_header
+from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, grouped, wrapped
 from hpcgen.support.quoting import plain, sh, sh_assign
@@ -54,7 +54,7 @@ def definition(plan: Plan, assembly: Assembly) -> Written:
         [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total), *_final_end(final, assembly)],
     ]
     written = emit(stages, "singularity")
-    return Written(f"{commented(recipe_header(plan))}\n\n{written.text}\n", written.steps)
+    return Written(f"{commented(header(plan))}\n\n{written.text}\n", written.steps)
 
 
 def _packing(steps: Steps, kept: list[str]) -> Steps:
@@ -206,7 +206,7 @@ def build_script(plan: Plan, assembly: Assembly) -> str:
         # It takes the certificates from where they are.
         bases["context"] = context(plan, assembly, certified=False)
     return template("build_singularity.sh").fill(
-        header=commented(recipe_header(plan, "build script of ")),
+        header=commented(header(plan, "build script of ")),
         arguments=arguments(plan, "output", about),
         bundle=script_part(plan, "bundle.sh"),
         certificates=certificates(assembly),

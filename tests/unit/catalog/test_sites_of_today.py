@@ -94,11 +94,11 @@ def test_the_host_mpi_of_cray_systems_comes_by_single_files(catalog: Catalog, si
     root = next(line.removeprefix("mpi=") for line in text.splitlines() if line.startswith("mpi="))
     assert f"LD_LIBRARY_PATH={CRAY_LIBRARIES[site]}:" in text.replace('"$mpi"', root)
     assert "--mpi=" not in text.splitlines()[-1]  # Slurm's default there is what Cray's PMI speaks
-    folders = next(line for line in recipe.splitlines() if line.strip().startswith("mkdir -p /mnt/0 "))
-    files = next(line for line in recipe.splitlines() if line.strip().startswith("touch "))
+    folders = recipe.replace(" \\\n", " ").split("mkdir -p /mnt/0 ", 1)[1].splitlines()[0].split()
+    files = recipe.replace(" \\\n", " ").split("touch ", 1)[1].splitlines()[0].split()
     for bind in mpi.binds:
         assert f"-B {bind.source}:{bind.target}" in text
-        assert (f" {bind.target}" in files) == bind.file
+        assert (bind.target in files) == bind.file
         assert bind.file or bind.target in folders
 
 

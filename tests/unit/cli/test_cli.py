@@ -44,8 +44,8 @@ def test_the_older_spellings_of_show_and_schema_still_work(hpcgen: Command) -> N
 def test_the_header_names_the_command_that_makes_the_file_again(hpcgen: Command) -> None:
     words = ["render", "--site", "supermuc", "--stack", "mpi-hello", "--set", "gnu.fortran=true", "--nodes", "20"]
     first = hpcgen(*words).stdout
-    line = next(line for line in first.splitlines() if line.startswith("#   hpcgen render"))
-    assert hpcgen(*line.split()[2:]).stdout == first
+    line = next(line for line in first.splitlines() if line.startswith("# made by hpcgen"))
+    assert hpcgen(*line.split(": hpcgen ")[1].split()).stdout == first
 
 
 def test_kit_has_all_its_files_and_says_so_on_stderr(hpcgen: Command, tmp_path: Path) -> None:
@@ -55,6 +55,7 @@ def test_kit_has_all_its_files_and_says_so_on_stderr(hpcgen: Command, tmp_path: 
     assert names == {
         "Singularity.def",
         "build.sh",
+        "files",
         "job.pbs",
         "preflight.sh",
         "recipe.json",
@@ -152,7 +153,7 @@ def test_site_and_stack_may_be_files_of_any_name(hpcgen: Command, tmp_path: Path
     (tmp_path / "draft.yaml").write_text(recipe)
     done = hpcgen("render", "--site", "my site.yaml", "--stack", "draft.yaml")
     assert done.returncode == 0, done.stderr
-    assert "Dockerfile of mpi-hello for lab," in done.stdout
+    assert "# mpi-hello for lab, partition main: " in done.stdout
     assert "hpcgen render --site 'my site.yaml' --stack draft.yaml" in done.stdout
     (tmp_path / "my site.yaml").write_text("name: lab\nextends: workstation\ntitel: our lab\n")
     assert "my site.yaml:3:1" in hpcgen("render", "--site", "my site.yaml", "--stack", "draft.yaml").stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,15 @@ def plan(given: Site, base: str = "debian", format: Any = "docker") -> Plan:
 
 
 def rendered(given: Site, base: str = "debian", format: Any = "docker", pins: Pins | None = None) -> str:
-    planned = plan(given, base, format)
-    return format_for(planned.format).recipe(planned, assemble(planned, CATALOG, pins)).text
+    return whole_text(plan(given, base, format), pins)
+
+
+def whole_text(planned: Plan, pins: Pins | None = None) -> str:
+    """The recipe, and below it the text files that its steps copy."""
+    assembly = assemble(planned, CATALOG, pins)
+    recipe = format_for(planned.format).recipe(planned, assembly).text
+    recipe = re.sub(r" \\\n +", " ", recipe)
+    return "\n".join([recipe, *(file.text for file in assembly.files.values())])
 
 
 def problems(*words: str, given: Site | None = None) -> tuple[type, list[str]]:
@@ -70,9 +78,9 @@ def test_the_apt_mirror_is_of_the_distribution_that_the_image_is_based_on() -> N
 def test_packages_of_rocky_linux_come_from_the_mirror_alone() -> None:
     text = rendered(with_mirrors(site(), ["dnf=https://mirror.example.org/rocky/"]), base="rockylinux")
     for name in ("BaseOS", "AppStream"):
-        assert f"'baseurl=https://mirror.example.org/rocky/9/{name}/$basearch/os/'" in text
+        assert f"baseurl=https://mirror.example.org/rocky/9/{name}/$basearch/os/\n" in text
     assert "reposdir=/etc/dnf/hpcgen.repos.d" in text
-    assert text.count("gpgcheck=1") == text.count("gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-Rocky-9") == 8
+    assert text.count("gpgcheck=1") == text.count("gpgkey=file:///etc/pki/rpm-gpg/RPM-GPG-KEY-Rocky-9") == 4
     assert "/etc/yum.repos.d" not in text
     assert text.count("rm -rf /etc/dnf/hpcgen.repos.d") == 2
     assert "rockylinux.org" not in text
@@ -82,7 +90,7 @@ def test_each_release_of_rocky_linux_has_its_own_folder_and_key() -> None:
     given = with_mirrors(site(), ["dnf=https://mirror.example.org/rocky"])
     settings = ["base.provider=rockylinux", "rockylinux.version=8"]
     planned = make_plan(CATALOG, given, CATALOG.stack("mpi-hello"), settings=settings)
-    text = format_for(planned.format).recipe(planned, assemble(planned, CATALOG)).text
+    text = whole_text(planned)
     assert "https://mirror.example.org/rocky/8/BaseOS/$basearch/os/" in text
     assert "https://mirror.example.org/rocky/8/PowerTools/$basearch/os/" in text
     assert "RPM-GPG-KEY-rockyofficial" in text
@@ -99,6 +107,9 @@ def test_dnf_reads_the_mirror_and_its_configuration_is_as_it_was_afterwards(tmp_
     steps = [step for label, step in assemble(planned, CATALOG).final.steps if label.startswith("site_trust")]
 
     def run(step: Any) -> None:
+        for file in step.files:
+            (tmp_path / file.target[1:]).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / file.target[1:]).write_text(file.text)
         for line in step.commands:
             here = line.replace(" /etc/", f" {tmp_path}/etc/").replace(" /var/", f" {tmp_path}/var/")
             subprocess.run(["/bin/sh", "-c", here], check=True)
@@ -331,16 +342,18 @@ def test_a_profile_with_a_wrong_mirror_is_refused_by_check(
     assert "ours.yaml:4:" in done.stderr
 
 
-def test_a_profile_says_the_same_as_the_option(hpcgen: Command, collection: Path) -> None:
+def test_a_profile_says_the_same_as_the_option(hpcgen: Command, collection: Path, tmp_path: Path) -> None:
     mirrors = "dnf: {rockylinux: {archive: https://mirror.example.org/rocky}}, registry: registry.example.org/proxy"
     (collection / "site_profiles" / "ours.yaml").write_text(
         f"name: ours\nextends: workstation\ntitle: Ours\nnetwork: {{mirrors: {{{mirrors}}}}}\n"
     )
     words = ["--site", "ours", "--stack", "mpi-hello", "--set", "base.provider=rockylinux"]
-    done = hpcgen("--collection", str(collection), "render", *words)
+    done = hpcgen("--collection", str(collection), "render", *words, "-o", str(tmp_path / "kit"))
     assert done.returncode == 0, done.stderr
-    assert "https://mirror.example.org/rocky/9/BaseOS/" in done.stdout
-    assert "FROM registry.example.org/proxy/rockylinux/rockylinux:9 AS builder" in done.stdout
+    repositories = (tmp_path / "kit" / "files" / "site" / "dnf-mirror.repo").read_text()
+    assert "https://mirror.example.org/rocky/9/BaseOS/" in repositories
+    recipe = (tmp_path / "kit" / "Dockerfile").read_text()
+    assert "FROM registry.example.org/proxy/rockylinux/rockylinux:9 AS builder" in recipe
 
 
 def test_a_table_of_the_site_without_repositories_is_explained() -> None:
@@ -359,8 +372,8 @@ def test_the_option_is_part_of_the_command_that_makes_the_recipe_again(hpcgen: C
     done = hpcgen(*words, *mirrors)
     assert done.returncode == 0, done.stderr
     assert " ".join(mirrors) in done.stdout
-    again = next(line for line in done.stdout.splitlines() if line.startswith("#   hpcgen "))
-    assert hpcgen(*again.split()[2:]).stdout == done.stdout
+    again = next(line for line in done.stdout.splitlines() if line.startswith("# made by hpcgen "))
+    assert hpcgen(*again.split(": hpcgen ")[1].split()).stdout == done.stdout
 
 
 @pytest.mark.parametrize(("word", "status"), [("pypi=https://mirror.example.org", 4), ("pip=http://x", 3), ("pip", 3)])

@@ -577,6 +577,7 @@ def folder_image(tmp_path: Path) -> Path:
     place.mkdir(parents=True)
     (tmp_path / "image" / "ch").mkdir()
     for name, file in kit.files.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_text(file.text)
     return tmp_path / "image"
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 #
-# Preflight of onnxruntime for supermuc, partition thin
-# by hpcgen 0.1.0; made again by:
-#   hpcgen render --site supermuc --stack onnxruntime
+# preflight of onnxruntime for supermuc, partition thin: onnxruntime 1.31.1 on ubuntu 24.04
+# made by hpcgen 0.1.0: hpcgen render --site supermuc --stack onnxruntime
+# why these versions: plan.json beside this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 48 threads
 #   nodes 1: nothing else was asked for
 #   ranks per node 1: stack onnxruntime runs without MPI

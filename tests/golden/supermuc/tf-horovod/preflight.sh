@@ -1,8 +1,8 @@
 #!/bin/bash
 #
-# Preflight of tf-horovod for supermuc, partition thin
-# by hpcgen 0.1.0; made again by:
-#   hpcgen render --site supermuc --stack tf-horovod
+# preflight of tf-horovod for supermuc, partition thin: tensorflow 2.15.1, horovod 0.28.1, intel_mpi 2019.6.166 on ubuntu 22.04
+# made by hpcgen 0.1.0: hpcgen render --site supermuc --stack tf-horovod
+# why these versions: plan.json beside this file, or the same command with plan in place of render
 # layout: 1 node × 4 ranks × 12 threads
 #   nodes 1: layout of the site for thin
 #   ranks per node 4: layout of the site for thin; measured: 3DGAN, seconds per epoch on 4 / 512 nodes, 907.26 / 7.84

@@ -1,8 +1,8 @@
 #!/bin/bash
 #
-# Preflight of tf-horovod for workstation, partition main
-# by hpcgen 0.1.0; made again by:
-#   hpcgen render --site workstation --stack tf-horovod
+# preflight of tf-horovod for workstation, partition main: tensorflow 2.15.1, horovod 0.28.1, mpich 4.3.2 on ubuntu 22.04
+# made by hpcgen 0.1.0: hpcgen render --site workstation --stack tf-horovod
+# why these versions: plan.json beside this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 8 threads
 #   nodes 1: nothing else was asked for
 #   ranks per node 1: no layout fits, so one
