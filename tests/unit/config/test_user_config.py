@@ -71,8 +71,8 @@ def test_account_and_images_of_the_user_and_the_command_that_says_them(config: P
     job = rendered(hpcgen, HPCGEN_CONFIG=str(config))
     assert "#SBATCH --account=pn12ab" in job
     assert "/dss/ada/images/mpi-hello" in job
-    command = next(line[4:] for line in job.splitlines() if line.startswith("#   hpcgen render"))
-    words = shlex.split(command)
+    command = next(line for line in job.splitlines() if line.startswith("# made by hpcgen "))
+    words = shlex.split(command.split(": ", 1)[1])
     # Somebody else, without that file, gets the same script from the command in its header.
     assert rendered(hpcgen, *words[6:]) == job
 
