@@ -168,10 +168,11 @@ def commands(mirror: FileServer, *names: str) -> tuple[list[str], list[str]]:
     site = with_mirrors(catalog.site("workstation"), [f"dnf={mirror.url('rocky')}"])
     plan = make_plan(catalog, site, catalog.stack("mpi-hello"), settings=["base.provider=rockylinux"])
     steps = assemble(plan, catalog).final.steps
-    before, last = (step.commands for label, step in steps if label.startswith("site_trust"))
+    trust, forget = (step for label, step in steps if label.startswith("site_trust"))
+    copied = [f"install -D /dev/stdin {file.target} << 'END'\n{file.text}END" for file in trust.files]
     install, *after = next(step.commands for label, step in steps if label == "distribution")
     words = [word for word in shlex.split(install) if word in ("dnf", "install") or word.startswith("-")]
-    return [*before, shlex.join([*words, *names]), *after], list(last)
+    return [*copied, *trust.commands, shlex.join([*words, *names]), *after], list(forget.commands)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
