@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpcgen.config import yamlfile
+from hpcgen.config import plain_yaml, yamlfile
 from hpcgen.config.yamlfile import load, loads
 from hpcgen.errors import InputError, Position
 
@@ -29,7 +29,7 @@ def first_lines(text: str) -> list[str]:
 
 @pytest.mark.parametrize("loader", ["CSafeLoader", "SafeLoader"])
 def test_words_without_quotes_stay_the_text_that_was_written(loader: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yamlfile, "_Loader", getattr(yaml, loader))
+    monkeypatch.setattr(plain_yaml, "LOADER", getattr(yaml, loader))
     document = loads(
         "version: 2.10\nyear: 2021\nday: 2021-05-01\ntime: 1:30:00\nswitch: on\nno: yes\noctal: 0777\n"
         "2.10.0: x\nempty:\ntilde: ~\nnone: null\nright: true\nwrong: False\n"
@@ -166,9 +166,9 @@ def test_problems_before_a_syntax_error_are_told_too() -> None:
 
 @pytest.mark.parametrize("loader", ["CSafeLoader", "SafeLoader"])
 def test_deep_nesting_stops_early(loader: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yamlfile, "_Loader", getattr(yaml, loader))
+    monkeypatch.setattr(plain_yaml, "LOADER", getattr(yaml, loader))
     assert first_lines("a: " + "[" * 100_000) == ["f.yaml:1:35: this is nested too deeply"]
-    deepest_allowed = yamlfile.MAX_DEPTH - 1
+    deepest_allowed = plain_yaml.MAX_DEPTH - 1
     assert loads("a: " + "[" * deepest_allowed + "]" * deepest_allowed, "f.yaml").data["a"]
 
 
