@@ -39,7 +39,6 @@ class Difference(msgspec.Struct, frozen=True):
     """``new``: what the newer bundle has and the older has not; ``gone``: what it no longer needs."""
 
     old: Manifest
-    new_manifest: Manifest
     new: list[BundleItem]
     gone: list[BundleItem]
 
@@ -65,7 +64,7 @@ def difference(old: Manifest, new: Manifest) -> Difference:
     before, after = ({(item.path, item.sha256): item for item in each.items} for each in (old, new))
     added = [item for key, item in after.items() if key not in before]
     removed = [item for key, item in before.items() if key not in after]
-    return Difference(old, new, _sorted(added), _sorted(removed))
+    return Difference(old, _sorted(added), _sorted(removed))
 
 
 def _sorted(items: Sequence[BundleItem]) -> list[BundleItem]:

@@ -133,7 +133,7 @@ def _many(
     if not dry_run:
         todo = _accepted(todo, accept)
     if own["array"]:
-        _array(ctx, loaded, todo, own, asked, dry_run)
+        _array(loaded, todo, own, asked, dry_run)
         return
     if dry_run:
         ctx.exit(_show(loaded, todo, options))
@@ -227,7 +227,6 @@ def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
 
 
 def _array(
-    ctx: click.Context,
     loaded: LoadedFleet,
     todo: Sequence[MemberState],
     own: dict[str, Any],

@@ -85,11 +85,6 @@ def facts_of(document: Document) -> list[Fact]:
     return found
 
 
-def fact_at(facts: Iterable[Fact], path: str) -> Fact | None:
-    """The fact of a path, or the list that holds it; None if the profile has none."""
-    return next((fact for fact in facts if f"{path}.".startswith(f"{fact.path}.")), None)
-
-
 def counts(facts: Iterable[Fact]) -> Counts:
     """How many of them are verified."""
     marks = [fact.mark for fact in facts]

@@ -96,7 +96,7 @@ def lay_out(site: Site, partition_name: str, stack: Stack, request: JobRequest) 
     considered = consider(site, partition_name, stack, request, memory)
     layout = next((each for each in considered if each.taken), None)
     shape = _shape(partition, stack, request, layout)
-    nodes, nodes_reason = _nodes(stack, request, layout)
+    nodes, nodes_reason = _nodes(request, layout)
     seconds, time_reason = _walltime(site, request)
     problems = _misfits(site, partition_name, stack, nodes, shape)
     queue, queue_reason, queue_problems = _queue(site, partition_name, nodes, request.queue)
@@ -167,7 +167,7 @@ def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Cons
     return _Shape(ranks, threads, ranks_why, threads_why)
 
 
-def _nodes(stack: Stack, request: JobRequest, chosen: Considered | None) -> tuple[int, JobReason]:
+def _nodes(request: JobRequest, chosen: Considered | None) -> tuple[int, JobReason]:
     if request.nodes is not None:
         return request.nodes, JobReason(field="nodes", rule="asked")
     if chosen is not None:

@@ -78,11 +78,6 @@ def _json(record: Record) -> str:
     return msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n"
 
 
-def render_recipe(plan: Plan, catalog: Catalog) -> str:
-    """The recipe alone."""
-    return format_for(plan.format).recipe(plan, assemble(plan, catalog)).text
-
-
 def store_kit(folder: Path, files: Mapping[str, KitFile]) -> None:
     """Write a kit, whole or not at all, in place of an older one; what is not hpcgen's there stays.
 

@@ -6,8 +6,6 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from hpcgen.engines import Engine
 from hpcgen.job.measured_layouts import counted, memory_text
 from hpcgen.launch.environment import BOOTSTRAP
@@ -18,7 +16,7 @@ from hpcgen.recipe.formats.header import header as file_header
 from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.schedulers.none import Direct
 from hpcgen.support.quoting import plain, sh, sh_assign
-from hpcgen.support.shell_words import FOLDER, Shell, joined, line, loading, quoted
+from hpcgen.support.shell_words import FOLDER, joined, line, loading, quoted
 from hpcgen.support.templates import Template
 
 _WIDTH = 120
@@ -102,22 +100,6 @@ def preflight_script(
         _fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
     ]
     return "\n".join(filter(None, parts))
-
-
-def run_line(plan: Plan, image_environment: Mapping[str, str]) -> str:
-    """The line of shell that the job script comes to, with the image in the folder that it is started in."""
-    how = start(plan, image_environment)
-    directory = plan.site.containers.image_directory
-    here = Shell('"$PWD"')
-    name = how.engine.image_names(plan.stack.name, plan.site.name)[0]
-    if not how.engine.image_is_file:
-        image: str = name
-    else:
-        image = f"{directory}/{name}" if directory is not None else joined(here, f"/{name}")
-    call = replace(how.call, image=image, folder=here)
-    container = [word for group in how.engine.words(call) for word in group]
-    exports = [Shell(sh_assign(name, value)) for name, value in how.variables.exported.items()]
-    return line([*exports, *how.outer, *container, *how.inner, *plan.job.command])
 
 
 def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) -> str:

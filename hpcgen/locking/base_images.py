@@ -90,7 +90,7 @@ def pin_image(name: str, sources: Sequence[str], architecture: str) -> ImagePin:
     problems = [Problem(f"the base image {name} is not available for {architecture}", remedy=_remedy(name))]
     for source in sources:
         try:
-            return _pin(skopeo, name, source, architecture)
+            return _pin(skopeo, source, architecture)
         except HpcgenError as failure:
             problems += [problem.at(source) for problem in failure.problems]
     raise FetchError(problems)
@@ -197,7 +197,7 @@ def _remedy(name: str) -> str:
     return f"say where it is: --image {name}=oci-archive:/path/image.tar (or docker://…, containers-storage:…)"
 
 
-def _pin(skopeo: str, name: str, source: str, architecture: str) -> ImagePin:
+def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
     if not re.search(ORIGIN_PATTERN, source):  # as an option of skopeo, say
         raise InputError(Problem(f"{source!r} names no image", expected="TRANSPORT:NAME, such as oci-archive:FILE"))
     if source.startswith(_REBUILT):

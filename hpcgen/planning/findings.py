@@ -27,10 +27,10 @@ def unverified_facts(site: Site, partition: str) -> list[Finding]:
     ]
 
 
-def _some(names: list[str], most: int = 4) -> str:
+def _some(names: list[str]) -> str:
     """The first few names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+    return ", ".join(names[:4]) + more
 
 
 def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:

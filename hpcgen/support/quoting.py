@@ -25,7 +25,6 @@ _PATH = re.compile(PATH_PATTERN)
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9._~:/@%+,*-]+")
 _DIRECTIVE = re.compile(r"[A-Za-z0-9._/+@%:,=&|*^~!()\[\]-]+")
-_REFERENCE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 
 
 def plain(value: str, what: str = "the value") -> str:
@@ -54,43 +53,27 @@ def sh(word: str, what: str = "the word") -> str:
     return shlex.quote(plain(word, what))
 
 
-def sh_assign(name: str, value: str, expand: bool = False) -> str:
-    """``NAME=value`` for a POSIX shell; put ``export`` before it if wanted.
-
-    Parameters
-    ----------
-    expand: ``$VAR`` and ``${VAR}`` in ``value`` stand for the variable (nothing, where it is unset).
+def sh_assign(name: str, value: str) -> str:
+    """``NAME=value`` for a POSIX shell; put ``export`` before it where programs need it.
 
     Raises
     ------
-    InputError: ``name`` is no variable name; as :func:`plain`; with ``expand``, a ``$`` that starts
-    anything but a variable.
+    InputError: ``name`` is no variable name; as :func:`plain`.
     """
     _check_env_name(name)
-    plain(value, f"the value of {name}")
-    if not expand:
-        return f"{name}={shlex.quote(value)}"
-    # `:-` so that an unset variable is no error in a script that runs with `set -u`.
-    quoted = _escape(value, r'[\\"`]', name, "${%s:-}")
-    return f'{name}="{quoted}"'
+    return f"{name}={shlex.quote(plain(value, f'the value of {name}'))}"
 
 
-def docker_env(name: str, value: str, expand: bool = False, portable: bool = True) -> str:
+def docker_env(name: str, value: str) -> str:
     r"""One ``ENV`` instruction that BuildKit, buildah and ch-image (0.31 and later) read alike.
 
-    Parameters
-    ----------
-    expand: ``$VAR`` and ``${VAR}`` in ``value`` stand for the variable, as in ``/opt/x/bin:$PATH``. It must
-        be set before: ch-image leaves the reference to an unset one as it is written.
-    portable: refuse a literal ``$`` and ``\``, which ch-image cannot read back as they were. Without it
-        both are escaped as BuildKit and buildah want it.
-
     Raises
     ------
-    InputError: ``name`` is no variable name; as :func:`plain`; a ``$`` or ``\`` as said above.
+    InputError: ``name`` is no variable name; as :func:`plain`; a ``$`` or ``\`` in ``value``, which ch-image cannot
+        read back as they were.
     """
     _check_env_name(name)
-    return _instruction("ENV", name, value, expand, portable)
+    return _instruction("ENV", name, value)
 
 
 def docker_variables(values: Mapping[str, str]) -> str:
@@ -114,7 +97,7 @@ def docker_labels(values: Mapping[str, str]) -> str:
 
 
 def docker_arg(name: str, value: str) -> str:
-    r"""One ``ARG`` instruction with its default; as :func:`docker_env`, without references.
+    r"""One ``ARG`` instruction with its default; as :func:`docker_env`.
 
     Without quotes where none are needed: in an ``ARG``, ch-image (0.31 and 0.45 seen) takes them as part of the value.
 
@@ -125,11 +108,11 @@ def docker_arg(name: str, value: str) -> str:
     _check_env_name(name)
     if _PLAIN_ARGUMENT.fullmatch(value):
         return f"ARG {name}={value}"
-    return _instruction("ARG", name, value, False, True)
+    return _instruction("ARG", name, value)
 
 
-def docker_label(key: str, value: str, portable: bool = True) -> str:
-    """One ``LABEL`` instruction; as :func:`docker_env`, without references.
+def docker_label(key: str, value: str) -> str:
+    """One ``LABEL`` instruction; as :func:`docker_env`.
 
     Raises
     ------
@@ -140,7 +123,7 @@ def docker_label(key: str, value: str, portable: bool = True) -> str:
             f"{_quoted(key)} cannot be a label's name",
             "letters, digits, '.', '_', '/' and '-', such as org.example.title",
         )
-    return _instruction("LABEL", key, value, False, portable)
+    return _instruction("LABEL", key, value)
 
 
 def directive(value: str, what: str = "the value") -> str:
@@ -175,48 +158,27 @@ def safe_path(value: str, what: str = "the path") -> str:
     )
 
 
-def _instruction(keyword: str, name: str, value: str, expand: bool, portable: bool) -> str:
+def _instruction(keyword: str, name: str, value: str) -> str:
     plain(value, f"the value of {name}")
-    if portable and "\\" in value:
+    if "\\" in value:
         # ch-image 0.31 stops at a value that ends in one, and at the next variable after any other one.
         raise _refusal(
             f"the value of {name}, {_quoted(value)}, contains a backslash",
             "a value that every builder reads alike",
             "remove the backslash, or set the variable in a script",
         )
-    if expand:
-        quoted = _escape(value, r'[\\"]', name, "${%s}")
-    elif portable and "$" in value:
+    if "$" in value:
         # A `\$` keeps its backslash in ch-image, a bare `$` is a reference in the others.
         raise _refusal(
             f"the value of {name}, {_quoted(value)}, contains a $",
             "a value that every builder reads alike",
             "write the value of the variable itself, or set it in a script",
         )
-    else:
-        quoted = re.sub(r'[\\"$]', r"\\\g<0>", value)
+    quoted = value.replace('"', r"\"")
     # ch-image reads `K="-O2 -march=native"` as two variables, `K` = `"-O2` and `-march` = `native"`,
     # because its grammar allows both readings. `K "..."` has only one, the same for all builders.
     separator = " " if re.search(r"\s", value) and "=" in value else "="
     return f'{keyword} {name}{separator}"{quoted}"'
-
-
-def _escape(value: str, special: str, name: str, reference: str) -> str:
-    """``value`` for double quotes: a backslash before what is ``special``, references as ``reference``."""
-    parts = []
-    end = 0
-    for found in [*_REFERENCE.finditer(value), None]:
-        literal = value[end : found.start() if found else None]
-        if "$" in literal:
-            raise _refusal(
-                f"the value of {name}, {_quoted(value)}, contains a $ without a variable's name",
-                "$NAME or ${NAME}",
-            )
-        parts.append(re.sub(special, r"\\\g<0>", literal))
-        if found:
-            parts.append(reference % (found[1] or found[2]))
-            end = found.end()
-    return "".join(parts)
 
 
 def _check_env_name(name: str) -> None:

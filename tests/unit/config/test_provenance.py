@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.provenance import Counts, Fact, counts, fact_at, facts_of
+from hpcgen.config.provenance import Counts, Fact, counts, facts_of
 from tests.conftest import ROOT, Command
 
 PARENT = """\
@@ -49,9 +49,7 @@ def member(collection: Path) -> list[Fact]:
 
 
 def fact(facts: list[Fact], path: str) -> Fact:
-    found = fact_at(facts, path)
-    assert found is not None, path
-    return found
+    return next(each for each in facts if each.path == path)
 
 
 def test_a_fact_is_where_the_nearest_file_says_it(member: list[Fact]) -> None:
@@ -76,11 +74,6 @@ def test_a_parents_source_does_not_speak_for_what_the_child_says_anew(member: li
 def test_counts(member: list[Fact]) -> None:
     assert counts(member) == Counts(facts=6, verified=4, unverified=0, without_source=2)
     assert str(counts(member)) == "6 facts, 4 verified, 0 unverified, 2 without a source"
-
-
-def test_an_item_of_a_list_is_found_by_its_list(member: list[Fact]) -> None:
-    assert fact(member, "partitions.cpu.queues.0.name").path == "partitions.cpu.queues"
-    assert fact_at(member, "mpi.version") is None
 
 
 @pytest.mark.parametrize("name", Catalog().names("site"))

@@ -20,7 +20,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.engines import engine_format
 from hpcgen.errors import InputError, PolicyError
 from hpcgen.job.layout import resolve_job
-from hpcgen.launch.script import job_script, run_line
+from hpcgen.launch.script import job_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan, PlannedBlock
@@ -404,7 +404,6 @@ def test_the_image_directory_of_the_site_is_used() -> None:
     profile = site("hlrs-testbed")
     profile = replace(profile, containers=replace(profile.containers, image_directory="/shared/images"))
     assert "image=${HPCGEN_IMAGE:-/shared/images/demo.sif}" in job_script(make_plan(profile), IMAGE)[1]
-    assert "/shared/images/demo.sif" in run_line(make_plan(profile), IMAGE)
 
 
 # text
@@ -494,8 +493,7 @@ def every_script() -> list[tuple[str, Plan]]:
 
 @pytest.mark.parametrize(("name", "plan"), every_script(), ids=lambda value: value if isinstance(value, str) else "")
 def test_bash_accepts_every_script(name: str, plan: Plan) -> None:
-    for text in (job_script(plan, IMAGE)[1], run_line(plan, IMAGE)):
-        subprocess.run(["bash", "-n"], input=text, text=True, check=True)
+    subprocess.run(["bash", "-n"], input=job_script(plan, IMAGE)[1], text=True, check=True)
 
 
 def test_shellcheck_has_nothing_to_say(tmp_path: Path) -> None:
@@ -504,8 +502,6 @@ def test_shellcheck_has_nothing_to_say(tmp_path: Path) -> None:
     for name, plan in every_script():
         files.append(tmp_path / f"{name}.sh")
         files[-1].write_text(job_script(plan, IMAGE)[1])
-        files.append(tmp_path / f"{name}.line.sh")
-        files[-1].write_text("#!/bin/bash\n" + run_line(plan, IMAGE) + "\n")
     found = subprocess.run([str(shellcheck), *map(str, files)], text=True, capture_output=True, check=False)
     assert found.stdout == ""
 

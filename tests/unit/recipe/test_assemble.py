@@ -11,7 +11,7 @@ import pytest
 from hpcgen.blocks.steps import Archive, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError
-from hpcgen.kit.kit import render_recipe
+from hpcgen.kit.kit import make_kit
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
@@ -152,7 +152,7 @@ def test_a_known_digest_is_pinned_where_the_reader_takes_one(collection: Path) -
     def recipe(format: str) -> str:
         site, stack = catalog.site("workstation"), catalog.stack("mpi-hello")
         plan = make_plan(catalog, site, stack, format=format, allow_unsupported=True)  # type: ignore[arg-type]
-        return render_recipe(plan, catalog)
+        return make_kit(plan, catalog).recipe
 
     assert f"FROM docker.io/library/ubuntu:24.04@{digest} AS builder" in recipe("docker")
     assert f"From: ubuntu@{digest}" in recipe("singularity")
