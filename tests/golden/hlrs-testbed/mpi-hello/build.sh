@@ -1,6 +1,6 @@
 #!/bin/bash
 # build script of mpi-hello for hlrs-testbed, partition gpu: rank_test 1, mpich 4.3.2 on ubuntu 24.04
-# made by hpcgen 0.1.0: hpcgen render --site hlrs-testbed --stack mpi-hello
+# made by hpcgen 0.2.0: hpcgen render --site hlrs-testbed --stack mpi-hello
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail
 

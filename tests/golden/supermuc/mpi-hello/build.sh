@@ -1,6 +1,6 @@
 #!/bin/bash
 # build script of mpi-hello for supermuc, partition thin: rank_test 1, intel_mpi 2019.6.166 on ubuntu 24.04
-# made by hpcgen 0.1.0: hpcgen render --site supermuc --stack mpi-hello
+# made by hpcgen 0.2.0: hpcgen render --site supermuc --stack mpi-hello
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail
 
@@ -168,7 +168,7 @@ COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       org.opencontainers.image.description="The smallest MPI job, to see that ranks find each other and which libraries they use" \
-      io.hpcgen.version="0.1.0" \
+      io.hpcgen.version="0.2.0" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \

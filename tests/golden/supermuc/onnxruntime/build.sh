@@ -1,6 +1,6 @@
 #!/bin/bash
 # build script of onnxruntime for supermuc, partition thin: onnxruntime 1.31.1 on ubuntu 24.04
-# made by hpcgen 0.1.0: hpcgen render --site supermuc --stack onnxruntime
+# made by hpcgen 0.2.0: hpcgen render --site supermuc --stack onnxruntime
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail
 
@@ -123,7 +123,7 @@ COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       org.opencontainers.image.description="Inference with ONNX Runtime on one node" \
-      io.hpcgen.version="0.1.0" \
+      io.hpcgen.version="0.2.0" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \

@@ -1,6 +1,6 @@
 #!/bin/bash
 # build script of tf-horovod for supermuc, partition thin: tensorflow 2.15.1, horovod 0.28.1, intel_mpi 2019.6.166 on ubuntu 22.04
-# made by hpcgen 0.1.0: hpcgen render --site supermuc --stack tf-horovod
+# made by hpcgen 0.2.0: hpcgen render --site supermuc --stack tf-horovod
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail
 
@@ -236,7 +236,7 @@ COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       org.opencontainers.image.description="TensorFlow with Horovod over the host's MPI" \
-      io.hpcgen.version="0.1.0" \
+      io.hpcgen.version="0.2.0" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \

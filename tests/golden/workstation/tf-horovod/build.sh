@@ -1,6 +1,6 @@
 #!/bin/bash
 # build script of tf-horovod for workstation, partition main: tensorflow 2.15.1, horovod 0.28.1, mpich 4.3.2 on ubuntu 22.04
-# made by hpcgen 0.1.0: hpcgen render --site workstation --stack tf-horovod
+# made by hpcgen 0.2.0: hpcgen render --site workstation --stack tf-horovod
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail
 
