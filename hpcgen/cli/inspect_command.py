@@ -25,7 +25,8 @@ def command(image: str, as_json: bool, part: str | None) -> None:
     IMAGE is a file (.sif, .sqfs, .tar, .tar.gz, OCI archive), a folder, or a name in a store: podman:NAME,
     docker:NAME, ch-image:NAME.
     """
-    from hpcgen.images.recorded import stored_kit
+    from hpcgen.errors import InputError
+    from hpcgen.images.recorded import stored_kit, with_its_files
     from hpcgen.images.reference import parse_image
 
     found = parse_image(image)
@@ -34,6 +35,10 @@ def command(image: str, as_json: bool, part: str | None) -> None:
         name = next(each for each in _RECIPES if each in kit.files) if part == "recipe" else part
         click.echo(kit.files[name].text, nl=False)
         return
+    try:
+        kit = with_its_files(kit, found)
+    except InputError as damaged:
+        say(f"note: {damaged.problems[0].message}")
     from hpcgen.images.summary import summary
     from hpcgen.records.store import of_image
 
