@@ -8,7 +8,7 @@ from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, n
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
-from hpcgen.platform.cray_mpich import mpich_of
+from hpcgen.platform.mpi_abi import mpich_of
 
 
 class Mpich(Block):

@@ -134,9 +134,7 @@ class Catalog:
 
     def shown(self, path: Path) -> str:
         """How a file is named to people: from its collection, so that it reads the same on every machine."""
-        if path.is_relative_to(self._built_in):
-            return path.relative_to(self._built_in).as_posix()
-        return path.as_posix()
+        return path.as_posix().removeprefix(f"{self._built_in.as_posix()}/")
 
     # sites and stacks
 

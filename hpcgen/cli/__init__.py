@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 from collections.abc import Mapping
@@ -103,9 +102,7 @@ def cli(ctx: click.Context, collections: tuple[Path, ...], debug: bool) -> None:
 
 
 def main() -> NoReturn:
-    """Entry point of the command: errors become messages and exit codes."""
-    # A command ends before collecting garbage pays; looking for it is a tenth of the start-up.
-    gc.disable()
+    """The command of ``sys.argv``: errors become messages and exit codes."""
     debug = "--debug" in sys.argv[1:]
     try:
         code = cli.main(prog_name="hpcgen", standalone_mode=False)
@@ -134,9 +131,6 @@ def main() -> NoReturn:
             err=True,
         )
         sys.exit(INTERNAL_ERROR)
-    finally:
-        # Nor does it pay at the end, where Python would look once more: the system takes all memory back at once.
-        gc.freeze()
 
 
 def _say_problems(error: HpcgenError) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, release_of, skipped, unknown
-from hpcgen.launch.libraries import MPI_LIBRARIES
 from hpcgen.model.site import HostMpi
-from hpcgen.platform.cray_mpich import mpich_of
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES, mpich_of
 from hpcgen.schedulers import launched_by
 
 NO_MPI = "the stack runs without MPI"

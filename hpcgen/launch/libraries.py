@@ -7,13 +7,6 @@ from hpcgen.launch.start import host_mpi
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi
 
-MPI_LIBRARIES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40"}
-"""The file by which programs find the library of an MPI: its SONAME.
-
-mpich: wiki.mpich.org, MPICH ABI Compatibility Initiative: ``libmpi.so.12``, of Intel MPI, MVAPICH2 and Cray's too.
-openmpi: VERSION of open-mpi/ompi, ``libmpi_so_version`` 40:… in 4.0 to 5.0.
-"""
-
 
 def swapped_in(plan: Plan) -> HostMpi | None:
     """The host's MPI, where it takes the place of the image's; not where it only starts the image's ranks."""

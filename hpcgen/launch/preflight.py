@@ -21,12 +21,13 @@ from hpcgen.blocks.rank_test import (
     RANK_PROGRAM,
     RANK_TEST,
 )
-from hpcgen.launch.libraries import MPI_LIBRARIES, mpi_folders, swapped_in
+from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.launch.start import Start
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import HostMpi, Site
 from hpcgen.platform.fabrics import FAST, SLOW, drivers
 from hpcgen.platform.microarchitecture import code_features
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.schedulers import launched_by
 from hpcgen.support.quoting import sh

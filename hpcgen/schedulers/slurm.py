@@ -7,7 +7,6 @@ sacct, "JOB STATE CODES" in man squeue. Patterns of output files: "filename patt
 
 from __future__ import annotations
 
-import getpass
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,9 +29,10 @@ from hpcgen.support.units import walltime_text
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
 UNKNOWN_JOB = "Invalid job id"
-_FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z/]*)=(\S*)")
-_PATH_FIELD = re.compile(r"^\s*(StdOut|StdErr)=(.*)$", re.MULTILINE)
-_PATTERN = re.compile(r"%(\d*)([%AJjuxaNnst\\])")
+# Compiled where a job is followed: renders load this module too.
+_FIELD = r"(?:^|\s)([A-Za-z][A-Za-z/]*)=(\S*)"
+_PATH_FIELD = r"(?m)^\s*(StdOut|StdErr)=(.*)$"
+_PATTERN = r"%(\d*)([%AJjuxaNnst\\])"
 SACCT = "JobIDRaw,State,ExitCode,ElapsedRaw"
 NO_REASON = ("None", "(null)", "NonZeroExitCode")
 """What says nothing that the state and the exit status do not."""
@@ -149,6 +149,8 @@ def expand(pattern: str, name: str, job_id: str) -> str:
 
     What is known on the nodes alone, such as ``%N``, stays as it is.
     """
+    import getpass
+
     if "\\" in pattern:
         return pattern.replace("\\", "")
     known = {"%": "%", "j": job_id, "J": job_id, "A": job_id, "x": name, "s": "batch", "t": "0", "n": "0"}
@@ -160,15 +162,15 @@ def expand(pattern: str, name: str, job_id: str) -> str:
             return found[0]
         return value.zfill(min(int(width), 10)) if width and value.isdigit() else value
 
-    return _PATTERN.sub(fill, pattern)
+    return re.sub(_PATTERN, fill, pattern)
 
 
 def _of_scontrol(text: str) -> JobState:
     fields: dict[str, str] = {}
-    for key, value in _FIELD.findall(text):
+    for key, value in re.findall(_FIELD, text):
         fields.setdefault(key, value)
     # A line of their own each, so that their names may have spaces.
-    files = {key: value.strip() for key, value in _PATH_FIELD.findall(text)}
+    files = {key: value.strip() for key, value in re.findall(_PATH_FIELD, text)}
     name = fields.get("JobName", "")
     job_id = fields.get("JobId", "")
     output, error = (expand(files.get(key, ""), name, job_id) for key in ("StdOut", "StdErr"))

@@ -6,6 +6,7 @@ among the entry points of the group ``hpcgen.engines``. Nothing is imported befo
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.util
@@ -125,12 +126,10 @@ def _listings(places: tuple[str, ...]) -> list[str]:
             continue
         for name in names:
             if name.endswith(".dist-info") and not name.startswith("hpcgen-"):
-                try:
-                    text = Path(place, name, "entry_points.txt").read_text("utf-8")
-                except OSError:
-                    continue
-                if "[hpcgen." in text:
-                    found.append(text)
+                with contextlib.suppress(OSError), open(f"{place or '.'}/{name}/entry_points.txt", "rb") as stream:
+                    text = stream.read()
+                    if b"[hpcgen." in text:
+                        found.append(text.decode("utf-8"))
     return found
 
 

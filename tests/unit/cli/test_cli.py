@@ -22,6 +22,12 @@ def test_recipe_goes_to_stdout_and_notes_to_stderr(hpcgen: Command) -> None:
     assert whole.stdout == done.stdout
 
 
+def test_a_process_of_its_own_says_all_and_ends_with_the_same_code(hpcgen: Command, hpcgen_process: Command) -> None:
+    for words in (("list", "blocks"), ("render", "--site", "nowhere", "--stack", "mpi-hello"), ("nothing",)):
+        here, there = hpcgen(*words), hpcgen_process(*words)
+        assert (there.returncode, there.stdout, there.stderr) == (here.returncode, here.stdout, here.stderr)
+
+
 def test_what_render_says_fits_a_screen_with_the_warnings_first(hpcgen: Command) -> None:
     for site in ("supermuc", "lumi-g", "hlrs-testbed", "workstation"):
         said = hpcgen("render", "--site", site, "--stack", "tf-horovod", "-o", "kit", "--allow-unsupported").stderr

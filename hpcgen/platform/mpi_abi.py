@@ -1,6 +1,13 @@
-"""Which MPICH a Cray MPICH is made from: what an image may be linked with so that Cray's takes its place."""
+"""By what one MPI library can take the place of another: its file's name, and the MPICH that Cray's is made from."""
 
 from __future__ import annotations
+
+MPI_LIBRARIES = {"mpich": "libmpi.so.12", "openmpi": "libmpi.so.40"}
+"""The file by which programs find the library of an MPI: its SONAME.
+
+mpich: wiki.mpich.org, MPICH ABI Compatibility Initiative: ``libmpi.so.12``, of Intel MPI, MVAPICH2 and Cray's too.
+openmpi: VERSION of open-mpi/ompi, ``libmpi_so_version`` 40:… in 4.0 to 5.0.
+"""
 
 _BASES = (((9, 0), "4.1"), ((8, 1), "3.4"), ((8, 0), "3.3"), ((7, 7), "3.2"))
 """As ``MPI_Get_library_version`` says it ("ANL base")."""
