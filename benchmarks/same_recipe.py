@@ -61,9 +61,12 @@ def _primitive(kind: str, lines: list[str]) -> str:
         arguments = mounts[0].strip() if mounts else ""
         return f"shell(commands={commands(lines[0])!r}, _arguments={arguments!r})"
     if kind == "COPY":
-        files = dict(line.removeprefix("--from=builder ").split(" ", 1) for line in lines)
-        return f"copy(files={files!r}, _from='builder')"
-    pairs = {pair[1]: pair[2] for pair in (re.fullmatch(r"(\S+?)[= ](.*)", line) for line in lines) if pair}
+        stage = "builder" if lines[0].startswith("--from=") else ""
+        copied = [line.removeprefix("--from=builder ").split() for line in lines]
+        files = {source: target for *sources, target in copied for source in sources}
+        return f"copy(files={files!r}, _from={stage!r})"
+    words = [word.strip() for line in lines for word in line.split(" \\\n")]
+    pairs = {pair[1]: pair[2] for pair in (re.fullmatch(r"(\S+?)[= ](.*)", word) for word in words) if pair}
     if kind == "LABEL":
         return f"label(metadata={pairs!r})"
     if kind == "ARG":

@@ -12,9 +12,11 @@ from timing import CallTimes, in_process
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import collections_from_environment
-from hpcgen.kit.kit import make_kit, render_recipe
+from hpcgen.kit.kit import make_kit
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.formats import format_for
 
 GOAL = 0.005
 """Seconds that a warm render may take."""
@@ -30,6 +32,11 @@ class Warm:
     render: CallTimes
     both: CallTimes
     kit: CallTimes
+
+
+def render_recipe(plan: Plan, catalog: Catalog) -> str:
+    """The recipe alone, as ``hpcgen render`` prints it."""
+    return format_for(plan.format).recipe(plan, assemble(plan, catalog)).text
 
 
 def cases() -> list[tuple[str, str]]:
