@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.model.job import JobRequest
     from hpcgen.model.lock import Lock
     from hpcgen.model.plan import Plan
 
@@ -141,7 +142,6 @@ def plan_from(
     kept: versions of blocks that are tried before all others.
     """
     from hpcgen.cli.personal import account_for, images_of, with_images
-    from hpcgen.model.job import JobRequest
     from hpcgen.planning.planner import make_plan, reproduce
 
     settings: Sequence[str] = asked["settings"]
@@ -151,16 +151,7 @@ def plan_from(
     if verb != "lock":
         # A lock is shared: what belongs to one user gets into it only by an option.
         account, images = account_for(found, account), images_of(found, images)
-    request = JobRequest(
-        nodes=asked["nodes"],
-        ranks_per_node=asked["ranks_per_node"],
-        threads_per_rank=asked["threads"],
-        walltime=asked["time"],
-        queue=asked["queue"],
-        account=account,
-        memory_per_rank_gb=asked["memory_per_rank"],
-        command=list(asked["command"]) or None,
-    )
+    request = job_request(asked, account, list(asked["command"]))
     found = with_images(found, images)
     if mirrors:
         from hpcgen.platform.mirrors import with_mirrors
@@ -187,6 +178,22 @@ def plan_from(
         kept=kept,
         # A lock is what goes to a machine without a network.
         unchecked=("network",) if verb == "lock" else (),
+    )
+
+
+def job_request(asked: Mapping[str, Any], account: str | None, command: list[str] | None) -> JobRequest:
+    """What the options ask of a job; ``account`` may also come from the user's settings."""
+    from hpcgen.model.job import JobRequest
+
+    return JobRequest(
+        nodes=asked["nodes"],
+        ranks_per_node=asked["ranks_per_node"],
+        threads_per_rank=asked["threads"],
+        walltime=asked["time"],
+        queue=asked["queue"],
+        account=account,
+        memory_per_rank_gb=asked["memory_per_rank"],
+        command=command or None,
     )
 
 

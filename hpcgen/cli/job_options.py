@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hpcgen.cli.common import catalog_of, say, say_findings
+from hpcgen.cli.common import catalog_of, job_request, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
 
 if TYPE_CHECKING:
@@ -75,18 +75,7 @@ def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
     ----------
     batch: it goes to the batch system, so that accounts matter, and what is installed here does not.
     """
-    from hpcgen.model.job import JobRequest
-
-    request = JobRequest(
-        nodes=asked["nodes"],
-        ranks_per_node=asked["ranks_per_node"],
-        threads_per_rank=asked["threads"],
-        walltime=asked["time"],
-        queue=asked["queue"],
-        account=asked["account"],
-        memory_per_rank_gb=asked["memory_per_rank"],
-        command=ctx.meta.get(_WORDS) or None,
-    )
+    request = job_request(asked, asked["account"], ctx.meta.get(_WORDS))
     job = _job(ctx, request, asked, batch)
     _say_findings(job, batch, asked["notes"])
     if asked["explain"]:

@@ -6,7 +6,8 @@ import os
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -30,57 +31,56 @@ class CommandOutput(msgspec.Struct, frozen=True):
         return lines[-1] if lines else f"exit status {self.status}"
 
 
-def ask(
-    argv: Sequence[str],
-    *,
-    limit: int = ANSWER_BYTES,
-    patience_s: float = PATIENCE_S,
-    env: Mapping[str, str] | None = None,
-    before: Callable[[], None] | None = None,
-) -> CommandOutput:
+def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], None] | None = None) -> CommandOutput:
     """Run a program to its end.
 
     Parameters
     ----------
     limit: bytes of stdout; more is an InputError, because only an image made to do harm has that much.
-    env: added to this process's environment.
     before: called in the child before the program starts.
 
     Raises
     ------
-    InputError: too long an answer, or none within ``patience_s`` seconds.
+    InputError: too long an answer, or none within ``PATIENCE_S`` seconds.
     """
     with tempfile.TemporaryFile() as complaint:
         process = subprocess.Popen(
             list(argv),
-            env={**os.environ, "LC_ALL": "C", **(env or {})},
+            env={**os.environ, "LC_ALL": "C"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=complaint,
             preexec_fn=before,
         )
-        late = threading.Event()
-
-        def give_up() -> None:
-            late.set()
-            process.kill()
-
-        timer = threading.Timer(patience_s, give_up)
-        timer.start()
-        try:
+        with _ended(process, argv[0]):
             assert process.stdout is not None
             output = process.stdout.read(limit + 1)
             if len(output) > limit:
                 raise InputError(Problem(f"{argv[0]} gave more than {limit} bytes", expected="a file of a kit"))
             status = process.wait()
-        finally:
-            timer.cancel()
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-            process.stdout.close()  # type: ignore[union-attr]
-        if late.is_set():
-            raise InputError(Problem(f"{argv[0]} gave no answer in {patience_s:.0f} s"))
         size = complaint.seek(0, os.SEEK_END)
         complaint.seek(max(0, size - 8192))
         return CommandOutput(status, output, complaint.read().decode("utf-8", "replace"))
+
+
+@contextmanager
+def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
+    """Never leave a process behind; InputError if it had to be killed for taking longer than ``PATIENCE_S``."""
+    late = threading.Event()
+
+    def give_up() -> None:
+        late.set()
+        process.kill()
+
+    timer = threading.Timer(PATIENCE_S, give_up)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+        process.stdout.close()  # type: ignore[union-attr]
+    if late.is_set():
+        raise InputError(Problem(f"{name} gave no answer in {PATIENCE_S:.0f} s"))

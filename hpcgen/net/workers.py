@@ -51,6 +51,15 @@ def work_all(
                 stop.set()
 
     threads = [threading.Thread(target=run, daemon=True) for _ in range(min(jobs, len(tasks)))]
+    _attend(threads, tick, stop, on_stop)
+    if raised:
+        raise raised[0]
+
+
+def _attend(
+    threads: Sequence[threading.Thread], tick: Callable[[], None], stop: threading.Event, on_stop: Callable[[], None]
+) -> None:
+    """Start the threads and wait for them; once ``stop`` is set, only for a moment."""
     try:
         for thread in threads:
             thread.start()
@@ -67,5 +76,3 @@ def work_all(
             for thread in threads:
                 if thread.ident is not None:
                     thread.join(_GRACE_S)
-    if raised:
-        raise raised[0]

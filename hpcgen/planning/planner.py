@@ -15,14 +15,7 @@ from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
-from hpcgen.errors import (
-    InputError,
-    PolicyError,
-    Position,
-    Problem,
-    UnknownNameError,
-    did_you_mean,
-)
+from hpcgen.errors import InputError, PolicyError, Position, Problem, UnknownNameError, did_you_mean
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
@@ -74,29 +67,11 @@ def make_plan(
     ------
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.errors.
     """
-    if site.abstract:
-        raise InputError(
-            Problem(f"{site.name} is an abstract profile", remedy="name a site that extends it: hpcgen list sites")
-        )
     request = job or JobRequest()
     chosen_partition = _partition(site, partition)
     engine = _engine(site, format)
     said = parse_settings(settings, catalog)
-    facts = Facts.of(site, chosen_partition)
-    roots = _roots(catalog, stack, stack_document, said)
-
-    def question(enough: Mapping[str, Mapping[str, str]]) -> Question:
-        return Question(
-            catalog=catalog,
-            facts=facts,
-            choices=Choices(catalog, facts, stack, stack_document, said, enough),
-            roots=roots,
-            place=lambda path: _place(site_document, path),
-            partition=chosen_partition,
-            preferred_base=site.image.distribution,
-            kept=kept or {},
-        )
-
+    question = _question(catalog, site, chosen_partition, stack, said, site_document, stack_document, kept or {})
     blocks = _resolved(question, stack)
     _check_settings_used(said, blocks)
     laid_out, misfits = lay_out(site, chosen_partition, stack, request)
@@ -155,6 +130,31 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest) -> list[Finding
     ]
 
 
+def _question(
+    catalog: Catalog,
+    site: Site,
+    partition: str,
+    stack: Stack,
+    said: Mapping[str, Mapping[str, str]],
+    site_document: Document | None,
+    stack_document: Document | None,
+    kept: Mapping[str, str],
+) -> Callable[[Mapping[str, Mapping[str, str]]], Question]:
+    """What the resolver is asked, with the values of options that are enough for blocks that nobody set."""
+    facts = Facts.of(site, partition)
+    roots = _roots(catalog, stack, stack_document, said)
+    return lambda enough: Question(
+        catalog=catalog,
+        facts=facts,
+        choices=Choices(catalog, facts, stack, stack_document, said, enough),
+        roots=roots,
+        place=partial(_place, site_document),
+        partition=partition,
+        preferred_base=site.image.distribution,
+        kept=kept,
+    )
+
+
 def _resolved(question: Callable[[Mapping[str, Mapping[str, str]]], Question], stack: Stack) -> list[PlannedBlock]:
     """The blocks, each in the smallest form that is enough for those that need it."""
 
@@ -168,7 +168,7 @@ def _resolved(question: Callable[[Mapping[str, Mapping[str, str]]], Question], s
         return blocks
     second = question(values)
     smaller = resolve(second)
-    # What is smaller may fit together with other blocks, which want more.
+    # What is smaller may fit together with other blocks, which need more.
     return smaller if all(enough(second, smaller).get(name, said) == said for name, said in values.items()) else blocks
 
 
@@ -233,6 +233,10 @@ def _place(document: Document | None, path: str) -> Position | None:
 
 
 def _partition(site: Site, asked: str | None) -> str:
+    if site.abstract:
+        raise InputError(
+            Problem(f"{site.name} is an abstract profile", remedy="name a site that extends it: hpcgen list sites")
+        )
     name = asked or site.default_partition
     if name not in site.partitions:
         raise UnknownNameError(
