@@ -19,7 +19,6 @@ class Cmake(Block):
     build_only = True
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """One wheel."""
         return [_wheel(ctx)]
 
     def environment(self, ctx: Context) -> Environment:

@@ -80,11 +80,9 @@ class Cudnn(Block):
         )
 
     def runtime(self, ctx: Context) -> Runtime:
-        """The libraries."""
         return Runtime(copies=(f"{ctx.prefix}/lib",))
 
     def test(self, ctx: Context) -> list[Test]:
-        """The library is there."""
         major = ctx.version.split(".")[0]
         return [Test("library", f"ls -L {ctx.prefix}/lib", expect=f"libcudnn.so.{major}")]
 

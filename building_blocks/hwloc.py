@@ -20,11 +20,9 @@ class Hwloc(Block):
     needs = (need("gnu", build_only=True),)
 
     def environment(self, ctx: Context) -> Environment:
-        """Its tools and libraries."""
         return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install."""
         source = f"{SCRATCH}/hwloc"
         without = ("cairo", "libxml2", "pci", "libudev", "opencl", "cuda", "nvml", "rsmi", "levelzero", "gl")
         settings = [f"--disable-{name}" for name in without]

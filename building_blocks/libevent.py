@@ -16,11 +16,9 @@ class Libevent(Block):
     needs = (need("gnu", build_only=True),)
 
     def environment(self, ctx: Context) -> Environment:
-        """Its libraries."""
         return Environment(paths={"LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install."""
         source = f"{SCRATCH}/libevent"
         settings = [
             "--disable-openssl",
@@ -39,7 +37,6 @@ class Libevent(Block):
         yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
 
     def runtime(self, ctx: Context) -> Runtime:
-        """Its libraries."""
         return Runtime(copies=(f"{ctx.prefix}/lib",))
 
     def test(self, ctx: Context) -> list[Test]:

@@ -18,7 +18,7 @@ def _on_omni_path(situation: Situation) -> bool:
 
 
 class Libfabric(Block):
-    """libfabric (OFI) with the provider that the site's fabric wants.  Source: https://github.com/ofiwg/libfabric
+    """libfabric (OFI) with the provider for the site's fabric.  Source: https://github.com/ofiwg/libfabric
 
     Always shared memory and TCP; ``psm2`` on Omni-Path, ``verbs`` on InfiniBand. Nothing else is compiled in,
     so that ``fi_info -l`` says what the image can do. Slingshot's and EFA's own libfabric is the host's.
@@ -40,11 +40,9 @@ class Libfabric(Block):
         )
 
     def environment(self, ctx: Context) -> Environment:
-        """Its tools and libraries."""
         return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install."""
         source = f"{SCRATCH}/libfabric"
         providers = [f"--enable-{name}=yes" for name in ALWAYS]
         if ctx.has("psm2"):

@@ -62,7 +62,6 @@ class Mpich(Block):
         )
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install."""
         source = f"{SCRATCH}/mpich"
         settings = [
             f"--prefix={ctx.prefix}",

@@ -28,7 +28,6 @@ class Nccl(Block):
         )
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install."""
         source = f"{SCRATCH}/nccl"
         make = command("make", "src.build", f"CUDA_HOME={ctx.use('cuda').prefix}", *_gencode(ctx))
         yield run("fetch", ctx.unpack(ctx.archive(), source))
@@ -42,7 +41,6 @@ class Nccl(Block):
         )
 
     def runtime(self, ctx: Context) -> Runtime:
-        """The library."""
         return Runtime(copies=(f"{ctx.prefix}/lib",))
 
     def test(self, ctx: Context) -> list[Test]:

@@ -20,7 +20,6 @@ class Onednn(Block):
     needs = (need("gnu"), need("cmake", ">=3.13,<4", build_only=True))
 
     def packages(self, ctx: Context) -> Packages:
-        """The OpenMP run-time library."""
         return Packages(run={"apt": ["libgomp1", "libstdc++6"], "dnf": ["libgomp", "libstdc++"]})
 
     def environment(self, ctx: Context) -> Environment:
@@ -30,7 +29,6 @@ class Onednn(Block):
         )
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Configure, compile, install."""
         source, folder = f"{SCRATCH}/onednn", f"{SCRATCH}/onednn-build"
         settings = {
             "CMAKE_BUILD_TYPE": "Release",

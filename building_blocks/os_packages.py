@@ -27,7 +27,6 @@ class OsPackages(Block):
         packages: list[PackageName] = []
 
     def packages(self, ctx: Context) -> Packages:
-        """The named packages."""
         manager = ctx.base.release.values["package_manager"]
         names = sorted(set(ctx.options.packages))
         return Packages(build={str(manager): names}, run={str(manager): names})

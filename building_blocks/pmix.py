@@ -30,11 +30,9 @@ class Pmix(Block):
         return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
 
     def environment(self, ctx: Context) -> Environment:
-        """Its tools and libraries."""
         return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install."""
         source = f"{SCRATCH}/pmix"
         settings = [
             f"--prefix={ctx.prefix}",
@@ -58,7 +56,6 @@ class Pmix(Block):
         )
 
     def runtime(self, ctx: Context) -> Runtime:
-        """The whole prefix."""
         return Runtime(copies=(ctx.prefix,))
 
     def test(self, ctx: Context) -> list[Test]:

@@ -32,13 +32,11 @@ class Python(Block):
         return Environment(both={"PYTHONNOUSERSITE": "1"}, paths={"PATH": [f"{ctx.prefix}/bin"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Make the environment."""
         interpreter = str(ctx.release.values["interpreter"])
         environment = command(interpreter, "-m", "venv", ctx.prefix)
         yield run("environment and pip", environment, ctx.pip(_pip_list(ctx), into=ctx.prefix), caches=("pip",))
 
     def runtime(self, ctx: Context) -> Runtime:
-        """The whole environment."""
         return Runtime(copies=(ctx.prefix,))
 
     def test(self, ctx: Context) -> list[Test]:

@@ -35,11 +35,9 @@ class PythonPackages(Block):
         packages: list[Pin] = []
 
     def inputs(self, ctx: Context) -> list[Input]:
-        """The packages."""
         return [ctx.wheels(self.name, ctx.options.packages)] if ctx.options.packages else []
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Install them."""
         if ctx.options.packages:
             check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
             packages = ctx.wheels(self.name, ctx.options.packages)

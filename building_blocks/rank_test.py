@@ -28,7 +28,6 @@ class RankTest(Block):
         return Environment(paths={"PATH": [f"{ctx.prefix}/bin"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile the program."""
         source = f"{SCRATCH}/rank_test.c"
         yield run(
             "compile",
@@ -38,7 +37,6 @@ class RankTest(Block):
         )
 
     def runtime(self, ctx: Context) -> Runtime:
-        """The program."""
         return Runtime(copies=(ctx.prefix,))
 
     def test(self, ctx: Context) -> list[Test]:

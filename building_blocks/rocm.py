@@ -58,5 +58,4 @@ class Rocm(Block):
         ]
 
     def notices(self, ctx: Context) -> list[str]:
-        """What the base is."""
         return [f"ROCm {ctx.version} comes as AMD's image, with packages of AMD's repository signed by AMD's key."]

@@ -58,11 +58,10 @@ class Tensorrt(Block):
         )
 
     def runtime(self, ctx: Context) -> Runtime:
-        """The libraries."""
         return Runtime(copies=(f"{ctx.prefix}/lib",))
 
     def test(self, ctx: Context) -> list[Test]:
-        """The library loads, together with the CUDA that it wants."""
+        """The library loads, together with the CUDA that it requires."""
         library = f"{ctx.prefix}/lib/libnvinfer.so.{ctx.version.split('.')[0]}"
         return [Test("library", f"ldd {library}", expect="libc.so.6"), Test("file", f"ls -L {library}", expect=library)]
 

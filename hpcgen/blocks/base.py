@@ -76,7 +76,7 @@ Condition = Callable[[Situation], bool]
 
 
 class Need(msgspec.Struct, frozen=True):
-    """That a block wants another block, or a virtual such as ``mpi``, beside it.
+    """That a block requires another block, or a virtual such as ``mpi``, beside it.
 
     Parameters
     ----------
@@ -364,7 +364,7 @@ class Block:
         return Packages()
 
     def environment(self, ctx: Context) -> Environment:
-        """Variables for the stages."""
+        """Variables, PATH-like folders and build arguments of both stages."""
         return Environment()
 
     def build(self, ctx: Context) -> Iterable[Run]:

@@ -20,7 +20,7 @@ LOOSE = "version"
 
 
 class Pinned(NamedTuple):
-    """One thing of an input for people: its kind, its name, where it is had from, and what pins it."""
+    """One thing of an input for people: its kind, its name, where it is fetched from, and what pins it."""
 
     kind: str
     name: str

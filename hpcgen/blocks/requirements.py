@@ -63,7 +63,7 @@ class Origin(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Who asks, in words."""
+        """Who asks, for messages: a block with its version, the stack, or ``--set``."""
         return f"{self.by} {self.version}".strip()
 
 
@@ -115,7 +115,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
 
 def refusing_facts(release: Release, facts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Which of the node's facts rule a release out, each with what it wants instead.
+    """Which of the node's facts rule a release out, each with what it requires instead.
 
     ``facts`` maps the name of a host range (``driver``) or ``target`` to the fact and its path in the profile.
     A fact that is not known rules nothing out.

@@ -26,7 +26,6 @@ class PlainDisplay(Watcher):
         self.say = say
 
     def began(self, kit: KitFolder, builder: str, target: Target, progress: BuildProgress) -> None:
-        """What is built."""
         self.progress = progress
         plan = kit.plan
         self.say(f"building {plan.stack.name} for {plan.site.name} with {builder} into {target.name}")
@@ -36,7 +35,6 @@ class PlainDisplay(Watcher):
         self.say(self.progress.line(index))
 
     def note(self, text: str) -> None:
-        """Said like the rest."""
         self.say(text)
 
 
@@ -51,7 +49,6 @@ class LiveDisplay(PlainDisplay):
         self.started = self.drawn = time.monotonic()
 
     def began(self, kit: KitFolder, builder: str, target: Target, progress: BuildProgress) -> None:
-        """Open the display."""
         from rich.console import Console
         from rich.live import Live
 
@@ -75,13 +72,11 @@ class LiveDisplay(PlainDisplay):
             self.tick()
 
     def tick(self) -> None:
-        """Draw anew."""
         if self.live is not None:
             self.drawn = time.monotonic()
             self.live.update(self._drawn(), refresh=True)
 
     def finished(self) -> None:
-        """Close the display."""
         if self.live is not None:
             self.live.stop()
             self.live = None

@@ -46,7 +46,7 @@ class BuildProgress:
             self._end(index, event.kind, event.seconds)
 
     def running(self) -> list[int]:
-        """Steps that run now."""
+        """The steps that have begun and not ended."""
         return [index for index, state in self.states.items() if index in self._begun and state != "failed"]
 
     def since(self, index: int) -> float:

@@ -75,7 +75,7 @@ class Watcher:
         """The engine printed a line."""
 
     def tick(self) -> None:
-        """Some time has passed."""
+        """Called several times a second while a builder runs, for a display that moves."""
 
     def note(self, text: str) -> None:
         """Something that a person should know."""

@@ -65,7 +65,7 @@ class BaseImages:
         self.place.save()
 
     def fetch(self) -> None:
-        """Have all images, checked; FetchError with those that could not be had."""
+        """Fetch and check all images; FetchError with those that cannot be fetched."""
         wanted = self._digests().items()
         there = {name: digest for name, digest in wanted if oci_layout.holds(self.layout, name, digest)}
         if there:

@@ -109,7 +109,7 @@ def _finished(place: Workplace, lock: Lock) -> Manifest | None:
 
 
 class _Making:
-    """One run."""
+    """One run of :func:`create_bundle`, from the place that it takes to the bundle under its name."""
 
     def __init__(self, lock: Lock, place: Workplace, how: Creation) -> None:
         self.lock, self.place, self.how = lock, place, how
@@ -156,7 +156,7 @@ class _Making:
         sums = {path: each[0].sha256 for path, each in wants.items()}
         sums |= self.images.known_roots()
         with explained_disk(self.place):
-            found = fitting(self.bundle, sums, "checking what is there", 2, self.watch)
+            found = fitting(self.bundle, sums, "checking the files that are there already", 2, self.watch)
             images = {path for path, _ in walk(self.bundle) if path.startswith(f"{IMAGES}/")}
             removed = sweep(self.bundle, found | images)
         damaged = [path for path in removed if path in sums]

@@ -65,15 +65,12 @@ class PieceWriter(io.RawIOBase):
         self._hasher = hashlib.sha256()
 
     def writable(self) -> bool:
-        """Yes."""
         return True
 
     def tell(self) -> int:
-        """Bytes taken so far."""
         return self._at
 
     def write(self, data: Any) -> int:
-        """Take bytes."""
         rest = memoryview(data).cast("B")
         count = len(rest)
         try:
@@ -109,7 +106,6 @@ class PieceWriter(io.RawIOBase):
         return names
 
     def abandon(self) -> None:
-        """Leave it unfinished."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -158,7 +154,6 @@ class _Told(io.RawIOBase):
         self.stream, self.path, self.moved = stream, path, moved
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
         data: bytes = self.stream.read(size)
         self.moved(self.path, len(data))
         return data
@@ -184,19 +179,15 @@ class Joined(io.RawIOBase):
         self._at = 0
 
     def readable(self) -> bool:
-        """Yes."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
         return True
 
     def tell(self) -> int:
-        """Where it stands."""
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go somewhere."""
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.length}[whence]
         self._at = max(base + offset, 0)
         return self._at
@@ -217,7 +208,6 @@ class Joined(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Close all."""
         for stream in self._streams:
             stream.close()
         super().close()
@@ -232,11 +222,9 @@ class Slice(io.RawIOBase):
         stream.seek(start)
 
     def readable(self) -> bool:
-        """Yes."""
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """The next bytes."""
         room = memoryview(buffer)[: self._rest]
         count = self._stream.readinto(room) if len(room) else 0
         self._rest -= count

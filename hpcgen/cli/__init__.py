@@ -65,8 +65,6 @@ class LazyCommands(click.Group):
 
 
 class _Commands(LazyCommands):
-    """All commands."""
-
     table = COMMANDS
     module = "hpcgen.cli.{}_command"
 

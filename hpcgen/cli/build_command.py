@@ -186,7 +186,7 @@ def _prove(record: BuildRecord, keep: bool) -> tuple[BuildRecord, TestFailedErro
     else:
         record = msgspec.structs.replace(record, tests=[*record.tests, run])
     bad = failed(run)
-    say(f"tests: {run.count('passed')} passed, {len(bad)} failed, {run.count('left out')} left out")
+    say(f"tests: {run.counts}")
     if not bad:
         return record, None
     again = f"hpcgen test {image.name} shows their output"

@@ -18,7 +18,7 @@ def report(run: TestRun, out: TextIO) -> str:
     rows = []
     for each in run.results:
         seconds = f"{each.seconds:.1f}" if each.result != "left out" else ""
-        rows.append((each.group, each.name, each.result, seconds, printable(each.reason)))
+        rows.append((each.group, each.name, each.shown, seconds, printable(each.reason)))
     parts = [table(head, rows, out), *_failures(run), summary(run)]
     return "\n\n".join(parts)
 
@@ -39,8 +39,7 @@ def _failures(run: TestRun) -> list[str]:
 
 def summary(run: TestRun) -> str:
     """How many tests ended how, where and by what."""
-    counts = ", ".join(f"{run.count(kind)} {kind}" for kind in ("passed", "failed", "left out"))
-    return f"{counts} on {run.site} by {run.engine} in {run.seconds:.1f} s"
+    return f"{run.counts} on {run.site} by {run.engine} in {run.seconds:.1f} s"
 
 
 def printable(text: str) -> str:

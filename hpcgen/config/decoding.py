@@ -20,7 +20,7 @@ T = TypeVar("T")
 def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
     """The part of ``doc`` at the path ``at``, as a ``type_``.
 
-    Text becomes a number or a boolean where the type wants one, so nobody has to quote a version
+    Text becomes a number or a boolean where the type requires one, so nobody has to quote a version
     or leave quotes off a count.
 
     Raises

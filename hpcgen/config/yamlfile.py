@@ -9,7 +9,7 @@ Scalars: only ``null``, ``true`` and ``false`` (and their ``Null``/``TRUE``
 spellings, ``~``, and an absent value) have a meaning of their own. Everything
 else that is written without quotes stays the text that was written, so that
 ``2.10``, ``on``, ``no``, ``2021-05-01`` and ``1:30:00`` arrive as they stand.
-:mod:`hpcgen.config.decoding` turns text into numbers where a record wants numbers.
+:mod:`hpcgen.config.decoding` turns text into numbers where a record has numbers.
 
 Reading is one pass over the parser's events, several times faster than PyYAML's
 own node tree; that tree is made only when somebody asks for a position.

@@ -16,7 +16,7 @@ from hpcgen.model.site import HostMpi, Partition, Site
 if TYPE_CHECKING:
     from hpcgen.recipe.assemble import Assembly
 
-Outcome = Literal["holds", "broken", "doubtful", "unknown", "left out"]
+Outcome = Literal["holds", "broken", "doubtful", "unknown", "skipped"]
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -24,7 +24,7 @@ class Check(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    outcome: ``doubtful`` may hold or not; ``unknown``: a fact is missing; ``left out``: it does not arise.
+    outcome: ``doubtful`` may hold or not; ``unknown``: a fact is missing; ``skipped``: it does not arise.
     reason: what it rests on, one sentence.
     expected, remedy: what would have been right, and what to do.
     path: the fact of the profile that decides, such as ``mpi.version``.
@@ -65,7 +65,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def site(self) -> Site:
-        """The profile."""
+        """The profile that the plan was made for."""
         return self.plan.site
 
     @property
@@ -75,7 +75,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @property
     def mpi(self) -> PlannedBlock | None:
-        """The image's MPI."""
+        """The image's MPI; None where no block provides one."""
         return self.plan.block("mpi")
 
     @property
@@ -97,17 +97,17 @@ class Case(msgspec.Struct, frozen=True):
 
 
 def holds(name: str, reason: str) -> Check:
-    """It holds."""
+    """The check of a promise that holds, with the reason."""
     return Check(name, "holds", reason)
 
 
 def skipped(name: str, reason: str) -> Check:
     """The question does not arise here."""
-    return Check(name, "left out", reason)
+    return Check(name, "skipped", reason)
 
 
 def unknown(name: str, reason: str, path: str = "") -> Check:
-    """A fact is missing."""
+    """The check of a promise that cannot be judged, because a fact is missing."""
     return Check(name, "unknown", reason, path=path)
 
 

@@ -27,8 +27,8 @@ def driver(case: Case) -> list[Check]:
     found = [_forward(case, gpu, newer)] if newer else []
     path = f"partitions.{case.plan.partition}.gpu.driver"
     if asked and gpu.driver is None:
-        wants = ", ".join(f"{block} {_version(case, block)}: {asked[block]}" for block in asked)
-        return [*found, unknown(name, f"the profile names no driver ({wants})", path)]
+        needed = ", ".join(f"{block} {_version(case, block)}: {asked[block]}" for block in asked)
+        return [*found, unknown(name, f"the profile names no driver ({needed})", path)]
     for block, versions in asked.items():
         if not in_range(gpu.driver or "", versions):
             reason = f"{block} {_version(case, block)} needs driver {versions}, the node has {gpu.driver}"

@@ -68,7 +68,7 @@ class Machine(Tree):
 
     @classmethod
     def live(cls: type[M]) -> M:
-        """This machine."""
+        """The machine that hpcgen runs on, with what its commands say now."""
         environment = dict(os.environ)
         try:
             environment["USER"] = pwd.getpwuid(os.geteuid()).pw_name

@@ -30,7 +30,6 @@ class Recorder(Machine):
         return self._answers
 
     def trace(self, path: str) -> tuple[str, list[str]] | None:
-        """As a machine does."""
         found = super().trace(path)
         if found is not None:
             self.existing.add(found[0])
@@ -52,7 +51,6 @@ class Recorder(Machine):
         return found
 
     def text(self, path: str, limit: int = MAX_TEXT) -> str | None:
-        """As a machine does."""
         found = super().text(path, limit)
         real = self.real(path)
         if found is not None and real is not None:
@@ -61,7 +59,6 @@ class Recorder(Machine):
 
     @contextmanager
     def blob(self, path: str) -> Iterator[Blob | None]:
-        """As a machine does."""
         with super().blob(path) as blob:
             real = self.real(path)
             if blob is not None and real is not None:

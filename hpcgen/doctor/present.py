@@ -24,7 +24,7 @@ class HostView(Protocol):
         """Whether a path leads to anything."""
 
     def output(self, name: str) -> ProgramOutput:
-        """What a program says."""
+        """What a program says that :mod:`hpcgen.detect.commands` knows by this name."""
 
 
 class Kind(msgspec.Struct, frozen=True):

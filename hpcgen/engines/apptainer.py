@@ -45,7 +45,6 @@ class Apptainer(Engine):
         return self.rocm_since if call.gpu == "amd" else ""
 
     def image_names(self, stack: str, site: str) -> list[str]:
-        """A SIF file."""
         return [f"{stack}.sif"]
 
     def unsupported_reason(self, gpu: str) -> str:
@@ -133,5 +132,4 @@ class Singularity(Apptainer):
     rocm_since = "3.5"
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
-        """By its change log."""
         return [("3.2", "a build in two stages"), *([("3.3", "--fakeroot")] if fakeroot else [])]

@@ -46,7 +46,6 @@ class Buildah(DockerfileEngine):
         self._layers: set[str] = set()
 
     def begin(self) -> None:
-        """Which containers there are."""
         self._before = frozenset(each["id"] for each in self._containers())
 
     def _containers(self) -> list[dict[str, str]]:

@@ -24,7 +24,7 @@ class FromFile(msgspec.Struct, frozen=True):
     file: Path
 
     def text(self) -> str:
-        """The word itself."""
+        """The word, with what the file says now."""
         return self.before + self.file.read_text(encoding="utf-8").rstrip("\n")
 
 
@@ -83,7 +83,7 @@ class BundledBase(msgspec.Struct, frozen=True):
 
 
 class BundleFolder(msgspec.Struct, frozen=True):
-    """An opened bundle."""
+    """A bundle that is open for a build."""
 
     folder: Path
     bases: list[BundledBase]

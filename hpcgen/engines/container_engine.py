@@ -33,7 +33,6 @@ class ContainerEngine(Engine):
         return [f"{stack}.sqsh"]
 
     def definition(self, call: Call) -> list[str]:
-        """The file's lines."""
         lines = [
             joined('image = "', call.image, '"'),
             joined(f'workdir = "{SUBMIT_FOLDER}"'),

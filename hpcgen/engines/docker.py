@@ -37,7 +37,6 @@ class Docker(DockerfileEngine):
     service = True
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
-        """By its release notes."""
         return [("19.03", "--gpus")] if gpu == "nvidia" else []
 
     def _user_words(self) -> list[list[str]]:
@@ -95,7 +94,6 @@ class Docker(DockerfileEngine):
         return ["--network=none", *(word for context in contexts for word in ("--build-context", context))]
 
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
-        """The temporary name goes."""
         return [EngineCommand(("docker", "rmi", work.target.temporary))]
 
     def temporary_name(self, token: str) -> str:

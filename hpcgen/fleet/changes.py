@@ -99,7 +99,7 @@ def published_name(loaded: LoadedFleet, member: FleetMember, content: str) -> st
 
 
 def as_json(loaded: LoadedFleet, states: Sequence[MemberState]) -> list[dict[str, Any]]:
-    """What pipelines read."""
+    """The states of the members as ``hpcgen fleet --json`` prints them, for pipelines."""
     rows = []
     for each in states:
         member, plan = each.member, each.plan

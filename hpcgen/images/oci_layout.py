@@ -56,7 +56,7 @@ class OciLayout:
         self.where, self._opened = where, opened
 
     def open(self, path: str) -> IO[bytes]:
-        """One of its files."""
+        """Open one of its files by its path in the layout."""
         try:
             return self._opened(path)
         except OSError as failure:

@@ -26,7 +26,7 @@ class ImageReference(msgspec.Struct, frozen=True):
 
     @property
     def is_a(self) -> ImageKind:
-        """The kind itself."""
+        """What hpcgen knows of images of this kind."""
         return kind_for(self.kind)
 
     def __str__(self) -> str:

@@ -221,7 +221,7 @@ def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _
 
 
 def memory_problem(partition_name: str, partition: Partition, job: Job) -> Problem | None:
-    """That the ranks of a node want more memory than a job may use of it; None where they fit or none is asked for."""
+    """That the ranks of a node need more memory than a job may use of it; None where they fit or none is asked for."""
     memory, usable = job.memory_per_rank_gb, usable_gb(partition)
     if memory is None or memory * job.ranks_per_node <= usable:
         return None

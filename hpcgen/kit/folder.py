@@ -160,7 +160,7 @@ def _readable(path: Path) -> bool:
 
 
 def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:
-    """The folder that a recipe copies from, as its format wants it: the kit's files, certificates, the bundle.
+    """The folder that a recipe copies from, as its format requires it: the kit's files, certificates, the bundle.
 
     A file's time is made from its content, because ch-image's cache knows it by name, size, mode and time
     (lib/build.py, src_metadata): so a kit that was written anew costs no step its cache.

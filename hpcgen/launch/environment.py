@@ -65,7 +65,7 @@ def variables(plan: Plan, image: Mapping[str, str], engine: Engine, mpi: HostMpi
 
 
 def _exported(plan: Plan, mpi: HostMpi | None) -> dict[str, str]:
-    """What the site and the stack want, the threads of a rank, and the number of ranks for the self-test to count."""
+    """What the site and the stack set, the threads of a rank, and the number of ranks for the self-test to count."""
     exported = {**plan.site.environment, **plan.stack.run.environment}
     exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
     exported["HPCGEN_RANKS"] = str(plan.job.ranks)

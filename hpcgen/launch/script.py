@@ -221,7 +221,7 @@ def _images(engine: Engine, plan: Plan, folder: str) -> list[str]:
 
 
 def _account(plan: Plan, scheduler: Scheduler) -> str:
-    """The directive to be filled in where the site wants an account and none was given."""
+    """The directive to be filled in where the site requires an account and none was given."""
     if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
         return ""
     return _fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")

@@ -52,7 +52,7 @@ _INSTALL = "install skopeo"
 
 
 def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str]) -> list[str]:
-    """Where an image may be had, as skopeo names it, in the order to try.
+    """Where an image may be found, as skopeo names it, in the order to try.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
 
     Raises
     ------
-    FetchError: it cannot be had, is not what the pin says, or is of another architecture.
+    FetchError: it cannot be fetched, is not what the pin says, or is of another architecture.
     OutputError: the layout cannot be written.
     """
     if holds(layout, name, pin.oci or pin.digest):

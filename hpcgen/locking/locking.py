@@ -195,7 +195,7 @@ def _packages(
 
 
 def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:
-    """Names of the OS packages that the stages want."""
+    """Names of the OS packages that the stages need."""
     more = format_for(plan.format).packages
     return {stage: sorted({*names, *more}) for stage, names in assembly.packages.items()}
 

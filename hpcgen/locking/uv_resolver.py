@@ -68,7 +68,6 @@ class Resolved(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """The requirement line."""
         return f"{self.name}=={self.version} --hash=sha256:{self.sha256}"
 
 

@@ -32,7 +32,7 @@ class Wanted(Record, frozen=True):
     ----------
     name: what people call it, such as ``tensorflow-cpu 2.15.1``.
     file: the file's own name.
-    urls: where it is had from, the first that answers; ``https:`` or ``file:``, for packages of a
+    urls: where it is fetched from, the first that answers; ``https:`` or ``file:``, for packages of a
         distribution also ``http:``, since their hashes come from a signed index.
     size: in bytes, None where nobody has said.
     licence: as an SPDX expression, empty where it is not known.
@@ -48,7 +48,7 @@ class Wanted(Record, frozen=True):
 
 
 class BundleItem(Record, frozen=True):
-    """One file of a bundle; ``origin`` is the address that it was had from, or what made it."""
+    """One file of a bundle; ``origin`` is the address that it was fetched from, or what made it."""
 
     kind: ItemKind
     name: Text

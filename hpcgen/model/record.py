@@ -22,7 +22,7 @@ BuilderName = Annotated[
 
 
 class RecordPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of what a record consists of. Unknown fields are left out, so that older releases read newer records."""
+    """Base of what a record consists of. Unknown fields are ignored, so that older releases read newer records."""
 
     # Two of these are called Test…, which pytest would take for test cases.
     __test__: ClassVar[bool] = False
@@ -56,6 +56,11 @@ class TestResult(RecordPart, frozen=True):
     reason: str = ""
     output: str = ""
 
+    @property
+    def shown(self) -> str:
+        """The result for people; records keep the word that the self-test of images prints."""
+        return "skipped" if self.result == "left out" else self.result
+
 
 class TestRun(RecordPart, frozen=True):
     """One call of ``hpcgen test``: when (UTC, ISO 8601), on which site, by which engine, and every result."""
@@ -65,6 +70,12 @@ class TestRun(RecordPart, frozen=True):
     engine: str
     results: list[TestResult]
     seconds: float = 0.0
+
+    @property
+    def counts(self) -> str:
+        """``9 passed, 0 failed, 3 skipped``."""
+        shown = [each.shown for each in self.results]
+        return ", ".join(f"{shown.count(kind)} {kind}" for kind in ("passed", "failed", "skipped"))
 
     def count(self, result: str) -> int:
         """How many tests ended so."""

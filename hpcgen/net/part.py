@@ -37,7 +37,7 @@ class Part:
         self._open: int | None = None
 
     def size(self) -> int:
-        """Bytes that are there."""
+        """Bytes that were received so far."""
         try:
             return self.path.stat().st_size
         except OSError:
@@ -90,7 +90,7 @@ class Part:
         self._tag().unlink(missing_ok=True)
 
     def forget(self) -> None:
-        """Begin anew next time."""
+        """Remove the part, so that the next download starts at its first byte."""
         self.close()
         self.path.unlink(missing_ok=True)
         self._tag().unlink(missing_ok=True)

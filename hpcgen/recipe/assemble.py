@@ -407,7 +407,7 @@ def _labels(plan: Plan, content: str) -> dict[str, str]:
 
 
 def notices(assembly: Assembly) -> list[str]:
-    """What the blocks want a person to know, and which downloads no hash protects."""
+    """What a person should know of the blocks, and which downloads no hash protects."""
     loose = [f"{block.label} ({i.name})" for block, i in assembly.inputs if isinstance(i, Wheels) and not i.hashed]
     if not loose:
         return assembly.notices

@@ -8,7 +8,7 @@ from hpcgen.recipe.assemble import Assembly
 
 
 class InputRow(NamedTuple):
-    """One input: the block that wants it, its kind, its name, where it is had from, and what pins it."""
+    """One input: the block that needs it, its kind, its name, where it is fetched from, and what pins it."""
 
     block: str
     kind: str

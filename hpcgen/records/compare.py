@@ -31,7 +31,7 @@ def compare(one: BuildRecord, two: BuildRecord) -> dict[str, Any]:
 
 
 def tests_passed(record: BuildRecord) -> str:
-    """``7/7`` of the latest test run, without what was left out; empty if there was none."""
+    """``7/7`` of the latest test run, without what was skipped; empty if there was none."""
     if not record.tests:
         return ""
     last = record.tests[-1]
@@ -86,4 +86,4 @@ def _numbered(record: BuildRecord) -> dict[tuple[str, str, int], Any]:
 
 def _tests(record: BuildRecord) -> dict[str, str]:
     results = record.tests[-1].results if record.tests else []
-    return {f"{each.group.split(' ')[0]}: {each.name}": each.result for each in results}
+    return {f"{each.group.split(' ')[0]}: {each.name}": each.shown for each in results}

@@ -59,7 +59,7 @@ def save(record: BuildRecord) -> Path:
 
 
 def load_all() -> list[BuildRecord]:
-    """All records, the newest first; one that cannot be read is told on stderr and left out."""
+    """All records, the newest first; one that cannot be read is told on stderr and skipped."""
     found = []
     for path in records_folder().glob("*.json"):
         if path.name.startswith("."):

@@ -40,7 +40,7 @@ class Component(msgspec.Struct, frozen=True):
     Parameters
     ----------
     ref: unique in the SBOM. block: the block that it is of, empty for OS packages and the base.
-    sha256: of the file that it came in. url: where that file is had, where the lock says so.
+    sha256: of the file that it came in. url: where that file is fetched from, where the lock says so.
     where: the folder of the image that it is in, empty if it is spread.
     note: what a reader of the SBOM should know.
     """

@@ -60,7 +60,6 @@ class Flux(Scheduler):
         return lines + site_options(header)
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
-        """flux run."""
         # By tasks per node, not by cores per task: Flux counts cores, and a rank's threads may be hardware threads.
         words = ["flux", "run", f"--nodes={job.nodes}", f"--tasks-per-node={job.ranks_per_node}", "--exclusive"]
         words += ["-o", "cpu-affinity=per-task"]
@@ -93,11 +92,9 @@ class Flux(Scheduler):
         return GONE if "unknown" in errors.lower() or status == 0 else None
 
     def look(self, job_id: str) -> list[str]:
-        """flux jobs."""
         return ["flux", "jobs", job_id]
 
     def cancel(self, job_id: str) -> list[str]:
-        """flux cancel."""
         return ["flux", "cancel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:

@@ -14,7 +14,6 @@ class NoScheduler(Scheduler):
     mark = ""
 
     def directives(self, header: Header) -> list[str]:
-        """None."""
         return []
 
 

@@ -86,11 +86,9 @@ class Slurm(Scheduler):
         return lines + own
 
     def array(self, tasks: int, limit: int | None) -> str:
-        """``--array=0-N%LIMIT``."""
         return option("--array", f"0-{tasks - 1}" + (f"%{limit}" if limit else ""))
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
-        """srun."""
         # --export=ALL: after sbatch --export=NONE the ranks would have no variables.
         words = [self.launcher, "--export=ALL", f"--nodes={job.nodes}", f"--ntasks={job.ranks}"]
         # --cpus-per-task: since Slurm 22.05 srun does not take it over from the job's header.
@@ -131,11 +129,9 @@ class Slurm(Scheduler):
         return _of_sacct(lines[-1]) if lines and lines[-1].count("|") == SACCT.count(",") else GONE
 
     def look(self, job_id: str) -> list[str]:
-        """squeue."""
         return ["squeue", "-j", job_id]
 
     def cancel(self, job_id: str) -> list[str]:
-        """scancel."""
         return ["scancel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:

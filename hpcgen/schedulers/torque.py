@@ -83,7 +83,6 @@ class Torque(Scheduler):
         return ids[-1] if ids else ""
 
     def ask(self, job_id: str) -> list[list[str]]:
-        """``qstat -f``."""
         return [["qstat", "-f", job_id]]
 
     def read(self, status: int, output: str, errors: str) -> JobState | None:
@@ -96,11 +95,9 @@ class Torque(Scheduler):
         return None
 
     def look(self, job_id: str) -> list[str]:
-        """qstat."""
         return ["qstat", "-f", job_id]
 
     def cancel(self, job_id: str) -> list[str]:
-        """qdel."""
         return ["qdel", job_id]
 
     def default_files(self, name: str, job_id: str, facts: BatchSystem) -> tuple[str, str]:

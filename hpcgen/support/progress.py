@@ -30,7 +30,7 @@ class TransferProgress:
         self._lock = threading.Lock()
 
     def begin(self, name: str) -> None:
-        """A file is begun."""
+        """Count a file as begun, and name it."""
         with self._lock:
             self.running[name] = 0
 
@@ -53,13 +53,13 @@ class TransferProgress:
 
 
 class Watch:
-    """Nobody watches."""
+    """A run that nobody watches: the base of what shows progress."""
 
     def begin(self, progress: TransferProgress) -> None:
-        """Work begins."""
+        """Called as work begins."""
 
     def tick(self) -> None:
-        """Called every moment."""
+        """Called several times a second while the work goes on."""
 
     def end(self) -> None:
         """The work has ended, well or not."""
@@ -89,11 +89,9 @@ class ProgressLines(Watch):
             self.say(self.progress.line())
 
     def end(self) -> None:
-        """Nothing more to say."""
         self.progress = None
 
     def say(self, text: str) -> None:
-        """The line itself."""
         self._say(text)
 
 
@@ -108,7 +106,6 @@ class ProgressBar(ProgressLines):
         self.shown: dict[str, Any] = {}
 
     def begin(self, progress: TransferProgress) -> None:
-        """Open the bars."""
         from rich import progress as rich
         from rich.console import Console
         from rich.table import Column
@@ -127,7 +124,6 @@ class ProgressBar(ProgressLines):
         self.bars.start()
 
     def tick(self) -> None:
-        """Draw anew."""
         if self.bars is None or self.progress is None:
             return
         now = self.progress
@@ -143,7 +139,6 @@ class ProgressBar(ProgressLines):
         self.bars.refresh()
 
     def end(self) -> None:
-        """Close the bars."""
         if self.bars is not None:
             self.bars.stop()
             self.bars = None

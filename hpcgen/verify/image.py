@@ -94,7 +94,7 @@ def _with_company(job: ImageJob) -> ImageJob:
 
 
 def failed(run: TestRun) -> list[TestResult]:
-    """The tests that failed."""
+    """The results of a run that count against the image."""
     return [each for each in run.results if each.result == "failed"]
 
 

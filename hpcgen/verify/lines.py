@@ -54,7 +54,7 @@ class SelfTestLines:
         self._complete = False
 
     def feed(self, line: str) -> None:
-        """Take one line."""
+        """Take one line that the self-test prints."""
         if line.startswith(_BEGIN):
             if self._open is not None:
                 self._end("failed", "the next test began before this one had ended")

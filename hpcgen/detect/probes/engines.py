@@ -33,7 +33,6 @@ _SHOWN = 120
 
 
 def probe(machine: Machine, seen: Seen) -> None:
-    """Facts below ``containers``."""
     found = []
     for name in _NAMES:
         command = f"{name}-version"

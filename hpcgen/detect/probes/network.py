@@ -26,7 +26,6 @@ _PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf")
 
 
 def probe(machine: Machine, seen: Seen) -> None:
-    """Facts below ``network``."""
     _apt(machine, seen)
     _pip(machine, seen)
     _proxy(machine, seen)

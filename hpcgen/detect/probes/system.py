@@ -15,7 +15,6 @@ _KERNEL = re.compile(r"[A-Za-z0-9._+-]+")
 
 
 def probe(machine: Machine, seen: Seen) -> None:
-    """Facts below ``system``."""
     _os_release(machine, seen)
     _glibc(machine, seen)
     _kernel(machine, seen)

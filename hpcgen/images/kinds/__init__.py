@@ -31,7 +31,7 @@ def kind_for(name: str) -> ImageKind:
 
 
 def every_kind() -> list[ImageKind]:
-    """All of them."""
+    """Every kind of image, built in or registered."""
     return [kind_for(name) for name in KINDS.names()]
 
 

@@ -83,15 +83,12 @@ class OciArchiveKind(ImageKind):
     conversions = (Conversion("oci-archive", "tar", (), 2, _oci_to_tar),)
 
     def recognises(self, path: Path, first: bytes) -> bool:
-        """By its members."""
         return first[257:262] == b"ustar" and _is_layout(path)
 
     def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-        """Out of its layers."""
         return archive_image(name).read(paths)
 
     def settings(self, name: str) -> Marks | None:
-        """Of its configuration."""
         config = archive_image(name).settings()
         told = config.get("Env")
         pairs = (str(each).partition("=") for each in told) if isinstance(told, list) else ()

@@ -50,7 +50,6 @@ class ChImageStore(ImageKind):
         return storage_folder(name).is_dir()
 
     def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-        """Out of its folder."""
         folder = storage_folder(name)
         if not folder.is_dir():
             raise UnknownNameError(
@@ -62,6 +61,5 @@ class ChImageStore(ImageKind):
         return read_folder(str(folder), paths)
 
     def bytes_on_disk(self, name: str) -> int | None:
-        """Of its folder."""
         folder = storage_folder(name)
         return folder_bytes(folder) if folder.is_dir() else None

@@ -46,11 +46,9 @@ class DirectoryKind(ImageKind):
     )
 
     def recognises(self, path: Path, first: bytes) -> bool:
-        """Every folder."""
         return path.is_dir()
 
     def form(self, name: str) -> str:
-        """By who made it."""
         root = Path(name)
         if (root / roots.ENVIRONMENT).is_file() and (root / "mnt" / "9").is_dir():
             return "directory"
@@ -65,5 +63,4 @@ class DirectoryKind(ImageKind):
         return read_folder(name, paths)
 
     def bytes_on_disk(self, name: str) -> int | None:
-        """Of all its files."""
         return folder_bytes(Path(name))

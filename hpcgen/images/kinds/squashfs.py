@@ -116,5 +116,4 @@ class SquashfsKind(ImageKind):
         return first[:4] == b"hsqs"
 
     def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-        """With unsquashfs."""
         return read_squashfs(name, paths)

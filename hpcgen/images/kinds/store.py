@@ -167,7 +167,6 @@ class EngineStore(ImageKind):
     tools: tuple[str, ...] = ()
 
     def programs(self) -> tuple[str, ...]:
-        """Its tools."""
         return self.tools
 
     def program(self) -> str:
@@ -190,12 +189,10 @@ class EngineStore(ImageKind):
         return _read(self.program(), name, paths)
 
     def settings(self, name: str) -> Marks | None:
-        """What the store says."""
         told = _told(self.name, self.program(), name)
         return Marks(dict(told.environment), dict(told.labels))
 
     def bytes_on_disk(self, name: str) -> int | None:
-        """What the store says."""
         return _told(self.name, self.program(), name).bytes
 
 

@@ -106,7 +106,7 @@ def _package_files(old: Lock, new: Lock) -> Iterator[Change]:
         moved += one.sha256 == other.sha256 and one.url != other.url
     if moved:
         hosts = [", ".join(sorted({_host(pin.url) for pin in pins.values()})) for pins in (before, after)]
-        name = f"where {moved} of them are had from"
+        name = f"addresses of {moved}"
         yield Change(what="package", name=name, old=hosts[0], new=hosts[1], why="the same files elsewhere")
 
 

@@ -19,7 +19,7 @@ from hpcgen.support.quoting import sh
 
 DELIMITER = "HPCGEN_DOCKERFILE"
 FAKEROOT = "fakeroot"
-"""The package that ``ch-image build --force`` of 0.31 wants in every image where package tools run."""
+"""The package that ``ch-image build --force`` of 0.31 requires in every image where package tools run."""
 
 
 def build_script(plan: Plan, assembly: Assembly) -> Written:
@@ -68,7 +68,7 @@ def _with_fakeroot(stage: Stage) -> Stage:
     """
     tool = "/usr/bin/apt-get -o APT::Sandbox::User=root"
     install = f"DEBIAN_FRONTEND=noninteractive {tool} install -y --no-install-recommends {FAKEROOT}"
-    step = ("charliecloud", run("what ch-image --force wants", f"{tool} update", install))
+    step = ("charliecloud", run("what ch-image --force requires", f"{tool} update", install))
     place = next((n for n, (label, _) in enumerate(stage.steps) if label == "distribution"), len(stage.steps))
     return msgspec.structs.replace(stage, steps=[*stage.steps[:place], step, *stage.steps[place:]])
 
@@ -84,7 +84,6 @@ class CharliecloudFormat(Format):
     first_kit_folder = "kit"
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
-        """The build script."""
         return build_script(plan, assembly)
 
     def engine_text(self, recipe: str) -> str:

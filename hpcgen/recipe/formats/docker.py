@@ -181,7 +181,6 @@ class DockerFormat(Format):
     certificate_folder = CERTIFICATE_FOLDER
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
-        """The Dockerfile."""
         return dockerfile(plan, assembly)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:

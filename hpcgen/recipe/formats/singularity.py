@@ -38,7 +38,6 @@ Steps = list[tuple[str, Run]]
 
 
 def definition(plan: Plan, assembly: Assembly) -> Written:
-    """The definition file."""
     builder, final = assembly.builder, assembly.final
     steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
     final_steps = [
@@ -226,7 +225,6 @@ class SingularityFormat(Format):
     bundle_link = BUNDLE_LINK
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
-        """The definition file."""
         return definition(plan, assembly)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:

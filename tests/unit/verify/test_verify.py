@@ -555,14 +555,14 @@ def test_table_shows_reasons_and_the_end_of_a_failures_output(capsys: pytest.Cap
     failed = Result(group="contract", name="ranks", result="failed", reason="why", output=many)
     again = replace(failed, name="MPI library")
     text = report(run_of(failed, again, RESULTS[2]), io.StringIO())
-    assert "contract  ranks        failed    0.0      why\n" in text
-    assert "contract  GPU          left out           no device\n" in text
+    assert "contract  ranks        failed   0.0      why\n" in text
+    assert "contract  GPU          skipped           no device\n" in text
     assert "contract: ranks, contract: MPI library (the last 12 of 41 lines)\n" in text
     assert text.count("line 39") == 1
     assert "line 39" in text
     assert "line 20" not in text
     assert "  | last    one\n" in text
-    assert text.endswith("0 passed, 2 failed, 1 left out on here by charliecloud in 2.5 s")
+    assert text.endswith("0 passed, 2 failed, 1 skipped on here by charliecloud in 2.5 s")
 
 
 # the command
