@@ -14,7 +14,7 @@ from hpcgen.model.release import Release
 from hpcgen.model.site import HostMpi, Partition, Site
 
 if TYPE_CHECKING:
-    from hpcgen.recipe.assemble import Assembly
+    from hpcgen.recipe.stages import Assembly
 
 Outcome = Literal["holds", "broken", "doubtful", "unknown", "skipped"]
 

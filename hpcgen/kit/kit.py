@@ -13,9 +13,10 @@ from hpcgen.lockfile.lock import lock_text
 from hpcgen.model.fields import Record
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import Certificate, RecipeFacts
-from hpcgen.recipe.assemble import Assembly, assemble, notices
+from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
 from hpcgen.recipe.formats.bundled import base_name
+from hpcgen.recipe.stages import Assembly
 from hpcgen.schedulers import SCHEDULERS
 from hpcgen.support.file_formats import KIT
 from hpcgen.support.writing import KitFile

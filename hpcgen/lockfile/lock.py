@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs import Image
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.assemble import Assembly
+from hpcgen.recipe.stages import Assembly
 from hpcgen.support.file_formats import KIT, LOCK
 from hpcgen.support.hashing import sha256_of
 

@@ -17,8 +17,9 @@ from hpcgen.errors import HpcgenError, InputError, PolicyError, Problem
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.assemble import Assembly, Stage, assemble
+from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
+from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.hashing import file_sha256
 
 Found = TypeVar("Found")

@@ -18,7 +18,7 @@ import msgspec
 from hpcgen.errors import FetchError, InputError, PolicyError, Problem
 from hpcgen.locking.base_shell import BaseShell, base_shell, failed, quoted, script_of
 from hpcgen.model.lock import KeyPin, PackagePin, StagePackages
-from hpcgen.recipe.assemble import Stage
+from hpcgen.recipe.stages import Stage
 
 _UPDATE = [
     "apt-get",

@@ -13,7 +13,8 @@ from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.model.bundle import Wanted
 from hpcgen.model.lock import Lock
 from hpcgen.model.plan import PlannedBlock
-from hpcgen.recipe.assemble import Assembly, assemble
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.stages import Assembly
 
 OfBlocks = list[tuple[PlannedBlock, Any]]
 """Inputs of one kind, each with its block."""

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpcgen.blocks.base import Block, Chosen, Context, Facts
-from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.sources import BundleSupply, Supply
 from hpcgen.blocks.steps import (
     Environment,
-    HostFile,
     Image,
-    Input,
     Packages,
     Run,
     TextFile,
@@ -30,6 +27,7 @@ from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.platform.microarchitecture import compiler_flags
 from hpcgen.recipe.selftest import selftest_script
+from hpcgen.recipe.stages import Assembly, Outline, Stage
 from hpcgen.support.hashing import sha256_of
 
 if TYPE_CHECKING:
@@ -39,61 +37,6 @@ SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/s
 STAGES = ("builder", "final")
 TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/log/apt", "/var/log/dpkg.log")
 """What package tools leave that differs from one build to the next."""
-
-
-class Stage(msgspec.Struct):
-    """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder."""
-
-    name: str
-    image: Image
-    arguments: dict[str, str] = {}
-    environment: dict[str, str] = {}
-    host_files: list[HostFile] = []
-    steps: list[tuple[str, Run]] = []
-    copies: list[str] = []
-
-
-class Assembly(msgspec.Struct):
-    """Both stages of an image, its labels, self-test and inputs, and what a person should know.
-
-    ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
-    has made with hashes, by the list's name. ``capabilities`` of each block, by its name.
-    """
-
-    builder: Stage
-    final: Stage
-    labels: dict[str, str]
-    selftest: str
-    inputs: list[tuple[PlannedBlock, Input]]
-    packages: dict[str, list[str]]
-    notices: list[str]
-    loose: dict[str, tuple[str, ...]] = {}
-    capabilities: dict[str, Capabilities] = {}
-
-    @property
-    def files(self) -> dict[str, TextFile]:
-        """The text files of the steps by their path in the kit, the self-test among them.
-
-        Raises
-        ------
-        InputError: two steps have different files of one path.
-        """
-        found: dict[str, TextFile] = {}
-        for label, step in (*self.builder.steps, *self.final.steps):
-            for file in step.files:
-                other = found.setdefault(file.path, file)
-                if (other.text, other.executable) != (file.text, file.executable):
-                    raise InputError(
-                        Problem(f"{label} has another {file.path} than a block before it", remedy="rename one of them")
-                    )
-        return dict(sorted(found.items()))
-
-
-class Outline(msgspec.Struct, frozen=True):
-    """What a plan's image can do for a host: of each block by its name, and the OS packages of the final stage."""
-
-    capabilities: dict[str, Capabilities]
-    packages: list[str]
 
 
 class _Part(msgspec.Struct, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hpcgen.recipe.assemble import Assembly
+from hpcgen.recipe.stages import Assembly
 
 
 class InputRow(NamedTuple):

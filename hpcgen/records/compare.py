@@ -16,17 +16,17 @@ def compare(one: BuildRecord, two: BuildRecord) -> dict[str, Any]:
     """
     return {
         "records": [one.id, two.id],
-        "facts": {name: _pair(getattr(one, name), getattr(two, name)) for name in _FACTS if _differ(one, two, name)},
+        "facts": _differences(*({name: getattr(each, name) for name in _FACTS} for each in (one, two))),
         "blocks": _differences(one.blocks, two.blocks),
         "inputs": {
             "only_first": sorted(set(one.inputs) - set(two.inputs)),
             "only_second": sorted(set(two.inputs) - set(one.inputs)),
         },
-        "seconds": _pair(one.seconds, two.seconds),
-        "bytes": _pair(_bytes(one), _bytes(two)),
+        "seconds": [one.seconds, two.seconds],
+        "bytes": [_bytes(one), _bytes(two)],
         "steps": _steps(one, two),
         "tests": _differences(_tests(one), _tests(two)),
-        "tests_passed": _pair(tests_passed(one), tests_passed(two)),
+        "tests_passed": [tests_passed(one), tests_passed(two)],
     }
 
 
@@ -39,21 +39,13 @@ def tests_passed(record: BuildRecord) -> str:
     return f"{passed}/{passed + last.count('failed')}"
 
 
-def _differ(one: BuildRecord, two: BuildRecord, name: str) -> bool:
-    return bool(getattr(one, name) != getattr(two, name))
-
-
-def _pair(one: Any, two: Any) -> list[Any]:
-    return [one, two]
-
-
 def _bytes(record: BuildRecord) -> int | None:
     return record.image.bytes if record.image is not None else None
 
 
-def _differences(one: dict[str, str], two: dict[str, str]) -> dict[str, list[Any]]:
+def _differences(one: dict[str, Any], two: dict[str, Any]) -> dict[str, list[Any]]:
     names = [*one, *(name for name in two if name not in one)]
-    return {name: _pair(one.get(name), two.get(name)) for name in names if one.get(name) != two.get(name)}
+    return {name: [one.get(name), two.get(name)] for name in names if one.get(name) != two.get(name)}
 
 
 def _steps(one: BuildRecord, two: BuildRecord) -> list[dict[str, Any]]:

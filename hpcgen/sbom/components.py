@@ -19,8 +19,9 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock, StageName
 from hpcgen.model.plan import PlannedBlock
-from hpcgen.recipe.assemble import Assembly, Stage, assemble
+from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats.docker import qualified
+from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.sbom import purl
 from hpcgen.support.spdx_expressions import licence_expression
 

@@ -33,6 +33,8 @@ import msgspec
 
 from hpcgen.errors import OutputError, Problem
 
+_MARKER = "hpcgen.lock"
+"""The file by which a folder is known to be a kit."""
 _SWAP = ".hpcgen-swap"
 _ADDED = "added"  # in the hidden folder: the names that the older kit does not have
 
@@ -78,19 +80,13 @@ def write_file(path: Path, text: str, executable: bool = False) -> None:
         _sync_folder(path.parent)
 
 
-def write_kit(
-    directory: Path,
-    files: Mapping[str, KitFile],
-    marker: str = "hpcgen.lock",
-    retired: frozenset[str] = frozenset(),
-) -> None:
+def write_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str] = frozenset()) -> None:
     """Write a folder of files that belong together, whole or not at all.
 
     Parameters
     ----------
     directory: absent, an empty folder, or an older kit. Other files in an older kit are left alone.
     files: file → content; a file is a plain name, or a path of plain names with ``/`` between them.
-    marker: the one of ``files`` by which a folder is known to be a kit.
     retired: names that an older kit may have and that go away if they are not among ``files``, so that
         a kit for another scheduler or engine does not leave the old job script behind.
 
@@ -98,8 +94,8 @@ def write_kit(
     ------
     OutputError: ``directory`` is something else, or it cannot be written; what was there is unchanged.
     """
-    if marker not in files:
-        raise ValueError(f"a kit needs its marker {marker}")
+    if _MARKER not in files:
+        raise ValueError(f"a kit needs its marker {_MARKER}")
     for name in (*files, *retired):
         if not name.isprintable() or not {"", ".", "..", _SWAP}.isdisjoint(name.split("/")):
             raise ValueError(f"{name!r} is not a file of a kit")
@@ -113,18 +109,18 @@ def write_kit(
             raise _refusal(directory, "this is a file, not a folder", "name a new or an empty folder")
         with _alone_in(directory):
             # What an earlier hpcgen may have left when it was killed.
-            _settle(directory, marker)
-            if any(directory.iterdir()) and not (directory / marker).is_file():
+            _settle(directory)
+            if any(directory.iterdir()) and not (directory / _MARKER).is_file():
                 raise _refusal(
                     directory,
-                    f"this folder is not empty and is no kit (it has no {marker})",
+                    f"this folder is not empty and is no kit (it has no {_MARKER})",
                     "name a new or an empty folder",
                 )
             for name in (*files, *retired):
                 _check_replaceable(directory / name)
                 for parent in (directory / name).relative_to(directory).parents[:-1]:
                     _check_folder(directory / parent)
-            _replace_kit(directory, files, marker, retired)
+            _replace_kit(directory, files, retired)
 
 
 def _create_kit(directory: Path, files: Mapping[str, KitFile]) -> None:
@@ -148,7 +144,7 @@ def _fill(folder: Path, files: Mapping[str, KitFile]) -> None:
         _sync_folder(parent)
 
 
-def _replace_kit(directory: Path, files: Mapping[str, KitFile], marker: str, retired: frozenset[str]) -> None:
+def _replace_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str]) -> None:
     swap = directory / _SWAP
     new, old = swap / "new", swap / "old"
     present = {name for name in (*files, *retired) if (directory / name).exists()}
@@ -167,19 +163,19 @@ def _replace_kit(directory: Path, files: Mapping[str, KitFile], marker: str, ret
         for name in files:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
         # The marker leaves first and comes last: a folder with a marker is a whole kit.
-        for name in sorted(present, key=lambda name: (name != marker, name)):
+        for name in sorted(present, key=lambda name: (name != _MARKER, name)):
             (directory / name).rename(old / name)
-        for name in sorted(files, key=lambda name: (name == marker, name)):
+        for name in sorted(files, key=lambda name: (name == _MARKER, name)):
             (new / name).rename(directory / name)
     except BaseException:
-        _settle(directory, marker)
+        _settle(directory)
         raise
     _remove_empty(directory, present - set(files))
     _sync_folder(directory)
-    _settle(directory, marker)
+    _settle(directory)
 
 
-def _settle(directory: Path, marker: str) -> None:
+def _settle(directory: Path) -> None:
     """Bring an unfinished replacement back to the older kit, and forget a finished one.
 
     It goes by what is on the disk alone, so that it can also follow a process that was killed, even one
@@ -191,14 +187,14 @@ def _settle(directory: Path, marker: str) -> None:
     new, old, added = swap / "new", swap / "old", swap / _ADDED
     begun = added.exists()
     # The marker is the last to leave `new`, so nothing is left there only when all is done.
-    done = begun and not (new / marker).exists()
+    done = begun and not (new / _MARKER).exists()
     if begun and not done:
         names = added.read_text(encoding="utf-8").splitlines()
         for name in names:
             (directory / name).unlink(missing_ok=True)
         _remove_empty(directory, names)
         kept = [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
-        for name in sorted(kept, key=lambda name: (name == marker, name)):
+        for name in sorted(kept, key=lambda name: (name == _MARKER, name)):
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (old / name).replace(directory / name)
         _sync_folder(directory)

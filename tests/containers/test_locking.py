@@ -23,7 +23,7 @@ from hpcgen.images.oci_layout import folder_layout, holds
 from hpcgen.locking import base_shell
 from hpcgen.locking.base_images import fetch_image, pin_image, root_tar
 from hpcgen.locking.os_packages import resolve_packages
-from hpcgen.recipe.assemble import Stage
+from hpcgen.recipe.stages import Stage
 
 NAME = "debian:12"
 ENTER = """

@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from hpcgen.model.fields import EngineName
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.assemble import Assembly
 from hpcgen.recipe.formats.hpccm_session import Written
+from hpcgen.recipe.stages import Assembly
 
 DAWN = 946684800
 """The first second of 2000. A file in a build context has this time and some more, made from its content."""

@@ -7,9 +7,9 @@ from pathlib import Path
 from hpcgen.blocks.steps import Image, Run, command, run
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.assemble import Assembly
 from hpcgen.recipe.formats import kit_files
 from hpcgen.recipe.formats.layout import wrapped
+from hpcgen.recipe.stages import Assembly
 from hpcgen.support.quoting import plain, sh
 from hpcgen.support.templates import Template
 

@@ -8,13 +8,13 @@ from hpcgen.blocks.steps import run
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats import Format
 from hpcgen.recipe.formats.base import DAWN
 from hpcgen.recipe.formats.bundled import arguments, base_names, context, script_part, template
 from hpcgen.recipe.formats.docker import CH_IMAGE, instructions
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Written
+from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import sh
 
 DELIMITER = "HPCGEN_DOCKERFILE"

@@ -11,7 +11,6 @@ from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror, split_image
-from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     arguments,
@@ -25,6 +24,7 @@ from hpcgen.recipe.formats.bundled import (
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, copies, grouped, wrapped
+from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
 
 _CACHES = {"pip": "/root/.cache/pip"}

@@ -14,7 +14,6 @@ from hpcgen.model.image_paths import KIT, SELFTEST
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror
-from hpcgen.recipe.assemble import Assembly, Stage
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
@@ -30,6 +29,7 @@ from hpcgen.recipe.formats.bundled import (
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, grouped, wrapped
+from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import plain, sh, sh_assign
 
 CARGO = "/opt/hpcgen-kept.tar"

@@ -20,7 +20,8 @@ from hpcgen.errors import ConflictError, InputError, UnknownNameError
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
-from hpcgen.recipe.assemble import Assembly, assemble, notices
+from hpcgen.recipe.assemble import assemble, notices
+from hpcgen.recipe.stages import Assembly
 from tests.unit.building_blocks.test_system import chosen, context, facts
 
 SITE = """\

@@ -18,7 +18,7 @@ from hpcgen.locking.apt_keys import dearmoured, split_signed
 from hpcgen.locking.base_shell import BaseShell
 from hpcgen.locking.os_packages import resolve_packages
 from hpcgen.model.lock import KeyPin, PackagePin, StagePackages
-from hpcgen.recipe.assemble import Stage
+from hpcgen.recipe.stages import Stage
 
 LISTS = "/var/lib/apt/lists/example.org_debian_dists_bookworm_"
 MAIN, SUB, OLD = (digit * 40 for digit in "ABC")

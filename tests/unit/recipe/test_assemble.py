@@ -15,7 +15,8 @@ from hpcgen.kit.kit import make_kit
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
-from hpcgen.recipe.assemble import Assembly, assemble, bind_targets, notices
+from hpcgen.recipe.assemble import assemble, bind_targets, notices
+from hpcgen.recipe.stages import Assembly
 
 CATALOG = Catalog()
 CASES = [

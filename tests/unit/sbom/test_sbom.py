@@ -19,7 +19,8 @@ from spdx_tools.spdx.validation.document_validator import validate_full_spdx_doc
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock
-from hpcgen.recipe.assemble import Assembly, assemble
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.stages import Assembly
 from hpcgen.sbom import purl
 from hpcgen.sbom.sbom import cyclonedx, spdx
 from tests.helpers.locks import FINAL, PRESENT, lock, pins

@@ -1,0 +1,65 @@
+"""What a recipe is made from, in words of no format: stages, and all else that the blocks of a plan say together."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.plan import PlannedBlock
+
+
+class Stage(msgspec.Struct):
+    """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder."""
+
+    name: str
+    image: Image
+    arguments: dict[str, str] = {}
+    environment: dict[str, str] = {}
+    host_files: list[HostFile] = []
+    steps: list[tuple[str, Run]] = []
+    copies: list[str] = []
+
+
+class Assembly(msgspec.Struct):
+    """Both stages of an image, its labels, self-test and inputs, and what a person should know.
+
+    ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
+    has made with hashes, by the list's name. ``capabilities`` of each block, by its name.
+    """
+
+    builder: Stage
+    final: Stage
+    labels: dict[str, str]
+    selftest: str
+    inputs: list[tuple[PlannedBlock, Input]]
+    packages: dict[str, list[str]]
+    notices: list[str]
+    loose: dict[str, tuple[str, ...]] = {}
+    capabilities: dict[str, Capabilities] = {}
+
+    @property
+    def files(self) -> dict[str, TextFile]:
+        """The text files of the steps by their path in the kit, the self-test among them.
+
+        Raises
+        ------
+        InputError: two steps have different files of one path.
+        """
+        found: dict[str, TextFile] = {}
+        for label, step in (*self.builder.steps, *self.final.steps):
+            for file in step.files:
+                other = found.setdefault(file.path, file)
+                if (other.text, other.executable) != (file.text, file.executable):
+                    raise InputError(
+                        Problem(f"{label} has another {file.path} than a block before it", remedy="rename one of them")
+                    )
+        return dict(sorted(found.items()))
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """What a plan's image can do for a host: of each block by its name, and the OS packages of the final stage."""
+
+    capabilities: dict[str, Capabilities]
+    packages: list[str]
