@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 import shutil
-import tarfile
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +35,8 @@ def kept(tmp_path: Path) -> Path:
     """The folder of the test, with the specimens in it, as somebody has them who made them long ago."""
     shutil.copytree(SPECIMENS, tmp_path, dirs_exist_ok=True)
     for packed in ("tree.tar.gz", "bundles/newer.tar.gz"):
-        with tarfile.open(tmp_path / packed) as archive:
-            archive.extractall((tmp_path / packed).parent, filter="fully_trusted")
+        # By tar itself: Debian 12's Python has no filters as yet, and one without warns from 3.12 on.
+        subprocess.run(["tar", "-xf", Path(packed).name], cwd=(tmp_path / packed).parent, check=True)
     for kit in FORMATS:
         shutil.copytree(tmp_path / "kits" / kit, tmp_path / "images" / kit / KIT)
     return tmp_path

@@ -240,7 +240,7 @@ def test_a_file_of_the_python_index_is_found_in_the_index_of_pips_settings(
     file = BazelFile("pypi__probe", sha256, file=wheel.name, package="probe==1.0")
     (item,) = bazel_wanted(BazelFiles("x-1", (file,)))
     assert (item.kind, item.file, item.sha256) == ("bazel", wheel.name, sha256)
-    assert item.urls == [f"file://{wheel}"]
+    assert item.urls == [wheel.as_uri()]
 
 
 def test_what_nobody_listed_is_refused_with_the_way_to_list_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -426,10 +427,17 @@ def test_warnings_alone_are_no_failure(hpcgen: Command, collection: Path, tree: 
     assert "warning: containers.engines.apptainer.version" in done.stdout
 
 
-def test_a_profile_that_was_detected_here_does_not_drift_here(hpcgen: Command, collection: Path) -> None:
+def test_a_profile_that_was_detected_here_does_not_drift_here(
+    hpcgen: Command, collection: Path, tmp_path: Path
+) -> None:
+    # A machine of any kind, with a container engine, without which a profile is not whole.
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "apptainer").write_text("#!/bin/sh\necho apptainer version 1.4.5\n")
+    (tmp_path / "bin" / "apptainer").chmod(0o755)
+    env = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
     profile = collection / "site_profiles" / "here.yaml"
-    assert hpcgen("site", "new", "here", "--detect", "-o", str(profile)).returncode == 0
-    done = hpcgen("--collection", str(collection), "site", "doctor", "here", "--json")
+    assert hpcgen("site", "new", "here", "--detect", "-o", str(profile), env=env).returncode == 0
+    done = hpcgen("--collection", str(collection), "site", "doctor", "here", "--json", env=env)
     assert done.returncode == 0, done.stdout
     assert json.loads(done.stdout)["drift"] == []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -82,8 +83,8 @@ def test_a_stack_without_mpi_is_one_task_of_srun(tmp_path: Path) -> None:
 
 def run_job(folder: Path, job: str) -> subprocess.CompletedProcess[str]:
     """The job with an srun that shows the definition file that it was given; the file is all that is asked of it."""
-    srun = folder / "bin" / "srun"
-    srun.parent.mkdir(parents=True)
+    # Not in the folder itself, whose name may have a colon.
+    srun = Path(tempfile.mkdtemp(dir=folder.parent), "srun")
     srun.write_text('#!/bin/bash\nfor word; do case $word in --environment=*) cat "${word#*=}";; esac; done\n')
     srun.chmod(0o755)
     (folder / "mpi-hello.sqsh").touch()
