@@ -26,7 +26,8 @@ from hpcgen.planning.findings import unverified_facts, unverified_releases
 from hpcgen.recipe.formats import engines_reading, format_for
 from hpcgen.resolver.choices import Choices
 from hpcgen.resolver.minimal_options import sufficient_options
-from hpcgen.resolver.resolve import Question, resolve
+from hpcgen.resolver.question import Question
+from hpcgen.resolver.resolve import resolve
 from hpcgen.resolver.settings import parse_settings
 from hpcgen.support.file_formats import KIT
 from hpcgen.support.quoting import sh

@@ -10,7 +10,8 @@ import resolvelib
 
 from hpcgen.blocks.requirements import Candidate, Origin, Requirement, refusing_facts, version
 from hpcgen.errors import ConflictError, Problem
-from hpcgen.resolver.resolve import Question, search
+from hpcgen.resolver.question import Question
+from hpcgen.resolver.search import search
 
 
 def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[Any]) -> ConflictError:
