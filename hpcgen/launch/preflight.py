@@ -228,7 +228,6 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
     slow = [name for name in SLOW if name != fabric.provider] if fabric.kind in FAST else []
     return {
         "limit_s": str(RANK_LIMIT_S + plan.job.ranks // RANKS_PER_SECOND),
-        "outer": line(how.outer),
         "command": line(["/usr/bin/env", *debug, RANK_PROGRAM]),
         "wanted": str(plan.job.ranks),
         "mpi_file": sh(MPI_FILE),

@@ -64,7 +64,7 @@ def job_script(
         _fill("command", command=line(plan.job.command)),
         _exports(how, scheduler),
         _container(how, name),
-        _fill("preflight", place=place, file_name=name, status=str(STATUS)) if preflight else "",
+        _fill("preflight", place=place, file_name=name, outer=_outer(how), status=str(STATUS)) if preflight else "",
         _run(how, scheduler),
     ]
     return name, "\n".join(filter(None, parts))
@@ -96,7 +96,7 @@ def preflight_script(
         _start(scheduler, how, PREFLIGHT, folder=folder),
         _fill("given") + _image(plan, how, PREFLIGHT, None, named),
         _exports(how, scheduler),
-        _container(how, PREFLIGHT) if ranks else "",
+        _container(how, PREFLIGHT) + _fill("launch", outer=_outer(how)) if ranks else "",
         _fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
     ]
     return "\n".join(filter(None, parts))
@@ -198,8 +198,12 @@ def _with_variable(text: str, root: str) -> str:
 
 def _run(how: Start, scheduler: Scheduler) -> str:
     replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.within_srun else ""
-    outer = f"{line(how.outer)} " if how.outer else ""
-    return f'{replaced}{outer}"${{container[@]}}" "$@"\n'
+    return f'{replaced}{_outer(how)}"${{container[@]}}" "$@"\n'
+
+
+def _outer(how: Start) -> str:
+    """The launcher on the host, with a space after it where there is one."""
+    return f"{line(how.outer)} " if how.outer else ""
 
 
 def _missing(engine: Engine, named: bool) -> str:

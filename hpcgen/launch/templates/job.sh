@@ -68,11 +68,15 @@ printf '%s\n' > "$edf" \
 container=(
     @{words}
 )
+#: launch
+# Ranks are tried by the line of the job script that calls, as somebody may have changed it there.
+launch=(@{outer}"${container[@]}")
+[ "$#" -lt 3 ] || launch=("${@:3}")
 #: preflight
 # Do the nodes have what the image and the job count on? Takes seconds; if not, the job ends here with @{status}.
 preflight=@{place}
 if [ -r "$preflight" ]; then
-    bash "$preflight" "$image" @{file_name}
+    bash "$preflight" "$image" @{file_name} @{outer}"${container[@]}"
 else
     echo "@{file_name}: preflight skipped: there is no $preflight" >&2
 fi

@@ -122,7 +122,7 @@ preflight_report() { # findings as people read them; @{status} if one of them st
 preflight_ranks() {
     local status=0
     {
-        timeout --foreground -k 10 @{limit_s} @{outer} "${container[@]}" \
+        timeout --foreground -k 10 @{limit_s} "${launch[@]}" \
             @{command} < /dev/null || status=$?
         printf '\npreflight-status %s\n' "$status"
     } 2>&1 | MPI_FILE=@{mpi_file} awk \

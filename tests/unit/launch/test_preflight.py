@@ -167,6 +167,17 @@ def test_a_script_away_from_its_kit_runs_and_says_that_the_preflight_was_skipped
     assert done.returncode == 0 and (here.folder / "started").exists()
 
 
+def test_the_launch_line_that_somebody_changed_in_the_job_script_is_what_is_tried(here: Here) -> None:
+    here.run()
+    (here.folder / "started").unlink()
+    script = here.folder / "run.sh"
+    script.write_text(script.read_text().replace("mpiexec -n 2", "mpiexec -n 0"))
+    env = {"PATH": f"{here.bin}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", script], cwd=here.folder, env=env, capture_output=True, text=True)
+    assert done.returncode == 78 and not (here.folder / "started").exists()
+    assert "preflight: FAILED: " in done.stderr
+
+
 def test_the_kits_script_does_nothing_else(here: Here) -> None:
     text = preflight_script(here.plan(), {}).replace(RANK_PROGRAM, here.replaced[RANK_PROGRAM])
     env = {"PATH": f"{here.bin}:{os.environ['PATH']}"}

@@ -71,6 +71,9 @@ container=(
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     PWD=/mnt/0
 )
+# Ranks are tried by the line of the job script that calls, as somebody may have changed it there.
+launch=(mpiexec -n 4 -ppn 4 "${container[@]}")
+[ "$#" -lt 3 ] || launch=("${@:3}")
 
 preflight_finding() { # FAILED or warning, what, expected, seen, what to do
     printf 'preflight\t%s\t%s\t%s\t%s\t%s\t%s\n' "$(uname -n)" "$@"
@@ -176,7 +179,7 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
 preflight_ranks() {
     local status=0
     {
-        timeout --foreground -k 10 120 mpiexec -n 4 -ppn 4 "${container[@]}" \
+        timeout --foreground -k 10 120 "${launch[@]}" \
             /usr/bin/env I_MPI_DEBUG=4 MPIR_CVAR_DEBUG_SUMMARY=1 MPIR_CVAR_CH4_OFI_CAPABILITY_SETS_DEBUG=1 /opt/rank_test/bin/rank_test < /dev/null || status=$?
         printf '\npreflight-status %s\n' "$status"
     } 2>&1 | MPI_FILE='/(libmpi(_[a-z0-9_]+)?\.so|libmpich\.so)' awk \

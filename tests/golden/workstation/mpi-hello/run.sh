@@ -43,7 +43,7 @@ container=(
 # Do the nodes have what the image and the job count on? Takes seconds; if not, the job ends here with 78.
 preflight=$(dirname "$0")/preflight.sh
 if [ -r "$preflight" ]; then
-    bash "$preflight" "$image" run.sh
+    bash "$preflight" "$image" run.sh "${container[@]}"
 else
     echo "run.sh: preflight skipped: there is no $preflight" >&2
 fi
