@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -142,7 +143,8 @@ def test_options_of_a_block_are_told_in_plain_words(hpcgen: Command) -> None:
 
 def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
     command = f"{sys.executable} -m hpcgen show block cudnn | head -n 1"
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True)
+    env = {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -218,3 +219,16 @@ def test_an_image_that_is_there_is_warned_about_at_another_site(
     assert other.returncode == 0
     assert "warning: the image has intel_mpi 2021.11.0, the host intel 2021.4.0" in other.stderr
     assert "warning: FI_PROVIDER=tcp lets libfabric take TCP" in other.stderr
+
+
+def test_the_remedy_for_an_old_base_names_those_that_are_new_enough(workshop: Workshop) -> None:
+    settings = ("base.provider=ubuntu", "base.version=18.04")
+    with pytest.raises(PolicyError) as caught:
+        workshop.plan(changed(OMNI_PATH, {}), "mpi-hello", settings=settings)
+    remedy = next(problem.remedy for problem in caught.value.problems if "2.27" in problem.message)
+    assert "ubuntu 22.04" in remedy and "ubuntu 18.04" not in remedy
+
+
+def test_code_for_gpus_of_amd_is_held_against_their_instruction_set(hpcgen: Command) -> None:
+    said = hpcgen("contract", "--site", "lumi-g", "--stack", "onnxruntime").stdout
+    assert re.search(r"GPU architecture +holds +rocm [0-9.]+ has code for target gfx90a", said)

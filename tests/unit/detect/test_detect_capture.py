@@ -53,6 +53,8 @@ def machine(tmp_path: Path) -> dict[str, str]:
         "SLURM_CONF": str(tmp_path / "slurm.conf"),
         "I_MPI_ROOT": str(tmp_path / "site" / "mpi"),
         "HOME": str(home),
+        # Not part of the paths that the test has on this machine, which the capture would hide with the name.
+        "USER": "jane-of-the-lab",
         "MODULESHOME": str(init.parent),
         "MODULEPATH": "/sw",
         "https_proxy": "http://jane:s3cret@proxy.example.org:3128",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sysconfig
@@ -38,7 +39,9 @@ def test_script_is_clean_for_shellcheck(script: Path) -> None:
 @pytest.mark.parametrize("script", SCRIPTS, ids=short)
 def test_script_parses(script: Path) -> None:
     shell = "bash" if script.read_text().startswith("#!/bin/bash") else "sh"
-    done = subprocess.run([shell, "-n", script], capture_output=True, text=True)
+    # Where the locale of the caller is not installed, bash says so each time.
+    env = {**os.environ, "LC_ALL": "C.UTF-8"}
+    done = subprocess.run([shell, "-n", script], env=env, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
