@@ -232,3 +232,9 @@ def test_the_remedy_for_an_old_base_names_those_that_are_new_enough(workshop: Wo
 def test_code_for_gpus_of_amd_is_held_against_their_instruction_set(hpcgen: Command) -> None:
     said = hpcgen("contract", "--site", "lumi-g", "--stack", "onnxruntime").stdout
     assert re.search(r"GPU architecture +holds +rocm [0-9.]+ has code for target gfx90a", said)
+
+
+def test_the_release_that_brought_something_has_it(workshop: Workshop) -> None:
+    case = CASES["engine too old for a build in two stages"]
+    facts = {"containers.engines.singularity.version": "3.2"}
+    workshop.plan(changed(case.site, facts), case.stack, settings=case.settings)

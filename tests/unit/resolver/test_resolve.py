@@ -222,3 +222,13 @@ def test_settings_choose_version_and_provider(tiny: Path) -> None:
     chosen = versions(planned(tiny, "base.provider=debian", "toolkit.version=<10.2"))
     assert "debian" in chosen
     assert chosen["toolkit"] == "10.1"
+
+
+def test_a_conflict_over_the_mpi_names_the_line_that_says_which_one_the_host_has() -> None:
+    import hpcgen
+    from tests.conftest import ROOT
+
+    lines = (ROOT / "site_profiles" / "supermuc.yaml").read_text("utf-8").splitlines()
+    line = next(number for number, text in enumerate(lines, 1) if text.strip() == "abi: mpich")
+    with pytest.raises(ConflictError, match=rf"openmpi cannot work at this site, .*supermuc\.yaml:{line}:\d+"):
+        hpcgen.plan("supermuc", "mpi-hello", settings={"mpi.provider": "openmpi"})
