@@ -238,3 +238,17 @@ def test_the_release_that_brought_something_has_it(workshop: Workshop) -> None:
     case = CASES["engine too old for a build in two stages"]
     facts = {"containers.engines.singularity.version": "3.2"}
     workshop.plan(changed(case.site, facts), case.stack, settings=case.settings)
+
+
+def test_an_engine_of_no_known_version_cannot_do_what_its_oldest_release_cannot(workshop: Workshop) -> None:
+    case = CASES["engine too old for AMD GPUs"]
+    with pytest.raises(PolicyError, match="AMD GPUs need --rocm"):
+        facts = {"containers.engines.singularity.version": None}
+        workshop.plan(changed(case.site, facts), case.stack, settings=case.settings)
+
+
+def test_the_nodes_of_a_queue_are_named_by_it(hpcgen: Command) -> None:
+    queued = hpcgen("contract", "--site", "supermuc", "--stack", "mpi-hello").stdout
+    assert "in the queue micro there are nodes of thin alone" in queued
+    alone = hpcgen("contract", "--site", "workstation", "--stack", "mpi-hello").stdout
+    assert "the job lands on nodes of main alone" in alone

@@ -28,3 +28,11 @@ def test_every_certificate_of_a_site_reaches_both_stages_under_its_own_name() ->
         "certificates": ["/etc/pki/site-ca.pem", "/opt/other/root.crt"],
         "certificate_names": ["site-ca.crt", "root.crt"],
     }
+
+
+def test_open_mpi_of_the_image_may_be_started_by_root() -> None:
+    """Who one is inside rootless podman."""
+    kit = hpcgen.render(hpcgen.plan("workstation", "mpi-hello", settings={"mpi.provider": "openmpi"}))
+    words = kit.files["run.sh"].text.replace("=", " ").split()
+    for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"):
+        assert words[words.index(name) + 1] == "1"

@@ -243,3 +243,10 @@ def test_pins_are_data_that_reaches_no_shell() -> None:
     bad["packages"]["final"]["added"]["libstdc++6"]["version"] = "1; touch /tmp/x"
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert(bad, Pins)
+
+
+def test_fakeroot_is_there_before_ch_image_would_fetch_it() -> None:
+    found = lock(FORMATS["charliecloud"], "mpi-hello")
+    recipe = make_kit(for_build(found, bundled=True), CATALOG, found).recipe
+    for stage in recipe.split("\nFROM ")[1:]:
+        assert 0 < stage.index(" fakeroot") < stage.index("# distribution: packages")
