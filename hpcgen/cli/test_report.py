@@ -17,8 +17,8 @@ def report(run: TestRun, out: TextIO) -> str:
     head = ("group", "test", "result", "seconds", "why")
     rows = []
     for each in run.results:
-        seconds = f"{each.seconds:.1f}" if each.result != "left out" else ""
-        rows.append((each.group, each.name, each.shown, seconds, printable(each.reason)))
+        seconds = f"{each.seconds:.1f}" if each.result != "skipped" else ""
+        rows.append((each.group, each.name, each.result, seconds, printable(each.reason)))
     parts = [table(head, rows, out), *_failures(run), summary(run)]
     return "\n\n".join(parts)
 

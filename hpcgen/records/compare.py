@@ -78,4 +78,4 @@ def _numbered(record: BuildRecord) -> dict[tuple[str, str, int], Any]:
 
 def _tests(record: BuildRecord) -> dict[str, str]:
     results = record.tests[-1].results if record.tests else []
-    return {f"{each.group.split(' ')[0]}: {each.name}": each.shown for each in results}
+    return {f"{each.group.split(' ')[0]}: {each.name}": each.result for each in results}

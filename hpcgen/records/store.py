@@ -132,8 +132,12 @@ def _load(path: Path) -> BuildRecord:
             raise InputError(Problem(f"{path} is too large for a build record"))
         data = msgspec.json.decode(path.read_bytes())
         RECORD.check(data, str(path))
+        for run in data.get("tests", ()):
+            for each in run["results"]:
+                if each.get("result") == "left out":  # in format 1
+                    each["result"] = "skipped"
         return msgspec.convert(data, BuildRecord)
-    except (msgspec.DecodeError, RecursionError, OSError) as failure:
+    except (msgspec.DecodeError, RecursionError, OSError, LookupError, TypeError, AttributeError) as failure:
         raise InputError(
             Problem(f"{path} is no build record that this hpcgen reads: {failure}", remedy="remove it, or use a newer")
         ) from failure

@@ -68,7 +68,8 @@ KIT = FileFormat("plan", 2, "hpcgen render --site SITE --stack STACK -o DIR")
 LOCK = FileFormat("lock", 1, "hpcgen lock --site SITE --stack STACK -o FILE")
 BUNDLE = FileFormat("bundle", 1, "hpcgen bundle create --lock FILE -o DIR")
 INCREMENT = FileFormat("increment", 1, "hpcgen bundle diff OLD NEW -o DIR")
-RECORD = FileFormat("record", 1, "hpcgen build")
+RECORD = FileFormat("record", 2, "hpcgen build")
+"""Records of format 1 call a skipped test "left out"."""
 FLEET_LOCK = FileFormat("fleet_lock", 1, "hpcgen build --all")
 CAPTURE = FileFormat("capture", 1, "hpcgen site capture DIR")
 """A captured tree's number is in its capture.json."""

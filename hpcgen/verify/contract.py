@@ -40,7 +40,7 @@ def judged(name: str, check: Callable[[], str], output: str = "", seconds: float
     try:
         return msgspec.structs.replace(result, reason=check())
     except SkippedTest as why:
-        return msgspec.structs.replace(result, result="left out", reason=str(why), seconds=0.0)
+        return msgspec.structs.replace(result, result="skipped", reason=str(why), seconds=0.0)
     except Broken as why:
         return msgspec.structs.replace(result, result="failed", reason=str(why), output=output)
 

@@ -39,7 +39,7 @@ def junit_xml(run: TestRun, image: str) -> str:
             tests=str(len(results)),
             failures=str(sum(each.result == "failed" for each in results)),
             errors="0",
-            skipped=str(sum(each.result == "left out" for each in results)),
+            skipped=str(sum(each.result == "skipped" for each in results)),
             time=f"{sum(each.seconds for each in results):.3f}",
             # In UTC; the schemas that have a pattern for it want no zone.
             timestamp=_text(run.started.removesuffix("Z")),
@@ -61,7 +61,7 @@ def _case(result: TestResult, run: TestRun) -> ElementTree.Element:
     if result.result == "failed":
         failure = ElementTree.SubElement(case, "failure", message=reason, type="failed")
         failure.text = _text("\n".join(part for part in (result.reason, result.output) if part))
-    elif result.result == "left out":
+    elif result.result == "skipped":
         ElementTree.SubElement(case, "skipped", message=reason)
     if result.output:
         ElementTree.SubElement(case, "system-out").text = _text(result.output)

@@ -187,6 +187,8 @@ def test_records_are_listed_shown_and_compared(kept: Path, hpcgen: Command) -> N
         ("mpi-hello", "failed"),
         ("tf-horovod", "built"),
     ]
+    (run,) = next(each for each in listed if each["stack"] == "tf-horovod")["tests"]
+    assert [each["result"] for each in run["results"]] == ["passed", "skipped"]
     shown = {each["stack"]: hpcgen("records", "show", each["id"][:6], env=env).stdout for each in listed}
     assert "tensorflow" in shown["tf-horovod"] and "login1" in shown["tf-horovod"]
     failed, built = sorted(
@@ -316,7 +318,7 @@ def test_what_is_written_today_carries_its_number(kept: Path, monkeypatch: pytes
     monkeypatch.setenv("HPCGEN_RECORDS", str(kept / "records"))
     for record in load_all():
         save(record)
-        assert json.loads((kept / "records" / f"{record.id}.json").read_text())["record"] == 1
+        assert json.loads((kept / "records" / f"{record.id}.json").read_text())["record"] == 2
     assert find(record.id) == record
     capture(Recorder.captured(kept / "tree"), kept / "again")
     assert json.loads((kept / "again" / "capture.json").read_text())["capture"] == 1

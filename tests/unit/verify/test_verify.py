@@ -1,4 +1,4 @@
-"""hpcgen test: what is made of the lines that an image prints, and each promise kept, broken and left out."""
+"""hpcgen test: what is made of the lines that an image prints, and each promise kept, broken and skipped."""
 
 from __future__ import annotations
 
@@ -56,19 +56,19 @@ Traceback
 ValueError: 3
 hpcgen-test: end FAILED: status 1
 hpcgen-test: begin tensorflow 2.15.1: GPU
-hpcgen-test: end left out: no /dev/nvidiactl
-1 passed, 1 failed, 1 left out
+hpcgen-test: end skipped: no /dev/nvidiactl
+hpcgen-test: done
 """
 
 
 def test_each_test_has_its_block_result_time_reason_and_output() -> None:
-    passed, failed, left_out = read(COMPLETE, 1)
+    passed, failed, skipped = read(COMPLETE, 1)
     assert passed == Result(
         group="python", name="version", result="passed", seconds=1.0, reason="", output="Python 3.12.3"
     )
     assert (failed.group, failed.name) == ("tensorflow", "matrix: product")
     assert (failed.result, failed.reason, failed.output) == ("failed", "status 1", "Traceback\nValueError: 3")
-    assert (left_out.result, left_out.reason) == ("left out", "no /dev/nvidiactl")
+    assert (skipped.result, skipped.reason) == ("skipped", "no /dev/nvidiactl")
 
 
 def test_results_are_told_while_the_script_still_runs() -> None:
@@ -105,7 +105,7 @@ def test_a_script_that_hangs_fails_with_its_limit() -> None:
 
 
 def test_a_launcher_that_fails_after_the_last_test_is_told() -> None:
-    text = "hpcgen-test: begin a 1: b\nhpcgen-test: end ok\n1 passed, 0 failed, 0 left out\nBAD TERMINATION\n"
+    text = "hpcgen-test: begin a 1: b\nhpcgen-test: end ok\nhpcgen-test: done\nBAD TERMINATION\n"
     assert [each.result for each in read(text, 0)] == ["passed"]
     results = read(text, 9)
     assert results[-1].result == "failed"
@@ -113,7 +113,7 @@ def test_a_launcher_that_fails_after_the_last_test_is_told() -> None:
 
 
 def test_an_outcome_that_nobody_knows_is_no_pass() -> None:
-    (only,) = read("hpcgen-test: begin a 1: b\nhpcgen-test: end perhaps\n1 passed, 0 failed, 0 left out\n")
+    (only,) = read("hpcgen-test: begin a 1: b\nhpcgen-test: end perhaps\nhpcgen-test: done\n")
     assert (only.result, only.reason) == ("failed", "perhaps")
 
 
@@ -131,9 +131,19 @@ def test_the_rendered_self_test_speaks_so(tmp_path: Path) -> None:
     assert [(each.name, each.result, each.reason) for each in results] == [
         ("yes", "passed", ""),
         ("no", "failed", "status 3"),
-        ("fab", "left out", "no /dev/none"),
+        ("fab", "skipped", "no /dev/none"),
     ]
     assert results[1].output == "oh"
+
+
+def test_the_self_test_of_an_image_of_the_first_release_is_understood() -> None:
+    """It says "left out", and has no line for programs at its end."""
+    reader = SelfTestLines(lambda group, name: None, lambda result: None)
+    ended = start_script(f"sh {ROOT}/tests/specimens/0.1.0/kits/docker/selftest.sh --lines", 60, reader.feed)
+    results = by_name(reader.finish(ended.status, 60))
+    assert results["psm2 on the device"].result == "skipped"
+    assert {each.result for each in results.values()} == {"passed", "failed", "skipped"}
+    assert "self-test" not in results
 
 
 # starting
@@ -249,7 +259,7 @@ def test_cpu_has_what_the_image_was_planned_for_or_the_test_fails() -> None:
     newer = node(plan_for("supermuc"), NODE)["CPU"]
     assert newer.result == "failed"
     assert "avx512f" in newer.reason
-    assert node(plan, NODE.replace("flags", "nothing"))["CPU"].result == "left out"
+    assert node(plan, NODE.replace("flags", "nothing"))["CPU"].result == "skipped"
 
 
 def test_a_cpu_whose_hypervisor_hides_what_code_does_not_use_passes() -> None:
@@ -291,16 +301,16 @@ def test_gpu_driver_and_device() -> None:
     assert "libcuda.so.1" in alone.reason
 
 
-def test_without_a_gpu_its_tests_are_left_out_with_the_reason() -> None:
+def test_without_a_gpu_its_tests_are_skipped_with_the_reason() -> None:
     none = node(plan_for("hlrs-testbed"), NODE.replace("/dev/nvidiactl\n", "").replace(NODE.splitlines()[7], ""))
-    assert (none["GPU device"].result, none["GPU driver"].result) == ("left out", "left out")
+    assert (none["GPU device"].result, none["GPU driver"].result) == ("skipped", "skipped")
     assert "/dev/nvidiactl" in none["GPU device"].reason
     assert node(plan_for("workstation"), NODE)["GPU driver"].reason == "the partition has no GPU"
 
 
 def test_an_image_that_does_not_start_proves_nothing_of_the_node() -> None:
     results = node(plan_for("hlrs-testbed"), "FATAL: could not open image\n")
-    assert {each.result for each in results.values()} == {"left out"}
+    assert {each.result for each in results.values()} == {"skipped"}
 
 
 # the ranks
@@ -350,7 +360,7 @@ def test_no_rank_at_all_fails_once_and_leaves_the_rest_out() -> None:
     results = ranks("Fatal error in MPI_Init\n", 1)
     assert results["ranks"].result == "failed"
     assert results["ranks"].output == "Fatal error in MPI_Init"
-    assert {results[name].result for name in NAMES[1:]} == {"left out"}
+    assert {results[name].result for name in NAMES[1:]} == {"skipped"}
 
 
 def test_the_images_library_in_place_of_the_hosts_fails() -> None:
@@ -392,12 +402,12 @@ def test_another_version_than_the_profiles_fails() -> None:
     assert "2019.6.166" in result.reason
 
 
-def test_another_provider_than_the_profiles_fails_and_a_silent_mpi_is_left_out() -> None:
+def test_another_provider_than_the_profiles_fails_and_a_silent_mpi_is_skipped() -> None:
     wrong = ranks(RANKS.replace("provider: psm2", "provider: tcp"))["fabric provider"]
     assert (wrong.result, wrong.reason) == ("failed", "tcp is used, the profile says psm2 for omni-path")
     assert ranks(RANKS.replace("provider: psm2", "provider: psm2;ofi_rxm"))["fabric provider"].result == "passed"
     silent = ranks(RANKS.replace("libfabric provider", "something"))["fabric provider"]
-    assert (silent.result, "does not say" in silent.reason) == ("left out", True)
+    assert (silent.result, "does not say" in silent.reason) == ("skipped", True)
 
 
 def test_without_a_host_mpi_the_images_own_is_wanted() -> None:
@@ -405,7 +415,7 @@ def test_without_a_host_mpi_the_images_own_is_wanted() -> None:
     version = plan.block("mpi").version  # type: ignore[union-attr]
     text = f"rank 0 of 1 on pc\nrank 0 maps /opt/mpich/lib/libmpi.so.12.4.2\nlibrary MPICH Version:      {version}\n"
     results = ranks(text, plan=plan)
-    assert [results[name].result for name in NAMES] == ["passed", "passed", "passed", "passed", "left out"]
+    assert [results[name].result for name in NAMES] == ["passed", "passed", "passed", "passed", "skipped"]
     other = ranks(text.replace("/opt/mpich", "/usr"), plan=plan)
     assert other["MPI library"].result == "failed"
     assert ranks(text.replace(version, "3.4.2"), plan=plan)["MPI version"].result == "failed"
@@ -414,7 +424,7 @@ def test_without_a_host_mpi_the_images_own_is_wanted() -> None:
 def test_a_stack_without_mpi_leaves_the_ranks_out() -> None:
     results = rank_tests(plan_for("supermuc", "onnxruntime"), None)
     assert [each.name for each in results] == NAMES
-    assert {(each.result, each.reason) for each in results} == {("left out", "the stack runs without MPI")}
+    assert {(each.result, each.reason) for each in results} == {("skipped", "the stack runs without MPI")}
 
 
 @pytest.mark.parametrize(
@@ -487,7 +497,7 @@ def run_of(*results: Result) -> Run:
 RESULTS = (
     Result(group="python", name="version", result="passed", seconds=0.25, output="Python 3.12 <&> \x1b[31mred\x1b[0m"),
     Result(group="contract", name="ranks", result="failed", seconds=1.0, reason="2 & 3", output="a\x00b\x08\ufffe\nü"),
-    Result(group="contract", name="GPU", result="left out", reason="no device"),
+    Result(group="contract", name="GPU", result="skipped", reason="no device"),
 )
 
 

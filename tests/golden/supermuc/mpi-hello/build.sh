@@ -173,7 +173,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="c65bb72591085b0eb9cbfa8f5ab6bc843e41c46ec9507ce235cc9f180467aef2" \
+      io.hpcgen.content="5bf4e1fbdaef8ab151e575bcd35fef8226c3d486fce6c8246990e3b5fc416eee" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

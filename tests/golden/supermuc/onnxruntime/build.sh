@@ -128,7 +128,7 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1" \
-      io.hpcgen.content="429fb55954b7244271e186bd5d54d30d1de4f7187eba3681ac08d015d350133f" \
+      io.hpcgen.content="a42ce4ca2dbf02aa33af072f5238ca76f61507faac1e53b53614d973fe4b0953" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

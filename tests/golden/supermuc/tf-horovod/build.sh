@@ -241,7 +241,7 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="df7fde1680caf2cf21083c5d60661e810e42d7cf456d7dafca49ff3125c19504" \
+      io.hpcgen.content="a91107d22c584918658a71fab77e9023ec847a23ca98400a6f1c412f148302b7" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

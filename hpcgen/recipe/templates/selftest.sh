@@ -1,0 +1,61 @@
+#!/bin/sh
+# Self-test of @{title}, by hpcgen.
+# Run it inside the container: @{path}
+# Prints one line per test; exits 1 if any failed. A test that needs a device is skipped where there is none.
+# With --lines, for `hpcgen test`: each test as `@{mark} begin NAME`, its output, `@{mark} end RESULT`;
+# `@{mark} done` when all have run.
+set -u
+passed=0
+failed=0
+skipped=0
+mode=${1:-}
+
+begin() { # name
+    name=$1
+    [ "$mode" != --lines ] || printf '@{mark} begin %s\n' "$name"
+}
+
+end() { # result, reason, output
+    if [ "$mode" = --lines ]; then
+        [ -z "$3" ] || printf '%s\n' "$3"
+        printf '@{mark} end %s%s\n' "$1" "${2:+: $2}"
+    else
+        printf '%-8s %s%s\n' "$1" "$name" "${2:+: $2}"
+        [ "$1" != @{failed} ] || printf '%s\n' "$3" | tail -n 20 | sed 's/^/         | /'
+    fi
+}
+
+check() { # name, text that the output must contain, command
+    begin "$1"
+    if output=$(sh -c "$3" 2>&1); then
+        case $output in
+            *"$2"*) passed=$((passed + 1)); end @{passed} '' "$output"; return ;;
+        esac
+        reason="no \"$2\" in the output"
+    else
+        reason="status $?"
+    fi
+    failed=$((failed + 1))
+    end @{failed} "$reason" "$output"
+}
+
+check_with() { # device, then as check
+    device=$1
+    shift
+    if [ -e "$device" ]; then
+        check "$@"
+    else
+        skipped=$((skipped + 1))
+        begin "$1"
+        end @{skipped} "no $device" ''
+    fi
+}
+
+@{tests}
+
+if [ "$mode" = --lines ]; then
+    echo '@{mark} done'
+else
+    printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
+fi
+[ "$failed" -eq 0 ]
