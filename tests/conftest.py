@@ -48,10 +48,13 @@ def is_unit_tier(config: pytest.Config) -> bool:
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """A process for each CPU that this one may use; none beside it for one CPU, a named test, and the other tiers."""
+    """A process for each CPU that this one may use, and one more, since some tests wait for a server or a queue.
+
+    None beside this one for one CPU, a named test, and the other tiers.
+    """
     cpus = len(os.sched_getaffinity(0))
     one = cpus == 1 or config.option.update_golden or any("::" in word for word in config.args)
-    return 0 if one or not is_unit_tier(config) else min(cpus, MOST_WORKERS)
+    return 0 if one or not is_unit_tier(config) else min(cpus + 1, MOST_WORKERS)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -30,15 +30,23 @@ KIT = "opt/hpcgen/kit"
 COLLECTION = ("--collection", "collection")
 
 
-@pytest.fixture
-def kept(tmp_path: Path) -> Path:
-    """The folder of the test, with the specimens in it, as somebody has them who made them long ago."""
-    shutil.copytree(SPECIMENS, tmp_path, dirs_exist_ok=True)
+@pytest.fixture(scope="session")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The specimens, with what is packed beside its archive, and an image of each kit."""
+    folder = tmp_path_factory.mktemp("specimens") / "all"
+    shutil.copytree(SPECIMENS, folder)
     for packed in ("tree.tar.gz", "bundles/newer.tar.gz"):
         # By tar itself: Debian 12's Python has no filters as yet, and one without warns from 3.12 on.
-        subprocess.run(["tar", "-xf", Path(packed).name], cwd=(tmp_path / packed).parent, check=True)
+        subprocess.run(["tar", "-xf", Path(packed).name], cwd=(folder / packed).parent, check=True)
     for kit in FORMATS:
-        shutil.copytree(tmp_path / "kits" / kit, tmp_path / "images" / kit / KIT)
+        shutil.copytree(folder / "kits" / kit, folder / "images" / kit / KIT)
+    return folder
+
+
+@pytest.fixture
+def kept(unpacked: Path, tmp_path: Path) -> Path:
+    """The folder of the test, with the specimens in it, as somebody has them who made them long ago."""
+    shutil.copytree(unpacked, tmp_path, symlinks=True, dirs_exist_ok=True)
     return tmp_path
 
 
