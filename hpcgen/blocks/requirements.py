@@ -10,7 +10,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from hpcgen.errors import InputError, Position, Problem
-from hpcgen.model.reasons import Reason, wanted_text
+from hpcgen.model.reasons import Reason, requirement_text
 from hpcgen.model.release import Release
 
 
@@ -85,7 +85,7 @@ class Requirement(msgspec.Struct, frozen=True, eq=False):
         return versions is not None and in_range(candidate.version, versions)
 
     def __str__(self) -> str:
-        return wanted_text(self.identifier, self.allowed)
+        return requirement_text(self.identifier, self.allowed)
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class Refusal(msgspec.Struct, frozen=True):
     @property
     def bound(self) -> Reason:
         """The fact or option alone, which a group of refusals may share."""
-        return msgspec.structs.replace(self.reason, wants=None, newer="")
+        return msgspec.structs.replace(self.reason, requires=None, newer="")
 
 
 def refusing_facts(release: Release, facts: Mapping[str, tuple[str, str]]) -> dict[str, str]:
@@ -134,7 +134,7 @@ def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tup
     """Whether the node's facts rule a release out; see :func:`refusing_facts`."""
     for name, wanted in refusing_facts(release, facts).items():
         value, path = facts[name]
-        reason = Reason(rule="fact", by=name, wants={name: wanted}, found=value, newer=candidate.version, place=path)
+        reason = Reason(rule="fact", by=name, requires={name: wanted}, found=value, newer=candidate.version, place=path)
         return Refusal(candidate, reason)
     return None
 
@@ -144,6 +144,6 @@ def option_refusal(candidate: Candidate, release: Release, options: Mapping[str,
     for name, values in sorted(release.only.items()):
         if str(options.get(name)) not in values:
             setting, value, newer = f"{candidate.block}.{name}", str(options.get(name)), candidate.version
-            wants = {setting: " or ".join(values)}
-            return Refusal(candidate, Reason(rule="option", by=setting, wants=wants, found=value, newer=newer))
+            requires = {setting: " or ".join(values)}
+            return Refusal(candidate, Reason(rule="option", by=setting, requires=requires, found=value, newer=newer))
     return None

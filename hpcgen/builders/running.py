@@ -22,14 +22,14 @@ from hpcgen.builders.bundles import open_bundle
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.progress import BuildProgress
 from hpcgen.engines import Engine
-from hpcgen.engines.building import EngineCommand, Target, Work, asked
+from hpcgen.engines.building import EngineCommand, Target, Work, query
 from hpcgen.engines.steps import Event, Recipe
 from hpcgen.errors import BuildFailedError, HpcgenError, OutputError, Problem
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.recipe.formats import format_for
 from hpcgen.support.placing import put_in_place, remove
-from hpcgen.support.processes import interruptible, need, stream
+from hpcgen.support.processes import interruptible, require_program, stream
 
 TAIL = 15
 """How many of the last lines a failure shows."""
@@ -105,7 +105,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     builder = choose_builder(kit.plan, options.engine)
     target = builder.target(kit.plan, options.output, token)
     for program, purpose in builder.requires_programs(target).items():
-        need(program, purpose)
+        require_program(program, purpose)
     recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
     recipe = msgspec.structs.replace(recipe, steps=[*recipe.steps, *builder.later_steps(target)])
     form = format_for(kit.plan.format)
@@ -239,7 +239,7 @@ class _Run:
             raise
         except _Failed as failed:
             self._stopped(built)
-            raise self._told(failed) from None
+            raise self._build_error(failed) from None
         except HpcgenError as error:
             self._stopped(built)
             self._keep("failed", failure=self._failure(str(error)))
@@ -304,7 +304,7 @@ class _Run:
             temporary = Path(self.work.target.temporary)
             self._tell_left(None if remove(temporary) else temporary)
         for call in self.builder.clean(self.work, built):
-            status, text = asked(call.argv(), {**os.environ, **call.env}, patience_s=600)
+            status, text = query(call.argv(), {**os.environ, **call.env}, timeout_s=600)
             self._write(f"+ {call.shown()}\n{text.rstrip()}" + (f"\nstatus {status}" if status else ""))
 
     def _tell_left(self, path: Path | None) -> None:
@@ -314,7 +314,7 @@ class _Run:
             self._write(f"hpcgen: {note}")
             self.watcher.note(note)
 
-    def _told(self, failed: _Failed) -> BuildFailedError:
+    def _build_error(self, failed: _Failed) -> BuildFailedError:
         """The failure as a record and as what a person reads."""
         failure = self._failure(failed.message(), failed.status)
         record = self._keep("failed", failure=failure)

@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.bundle.documents import load_manifest
 from hpcgen.bundle.store import sweep, take, walk
-from hpcgen.bundle.workplace import Workplace
+from hpcgen.bundle.workspace import Workspace
 from hpcgen.errors import FetchError, HpcgenError, Problem
 from hpcgen.images import oci_layout
 from hpcgen.model.bundle import BundleItem
@@ -31,7 +31,7 @@ class BaseImages:
     given: name → skopeo reference, in place of where the lock says that an image is.
     """
 
-    def __init__(self, lock: Lock, place: Workplace, given: Mapping[str, str], watch: Watch) -> None:
+    def __init__(self, lock: Lock, place: Workspace, given: Mapping[str, str], watch: Watch) -> None:
         self.pins = dict(sorted(lock.pins.images.items()))
         self.architecture = lock.plan.site.system.architecture
         self.with_roots = format_for(lock.plan.format).base_from_tar

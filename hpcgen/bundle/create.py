@@ -28,12 +28,12 @@ from hpcgen.bundle.documents import (
 from hpcgen.bundle.licences import known_licences, licences
 from hpcgen.bundle.publish import check_room, check_target, publish
 from hpcgen.bundle.store import fitting, sweep, take, walk, write_through
-from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
+from hpcgen.bundle.workspace import Workspace, explained_disk, workspace
 from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
 from hpcgen.model.bundle import BundleItem, Manifest, Wanted
 from hpcgen.model.bundle_paths import APT_INDEX, HPCGEN_INDEX, IMAGES, LOCK, MANIFEST, SUMS, WHEEL_INDEX, file_path
 from hpcgen.model.lock import Lock
-from hpcgen.net.download import Download, Downloader, Patience
+from hpcgen.net.download import Download, Downloader, RetryPolicy
 from hpcgen.net.web import shown
 from hpcgen.support.hashing import hash_file, sha256_of
 from hpcgen.support.progress import Watch
@@ -60,7 +60,7 @@ class Creation(msgspec.Struct, frozen=True):
     jobs: int = 8
     split: int | None = None
     images: Mapping[str, str] = {}
-    patience: Patience | None = None
+    policy: RetryPolicy | None = None
     watch: Watch = Watch()
     catalog: Any = None
 
@@ -80,9 +80,9 @@ def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None 
     InputError: the wanted files contradict each other, or an input is not as it should be.
     """
     how = how or Creation()
-    if not Workplace(target).folder.is_dir():
+    if not Workspace(target).folder.is_dir():
         check_target(target, how.split)
-    with workplace(target) as place:
+    with workspace(target) as place:
         if (made := _finished(place, lock)) is not None:
             how.watch.say(f"{target} was whole; it has its name now")
             return made
@@ -92,11 +92,11 @@ def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None 
     return manifest
 
 
-def _finished(place: Workplace, lock: Lock) -> Manifest | None:
+def _finished(place: Workspace, lock: Lock) -> Manifest | None:
     """The manifest, if an earlier run of this lock was stopped when there was nothing more to do but names."""
     from hpcgen.bundle.reading import open_bundle
 
-    named = place.go_on_publishing()
+    named = place.resume_publishing()
     first = place.target if place.target.exists() else place.target.with_name(f"{place.target.name}.000")
     if not named and (place.bundle.exists() or not first.exists()):
         return None
@@ -111,7 +111,7 @@ def _finished(place: Workplace, lock: Lock) -> Manifest | None:
 class _Making:
     """One run of :func:`create_bundle`, from the place that it takes to the bundle under its name."""
 
-    def __init__(self, lock: Lock, place: Workplace, how: Creation) -> None:
+    def __init__(self, lock: Lock, place: Workspace, how: Creation) -> None:
         self.lock, self.place, self.how = lock, place, how
         self.bundle, self.watch = place.bundle, how.watch
         self.items: list[BundleItem] = []
@@ -205,7 +205,7 @@ class _Making:
         authorities = [Path(path) for path in self.lock.plan.site.network.ca_certificates]
         downloads = [Download(wants[path][0], self.place.parts, self.bundle / path) for path in missing]
         if downloads:
-            Downloader(self.how.jobs, self.how.patience, authorities, self.watch).fetch(downloads)
+            Downloader(self.how.jobs, self.how.policy, authorities, self.watch).fetch(downloads)
 
     def _note_files(self, wants: Mapping[str, Sequence[Wanted]]) -> None:
         found = licences(self.bundle, wants, self.known, self.watch)

@@ -131,9 +131,9 @@ def _unpacked(part: IO[bytes], path: Path, limit: int) -> IO[bytes]:
     """zstd data as a temporary file, by the program zstd: Python has it from 3.14 on alone."""
     import shutil
 
-    from hpcgen.support.processes import need
+    from hpcgen.support.processes import require_program
 
-    zstd = need("zstd", f"read {path.name}", "install zstd")
+    zstd = require_program("zstd", f"read {path.name}", "install zstd")
     plain = tempfile.TemporaryFile()  # noqa: SIM115 - closed by the caller
     with tempfile.TemporaryFile() as packed:
         shutil.copyfileobj(part, packed, 1 << 20)

@@ -24,7 +24,7 @@ from hpcgen.bundle.publish import check_room, check_target, publish
 from hpcgen.bundle.reading import BundleReader, open_bundle
 from hpcgen.bundle.store import sweep, take, write_through
 from hpcgen.bundle.verify import verify
-from hpcgen.bundle.workplace import Workplace, explained_disk, workplace
+from hpcgen.bundle.workspace import Workspace, explained_disk, workspace
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.model.bundle import BundleItem, Manifest
 from hpcgen.model.bundle_paths import LOCK, MANIFEST, SUMS
@@ -137,12 +137,12 @@ def join(old: Path, increment: Path, output: Output) -> Manifest:
 
 
 @contextmanager
-def _working(output: Output) -> Iterator[Workplace]:
+def _working(output: Output) -> Iterator[Workspace]:
     """An empty place for what is written; copying is quick, so nothing of an earlier run is kept."""
-    if not Workplace(output.target).folder.is_dir():
+    if not Workspace(output.target).folder.is_dir():
         check_target(output.target, output.split)
-    with workplace(output.target) as place:
-        if place.go_on_publishing():
+    with workspace(output.target) as place:
+        if place.resume_publishing():
             raise OutputError(Problem(f"{output.target} was whole already; it has its name now"))
         check_target(output.target, output.split)
         with explained_disk(place):
@@ -152,7 +152,7 @@ def _working(output: Output) -> Iterator[Workplace]:
             yield place
 
 
-def _bring(wants: Sequence[tuple[str, BundleReader]], manifest: Manifest, place: Workplace, watch: Watch) -> None:
+def _bring(wants: Sequence[tuple[str, BundleReader]], manifest: Manifest, place: Workspace, watch: Watch) -> None:
     """Take files from where they are, each checked against the manifest; InputError with all that do not fit."""
     items = {item.path: item for item in manifest.items}
     problems = []
@@ -176,7 +176,7 @@ def _bring(wants: Sequence[tuple[str, BundleReader]], manifest: Manifest, place:
         raise InputError([*problems[:_SHOWN], *more])
 
 
-def _bring_one(item: BundleItem | None, path: str, source: BundleReader, place: Workplace) -> str:
+def _bring_one(item: BundleItem | None, path: str, source: BundleReader, place: Workspace) -> str:
     """Why one file could not be taken; empty if it was."""
     held = source.files.get(path)
     if item is None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpcgen.bundle.parts import MOST_PIECES, PieceWriter, write_tar
 from hpcgen.bundle.store import free_bytes, sweep, walk
-from hpcgen.bundle.workplace import Workplace, explained_disk
+from hpcgen.bundle.workspace import Workspace, explained_disk
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.model.bundle_paths import MANIFEST, SUMS
 from hpcgen.support.progress import TransferProgress, Watch
@@ -33,7 +33,7 @@ def check_target(target: Path, split: int | None) -> None:
             )
 
 
-def publish(place: Workplace, epoch: int, split: int | None, watch: Watch) -> None:
+def publish(place: Workspace, epoch: int, split: int | None, watch: Watch) -> None:
     """Give a bundle that is whole its name: as a folder, a tar file, or pieces of one."""
     if place.target.suffix != ".tar":
         place.publish_folder()
@@ -69,7 +69,7 @@ def publish(place: Workplace, epoch: int, split: int | None, watch: Watch) -> No
     place.publish_files(names)
 
 
-def check_room(place: Workplace, needed: int) -> None:
+def check_room(place: Workspace, needed: int) -> None:
     """OutputError where there is not room for so many bytes more."""
     with explained_disk(place):
         free = free_bytes(place.folder)

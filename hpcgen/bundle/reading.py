@@ -30,7 +30,7 @@ _LONGEST = 4096
 _BUFFER = 1024 * 1024
 
 
-class Held(msgspec.Struct, frozen=True):
+class BundleFile(msgspec.Struct, frozen=True):
     """A file of a bundle: its size, and how it is opened, in whatever thread."""
 
     size: int
@@ -48,7 +48,7 @@ class BundleReader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.files: dict[str, Held] = {}
+        self.files: dict[str, BundleFile] = {}
         self.problems: list[str] = []
 
     def __enter__(self) -> BundleReader:
@@ -105,7 +105,7 @@ class _Folder(BundleReader):
         elif not _SAFE.fullmatch(name):
             self.problems.append(f"{printable(name)} is not a name that a bundle's file can have")
         else:
-            self.files[name] = Held(status.st_size, lambda: open_plain(place))
+            self.files[name] = BundleFile(status.st_size, lambda: open_plain(place))
 
 
 class _Tar(BundleReader):
@@ -155,7 +155,7 @@ class _Tar(BundleReader):
             )
         else:
             start, count = member.offset_data, member.size
-            self.files[inside] = Held(count, lambda: self._slice(start, count))
+            self.files[inside] = BundleFile(count, lambda: self._slice(start, count))
 
     def _slice(self, start: int, count: int) -> BinaryIO:
         return cast(BinaryIO, io.BufferedReader(Slice(Joined(self.pieces), start, count), _BUFFER))

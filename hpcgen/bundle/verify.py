@@ -25,7 +25,7 @@ _SHOWN = 20
 _REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR takes what is right with --reuse"
 
 
-class Verdict(msgspec.Struct):
+class Verification(msgspec.Struct):
     """What a check found; ``files`` and ``bytes`` are those of the manifest, ``increment``: only some are here."""
 
     path: str
@@ -46,7 +46,7 @@ class Verdict(msgspec.Struct):
             yield Problem(text, self.path, "", _REMEDY if number == len(rest) else "")
 
 
-def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | None = None) -> Verdict:
+def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | None = None) -> Verification:
     """Check a bundle: every file, and that manifest, sums, lock and images fit each other.
 
     Parameters
@@ -60,7 +60,7 @@ def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | N
     InputError: there is no bundle at all, or a newer hpcgen made it.
     """
     with open_bundle(path) as source:
-        verdict = Verdict(path=str(path), problems=list(source.problems))
+        verdict = Verification(path=str(path), problems=list(source.problems))
         data = source.manifest_bytes()
         try:
             verdict.manifest = manifest = read_record(data, Manifest, MANIFEST)
@@ -89,7 +89,7 @@ def check_bundle(folder: Path, lock_text: str) -> None:
 class _Check:
     """One check of a bundle with a readable manifest."""
 
-    def __init__(self, source: BundleReader, manifest: Manifest, manifest_hash: str, verdict: Verdict) -> None:
+    def __init__(self, source: BundleReader, manifest: Manifest, manifest_hash: str, verdict: Verification) -> None:
         self.source, self.manifest, self.verdict = source, manifest, verdict
         self.sums = sums_of(manifest, manifest_hash)
         self.sizes = {item.path: item.size for item in manifest.items}

@@ -160,7 +160,7 @@ def _built(
     loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, options: BuildOptions, reports: Path | None
 ) -> Any:
     from hpcgen.builders.display import LiveDisplay, PlainDisplay
-    from hpcgen.fleet.building import HowToBuild, build_members
+    from hpcgen.fleet.building import BuildSettings, build_members
 
     def watcher() -> Any:
         return LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
@@ -174,7 +174,7 @@ def _built(
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
 
-    return build_members(loaded, todo, lock, HowToBuild(options, watcher, say, report))
+    return build_members(loaded, todo, lock, BuildSettings(options, watcher, say, report))
 
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:
@@ -235,7 +235,7 @@ def _array(
 ) -> None:
     """One task for each member that has a plan; the others are told, and make the exit code."""
     from hpcgen.errors import InputError
-    from hpcgen.fleet.build_job import BuildJob, passed_on, words_again
+    from hpcgen.fleet.build_job import BuildJob, passed_on, without_options
     from hpcgen.fleet.queued import array_site
 
     planned = [each for each in todo if each.plan is not None]
@@ -247,7 +247,7 @@ def _array(
             site=site,
             partition=partition,
             name="build-fleet",
-            words=words_again(sys.argv[1:], _NOT_IN_TASK),
+            words=without_options(sys.argv[1:], _NOT_IN_TASK),
             folder=Path.cwd(),
             request=_request(site, asked),
             members=[each.member.name for each in planned],
@@ -267,7 +267,7 @@ def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str,
     import os
 
     from hpcgen.cli.licences import require_licences
-    from hpcgen.fleet.build_job import BuildJob, check_site, passed_on, words_again
+    from hpcgen.fleet.build_job import BuildJob, check_site, passed_on, without_options
 
     plan = _plan(ctx, asked)
     check_site(plan.site)
@@ -277,7 +277,7 @@ def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str,
         site=plan.site,
         partition=plan.partition,
         name=f"build-{plan.stack.name}",
-        words=words_again(sys.argv[1:], _NOT_IN_JOB),
+        words=without_options(sys.argv[1:], _NOT_IN_JOB),
         folder=Path.cwd(),
         request=_request(plan.site, asked),
         environment=passed_on(os.environ),
@@ -330,7 +330,7 @@ def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
         click.echo(submitted.id)
         return
     try:
-        result = Follower(submitted, say).to_the_end()
+        result = Follower(submitted, say).follow()
     except KeyboardInterrupt:
         say(f"job {submitted.id} goes on: look at it with `{look}`, cancel it with `{cancel}`")
         raise

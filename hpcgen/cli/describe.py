@@ -8,7 +8,7 @@ import msgspec
 
 from hpcgen.blocks.requirements import version
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.type_words import in_words
+from hpcgen.config.type_words import type_text
 
 
 def one_line(catalog: Catalog, kind: str, name: str) -> str:
@@ -47,9 +47,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 def _block(catalog: Catalog, name: str) -> dict[str, Any]:
     cls = catalog.block(name)
     releases = catalog.releases(name)
-    options = {
-        field.encode_name: f"{in_words(field.type)}; {_default(field)}" for field in msgspec.structs.fields(cls.Options)
-    }
+    fields = msgspec.structs.fields(cls.Options)
+    options = {field.encode_name: f"{type_text(field.type)}; {_default(field)}" for field in fields}
     needs = [f"{n.name} {n.versions}".strip() + (" (to build)" if n.build_only else "") for n in cls.needs]
     return {
         "name": name,

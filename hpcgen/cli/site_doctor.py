@@ -88,7 +88,7 @@ def _print(report: Report, unseen: bool) -> None:
     from hpcgen.cli.facts import shown_value
 
     for each in report.drift:
-        click.echo(_told(each))
+        click.echo(_drift_text(each))
     if not unseen:
         return
     for lost in report.unseen:
@@ -97,7 +97,7 @@ def _print(report: Report, unseen: bool) -> None:
         click.echo(f"note: the profile does not say {path}; here it is {shown_value(value)}")
 
 
-def _told(drift: Drift) -> str:
+def _drift_text(drift: Drift) -> str:
     from hpcgen.cli.facts import shown_value
 
     place = f"{drift.where.file}:{drift.where.line}"

@@ -62,7 +62,7 @@ def _followed(submitted: Submitted, as_json: bool) -> Result:
     from hpcgen.run.follow import Follower
 
     try:
-        return Follower(submitted, say, to_stderr=as_json).to_the_end()
+        return Follower(submitted, say, to_stderr=as_json).follow()
     except KeyboardInterrupt:
         look, cancel = (" ".join(words(submitted.id)) for words in (submitted.queue.look, submitted.queue.cancel))
         say(f"job {submitted.id} goes on: look at it with `{look}`, cancel it with `{cancel}`")

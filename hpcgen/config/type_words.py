@@ -14,7 +14,7 @@ _WORDS_FOR_TRUE = ("yes", "y", "on", "enabled")
 _WORDS_FOR_FALSE = ("no", "n", "off", "disabled")
 
 
-def in_words(annotation: Any) -> str:
+def type_text(annotation: Any) -> str:
     """What a value of an annotation is, in the words that messages use for it."""
     kind = shapes.type_info(annotation)
     plain = bare(kind)

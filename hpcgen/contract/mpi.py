@@ -119,7 +119,7 @@ def pmi(case: Case) -> Check:
     common = [each for each in host.pmi if each in understood]
     own = launched_by(host.launcher, case.site.scheduler)
     # What the job's line will name.
-    asked = own.asked_pmi(host.pmi) if own is not None else None
+    asked = own.requested_pmi(host.pmi) if own is not None else None
     if common and (asked is None or asked in understood):
         return holds(name, f"{host.launcher} offers {', '.join(common)}, which {who} understands")
     offers = f"{host.launcher} is asked for {asked}" if common else f"{host.launcher} offers {', '.join(host.pmi)}"

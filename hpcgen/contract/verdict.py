@@ -56,7 +56,7 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Cas
         }
 
     return msgspec.structs.replace(
-        light_case(plan),
+        case_of_plan(plan),
         capabilities=image.capabilities,
         releases={block.name: catalog.releases(block.name)[block.version] for block in plan.blocks},
         packages=image.packages,
@@ -66,7 +66,7 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Cas
     )
 
 
-def light_case(plan: Plan) -> Case:
+def case_of_plan(plan: Plan) -> Case:
     """A plan alone, without what its blocks say; enough for what does not ask them."""
     known = plan.site.containers.engines.get(plan.engine, SiteEngine())
     engine = engine_for(plan.engine, known.version)

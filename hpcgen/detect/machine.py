@@ -106,7 +106,7 @@ class Machine(Tree):
     def output(self, name: str) -> ProgramOutput:
         """What a program of the list prints; asked once."""
         if name not in self._answers:
-            self._answers[name] = self._ask(name) if self._commands is None else self._told(self._commands, name)
+            self._answers[name] = self._ask(name) if self._commands is None else self._captured(self._commands, name)
         return self._answers[name]
 
     def how(self, name: str) -> str:
@@ -139,7 +139,7 @@ class Machine(Tree):
         environment = {**os.environ, **quiet, "USER": self.environment["USER"]}
         return ask(command, environment, {"node": os.uname().nodename.split(".")[0], "init": init})
 
-    def _told(self, tree: Tree, name: str) -> ProgramOutput:
+    def _captured(self, tree: Tree, name: str) -> ProgramOutput:
         text = tree.text(f"/commands/{name}", 4 * 1024 * 1024)
         if text is not None:
             return ProgramOutput(text)

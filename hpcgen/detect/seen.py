@@ -40,7 +40,7 @@ class Seen(msgspec.Struct):
         if value is not None and value != "" and value != []:
             self.facts[path] = SeenFact(path, value, how)
 
-    def miss(self, path: str, why: str) -> None:
+    def add_unseen(self, path: str, why: str) -> None:
         """Note that a fact could not be seen."""
         if path not in self.facts:
             self.unseen[path] = why

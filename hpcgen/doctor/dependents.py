@@ -57,13 +57,13 @@ def with_dependents(report: Report, dependents: Iterable[Dependent]) -> Report:
     """The report, each drift with what rests on it."""
     known = list(dependents)
     drift = [
-        msgspec.structs.replace(each, depends=tuple(one.label for one in known if rests(one, each)))
+        msgspec.structs.replace(each, depends=tuple(one.label for one in known if depends_on(one, each)))
         for each in report.drift
     ]
     return msgspec.structs.replace(report, drift=tuple(drift))
 
 
-def rests(dependent: Dependent, drift: Drift) -> bool:
+def depends_on(dependent: Dependent, drift: Drift) -> bool:
     """Whether what was planned would be another, or fail, without a fact."""
     plan, path = dependent.plan, drift.fact
     if path.startswith("partitions."):

@@ -178,9 +178,9 @@ class Engine:
 
     def installed_version(self) -> str:
         """The version that the installed builder names; empty if it names none."""
-        from hpcgen.engines.building import asked, version_in
+        from hpcgen.engines.building import query, version_in
 
-        return version_in(asked([self.builder_name(), "--version"])[1])
+        return version_in(query([self.builder_name(), "--version"])[1])
 
     def problem(self) -> Problem | None:
         """Why the installed builder cannot build here, if it says so when it is asked."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from hpcgen.engines.building import EngineCommand, Target, Work, asked
+from hpcgen.engines.building import EngineCommand, Target, Work, query
 from hpcgen.engines.dockerfiles import DockerfileEngine
 from hpcgen.engines.steps import Event, Reader, Recipe
 from hpcgen.model.bundle_paths import IMAGES
@@ -52,7 +52,7 @@ class Buildah(DockerfileEngine):
         """Working containers of builds, with ``id``, ``imageid`` and ``image``."""
         import json
 
-        status, text = asked([self.builder_name(), *self.containers_words])
+        status, text = query([self.builder_name(), *self.containers_words])
         found = json.loads(text) or [] if status == 0 else []
         lower = [{key.lower(): value for key, value in each.items()} for each in found]
         return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
@@ -127,7 +127,7 @@ class Buildah(DockerfileEngine):
         """Size as the store counts it, and the digest of the manifest."""
         import json
 
-        status, text = asked([self.builder_name(), *self.images_words, target.name])
+        status, text = query([self.builder_name(), *self.images_words, target.name])
         size, digest = None, ""
         if status == 0:
             found: dict[str, object] = next(iter(json.loads(text)), {})

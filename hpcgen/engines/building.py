@@ -174,7 +174,7 @@ def measured(kind: ImageKindName, path: Path) -> BuiltImage:
     return BuiltImage(kind="directory", name=str(path), bytes=folder_bytes(path))
 
 
-def asked(argv: Sequence[str], env: Mapping[str, str] | None = None, patience_s: float = 60) -> tuple[int, str]:
+def query(argv: Sequence[str], env: Mapping[str, str] | None = None, timeout_s: float = 60) -> tuple[int, str]:
     """Status and output of a command that answers soon; status 127 and why, if it cannot be started or does not."""
     import subprocess
 
@@ -187,7 +187,7 @@ def asked(argv: Sequence[str], env: Mapping[str, str] | None = None, patience_s:
             stderr=subprocess.STDOUT,
             encoding="utf-8",
             errors="replace",
-            timeout=patience_s,
+            timeout=timeout_s,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as failure:

@@ -30,7 +30,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from hpcgen.engines.base import Call, Engine, bind_words, environment_words
-from hpcgen.engines.building import EngineCommand, Target, Work, asked, file_target, measured
+from hpcgen.engines.building import EngineCommand, Target, Work, file_target, measured, query
 from hpcgen.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SUBMIT_FOLDER
@@ -201,7 +201,7 @@ class Charliecloud(Engine):
         """Of an image in the store, the size of its folder."""
         if target.kind != "ch-image":
             return measured(target.kind, Path(target.name))
-        status, text = asked(["ch-image", "gestalt", "storage-path"])
+        status, text = query(["ch-image", "gestalt", "storage-path"])
         folder = Path(text.strip().splitlines()[-1]) / "img" / _folder_name(target.name) if status == 0 else None
         size = measured("directory", folder).bytes if folder is not None and folder.is_dir() else None
         return BuiltImage(kind="ch-image", name=target.name, bytes=size)

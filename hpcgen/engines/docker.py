@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpcgen.engines.building import EngineCommand, Target, Work, asked, version_in
+from hpcgen.engines.building import EngineCommand, Target, Work, query, version_in
 from hpcgen.engines.dockerfiles import DockerfileEngine
 from hpcgen.engines.steps import Event, Reader, Recipe
 from hpcgen.errors import MissingToolError, Problem
@@ -47,7 +47,7 @@ class Docker(DockerfileEngine):
 
     def problem(self) -> Problem | None:
         """No engine that answers, or a client that lost BuildKit with its plugin."""
-        status, text = asked(["docker", "version", "--format", "{{.Server.Version}}"])
+        status, text = query(["docker", "version", "--format", "{{.Server.Version}}"])
         if status != 0:
             said = next((line for line in reversed(text.splitlines()) if line.strip()), "it does not say why")
             return Problem(
@@ -62,7 +62,7 @@ class Docker(DockerfileEngine):
         return None
 
     def _buildx(self) -> bool:
-        return asked(["docker", "buildx", "version"])[0] == 0
+        return query(["docker", "buildx", "version"])[0] == 0
 
     def _major(self) -> int:
         return int((version_in(self.installed_version()) or "0").split(".")[0])
@@ -129,7 +129,7 @@ class Docker(DockerfileEngine):
 
     def built_image(self, target: Target) -> BuiltImage:
         """Size, and the image's ID, which is the digest of its configuration."""
-        status, text = asked(["docker", "image", "inspect", "--format", "{{.Size}} {{.Id}}", target.name])
+        status, text = query(["docker", "image", "inspect", "--format", "{{.Size}} {{.Id}}", target.name])
         size, digest = text.split()[:2] if status == 0 and len(text.split()) >= 2 else ("", "")
         return BuiltImage(
             kind=target.kind, name=target.name, bytes=int(size) if size.isdigit() else None, digest=digest

@@ -182,7 +182,7 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: environment[name] for name in PASSED_ON if environment.get(name)}
 
 
-def words_again(words: Sequence[str], left_out: Mapping[str, int]) -> list[str]:
+def without_options(words: Sequence[str], options: Mapping[str, int]) -> list[str]:
     """Command-line words without some options; each is mapped to how many words its value takes."""
     kept: list[str] = []
     skip = 0
@@ -193,8 +193,8 @@ def words_again(words: Sequence[str], left_out: Mapping[str, int]) -> list[str]:
         if word == "--":
             return [*kept, *words[position:]]
         name, equals, _ = word.partition("=")
-        if name in left_out:
-            skip = 0 if equals else left_out[name]
+        if name in options:
+            skip = 0 if equals else options[name]
             continue
         kept.append(word)
     return kept

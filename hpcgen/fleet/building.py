@@ -33,7 +33,7 @@ class Outcome(msgspec.Struct, frozen=True):
     exit_code: int = 0
 
 
-class HowToBuild(msgspec.Struct, frozen=True):
+class BuildSettings(msgspec.Struct, frozen=True):
     """``options`` of each build; ``watcher`` makes what is told of one.
 
     ``report`` is told of each test run: the member, its image, the results.
@@ -45,7 +45,9 @@ class HowToBuild(msgspec.Struct, frozen=True):
     report: Callable[[str, str, TestRun], None]
 
 
-def build_members(loaded: LoadedFleet, states: Sequence[MemberState], lock: Path, how: HowToBuild) -> Iterator[Outcome]:
+def build_members(
+    loaded: LoadedFleet, states: Sequence[MemberState], lock: Path, how: BuildSettings
+) -> Iterator[Outcome]:
     """Build each, going on after a failure; what is built, and tested where it is to be, goes into the lock at once."""
     for number, state in enumerate(states, 1):
         name = state.member.name
@@ -66,7 +68,7 @@ def build_members(loaded: LoadedFleet, states: Sequence[MemberState], lock: Path
         yield Outcome(name, "built", time.monotonic() - begun, locked.image, tests)
 
 
-def _build_one(loaded: LoadedFleet, state: MemberState, how: HowToBuild) -> tuple[BuildRecord, TestRun | None]:
+def _build_one(loaded: LoadedFleet, state: MemberState, how: BuildSettings) -> tuple[BuildRecord, TestRun | None]:
     from hpcgen.builders import build_image
     from hpcgen.kit.kit import make_kit
 
@@ -96,7 +98,7 @@ def output_of(plan: Plan, name: str) -> str:
     return job_image(plan, name) if builder_of(plan.engine).image_is_file else f"{name}:latest"
 
 
-def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: HowToBuild) -> TestRun:
+def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: BuildSettings) -> TestRun:
     """Test what was built; TestFailedError with what failed."""
     from hpcgen.images.reference import ImageReference
     from hpcgen.records.store import add_test_run
@@ -112,12 +114,12 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: H
     how.report(state.member.name, image.name, run)
     wrong = failed(run)
     if wrong:
-        problems = [Problem(_told(state.member.name, each.group, each.name, each.reason)) for each in wrong]
+        problems = [Problem(_test_failure(state.member.name, each.group, each.name, each.reason)) for each in wrong]
         raise TestFailedError(problems)
     return run
 
 
-def _told(member: str, group: str, name: str, reason: str) -> str:
+def _test_failure(member: str, group: str, name: str, reason: str) -> str:
     return f"{member}: test failed: {group}: {name}" + (f" ({reason})" if reason else "")
 
 

@@ -21,7 +21,7 @@ from hpcgen.fleet.changes import published_name
 from hpcgen.fleet.file import LoadedFleet
 from hpcgen.fleet.lock import read_lock, update_lock
 from hpcgen.model.fleet import LockedImage
-from hpcgen.support.processes import need, stream
+from hpcgen.support.processes import require_program, stream
 from hpcgen.support.quoting import sh
 
 USER, PASSWORD = "HPCGEN_REGISTRY_USER", "HPCGEN_REGISTRY_PASSWORD"
@@ -135,7 +135,7 @@ def _publish(
         say(f"{name}: pushing to {target}")
         environment = {**os.environ, **credentials(os.environ, target, scratch)}
         for words in commands:
-            program = need(words[0], f"push {name}", "install it, or publish on a machine that has it")
+            program = require_program(words[0], f"push {name}", "install it, or publish on a machine that has it")
             status = stream([program, *words[1:]], lambda line: say(f"  {line}"), env=environment)
             if status != 0:
                 raise OutputError(

@@ -13,7 +13,7 @@ from hpcgen.fleet.file import LoadedFleet, build_site
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
 from hpcgen.run.image_job import ImageJob
-from hpcgen.run.submission import Submitted, hand_over, need_programs
+from hpcgen.run.submission import Submitted, require_programs, submit_script
 from hpcgen.schedulers import scheduler_for
 from hpcgen.support.writing import write_file
 
@@ -55,9 +55,9 @@ def submit_build(job: BuildJob, plan: Plan) -> Submitted:
     JobFailedError: the batch system refuses the job.
     """
     queue = scheduler_for(job.site.scheduler)
-    need_programs(queue, job.site.name)
+    require_programs(queue, job.site.name)
     name, text = build_script(job)
     script = job.folder / f"{job.name}.{name}"
     write_file(script, text, executable=True)
     here = ImageJob(plan=replace(plan, site=job.site, partition=job.partition), environment={})
-    return Submitted(hand_over(queue, script), job.name, script, job.folder, here, queue)
+    return Submitted(submit_script(queue, script), job.name, script, job.folder, here, queue)

@@ -14,7 +14,7 @@ import msgspec
 from hpcgen.errors import InputError, Problem
 
 ANSWER_BYTES = 64 * 1024 * 1024
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 
 
 class CommandOutput(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], 
 
     Raises
     ------
-    InputError: too long an answer, or none within ``PATIENCE_S`` seconds.
+    InputError: too long an answer, or none within ``TIMEOUT_S`` seconds.
     """
     with tempfile.TemporaryFile() as complaint:
         process = subprocess.Popen(
@@ -65,14 +65,14 @@ def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], 
 
 @contextmanager
 def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
-    """Never leave a process behind; InputError if it had to be killed for taking longer than ``PATIENCE_S``."""
+    """Never leave a process behind; InputError if it had to be killed for taking longer than ``TIMEOUT_S``."""
     late = threading.Event()
 
     def give_up() -> None:
         late.set()
         process.kill()
 
-    timer = threading.Timer(PATIENCE_S, give_up)
+    timer = threading.Timer(TIMEOUT_S, give_up)
     timer.start()
     try:
         yield
@@ -83,4 +83,4 @@ def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
             process.wait()
         process.stdout.close()  # type: ignore[union-attr]
     if late.is_set():
-        raise InputError(Problem(f"{name} gave no answer in {PATIENCE_S:.0f} s"))
+        raise InputError(Problem(f"{name} gave no answer in {TIMEOUT_S:.0f} s"))

@@ -67,7 +67,7 @@ def marks_of(image: ImageReference) -> Marks:
 
 
 def _own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
-    if (beside := image.is_a.settings(image.name)) is not None:
+    if (beside := image.image_kind.settings(image.name)) is not None:
         return _proper(beside.environment.items()), dict(beside.labels)
     places = ["/" + roots.ENVIRONMENT, "/.singularity.d/labels.json"]
     found = image.read(places)
@@ -104,7 +104,7 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
     ------
     InputError: it is of this kind already.  MissingToolError: a program is not installed here.
     """
-    start = image.is_a.form(image.name)
+    start = image.image_kind.form(image.name)
     if image.kind == output.kind and start == output.kind:
         raise InputError(Problem(f"{image} is of the kind {image.kind} already", remedy="copy it as it is"))
 
@@ -169,15 +169,15 @@ def shown(plan: ConversionPlan) -> list[str]:
             lines.append(" ".join(sh(word) for word in step.argv))
         elif step.about:
             lines.append(f"# hpcgen: {step.about}")
-    if not plan.output.is_a.stored:
+    if not plan.output.image_kind.stored:
         lines.append(" ".join(("mv", sh(plan.made), sh(plan.output.name))))
     return lines
 
 
 def check_output(output: ImageReference, force: bool) -> None:
     """OutputError if the output is there already and may not be replaced, or has no folder to lie in."""
-    if output.is_a.stored:
-        if not force and output.is_a.is_stored(output.name):
+    if output.image_kind.stored:
+        if not force and output.image_kind.is_stored(output.name):
             raise OutputError(Problem(f"{output} is there already", remedy="--force replaces it"))
         return
     path = Path(output.name)
@@ -206,7 +206,7 @@ def convert(
     with _work_folder(output) as work:
         plan = planned(image, output, work, marks_of(image))
         _run(plan, on_step, force)
-        if not output.is_a.stored:
+        if not output.image_kind.stored:
             from hpcgen.support.placing import put_in_place
 
             put_in_place(Path(plan.made), Path(output.name))
@@ -282,7 +282,7 @@ def _work_folder(output: ImageReference) -> Iterator[Path]:
     """A hidden folder beside the output, so that the last step is a rename; for a store, a temporary one."""
     from hpcgen.support.placing import remove
 
-    beside = None if output.is_a.stored else str(Path(output.name).parent)
+    beside = None if output.image_kind.stored else str(Path(output.name).parent)
     try:
         work = Path(tempfile.mkdtemp(prefix=".hpcgen-convert-", dir=beside or os.environ.get("TMPDIR") or "/var/tmp"))
     except OSError as failure:

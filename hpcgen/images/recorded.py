@@ -144,7 +144,7 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
 
 def image_labels(image: ImageReference) -> dict[str, str]:
     """The labels io.hpcgen.* of an image, as far as its kind has any that can be read without starting it."""
-    beside = image.is_a.settings(image.name)
+    beside = image.image_kind.settings(image.name)
     labels: Any = beside.labels if beside is not None else {}
     if beside is None:
         # Apptainer's place for labels. Source: its documentation, "SIF and the /.singularity.d folder".

@@ -25,21 +25,21 @@ class ImageReference(msgspec.Struct, frozen=True):
     name: str
 
     @property
-    def is_a(self) -> ImageKind:
+    def image_kind(self) -> ImageKind:
         """What hpcgen knows of images of this kind."""
         return kind_for(self.kind)
 
     def __str__(self) -> str:
-        return f"{self.kind}:{self.name}" if self.is_a.spelled else self.name
+        return f"{self.kind}:{self.name}" if self.image_kind.spelled else self.name
 
     def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Regular files of the image by their absolute path in it; errors as :meth:`ImageKind.read`."""
-        return self.is_a.read(self.name, paths)
+        return self.image_kind.read(self.name, paths)
 
     def bytes_on_disk(self) -> int | None:
         """How much it takes on the disk; None if nobody can tell."""
         try:
-            return self.is_a.bytes_on_disk(self.name)
+            return self.image_kind.bytes_on_disk(self.name)
         except (HpcgenError, OSError):
             return None
 

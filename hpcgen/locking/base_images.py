@@ -32,7 +32,7 @@ from hpcgen.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.model.site import ImageMirror
 from hpcgen.recipe.formats.docker import qualified
 from hpcgen.support.hashing import hash_file, sha256_of
-from hpcgen.support.processes import need, stream
+from hpcgen.support.processes import require_program, stream
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _REBUILT = ("containers-storage:", "docker-archive:", "docker-daemon:")
@@ -86,7 +86,7 @@ def pin_image(name: str, sources: Sequence[str], architecture: str) -> ImagePin:
     FetchError: none of the sources has it; each says why.
     MissingToolError: skopeo is not installed.
     """
-    skopeo = need("skopeo", f"look at the base image {name}", _INSTALL)
+    skopeo = require_program("skopeo", f"look at the base image {name}", _INSTALL)
     problems = [Problem(f"the base image {name} is not available for {architecture}", remedy=_remedy(name))]
     for source in sources:
         try:
@@ -108,7 +108,7 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
     """
     if holds(layout, name, pin.oci or pin.digest):
         return
-    skopeo = need("skopeo", f"fetch the base image {name}", _INSTALL)
+    skopeo = require_program("skopeo", f"fetch the base image {name}", _INSTALL)
     source = _at_digest(pin.origin, pin.digest)
     with aside(layout) as folder:
         digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image")

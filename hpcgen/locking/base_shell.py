@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.errors import FetchError, InputError, MissingToolError, PolicyError, Problem
-from hpcgen.support.processes import interruptible, need, stream
+from hpcgen.support.processes import interruptible, require_program, stream
 from hpcgen.support.quoting import sh
 
 OWN = ".hpcgen"
@@ -206,7 +206,7 @@ def _unpack(layout: Path, image: str, root: Path) -> None:
     from hpcgen.images.oci_layout import folder_layout
     from hpcgen.images.roots import flatten
 
-    tar = need("tar", "unpack a base image")
+    tar = require_program("tar", "unpack a base image")
     root.mkdir()
     words = [tar, "--extract", "--file=-", f"--directory={root}", "--no-same-owner", "--no-same-permissions"]
     with tempfile.TemporaryFile() as complaint:

@@ -24,9 +24,9 @@ from hpcgen.blocks.git_trees import HTTPS_ALONE, PLAIN, check_tree, tree_file
 from hpcgen.blocks.steps import GitTree
 from hpcgen.errors import FetchError, Problem
 from hpcgen.support.hashing import file_sha256
-from hpcgen.support.processes import need
+from hpcgen.support.processes import require_program
 
-PATIENCE_S = 1800.0
+TIMEOUT_S = 1800.0
 """How long one git command may take."""
 
 
@@ -43,7 +43,7 @@ def fetch_tree(tree: GitTree, folder: Path) -> str:
     FetchError: the repository does not answer, does not have the commit, or its files do not fit it.
     """
     check_tree(tree)
-    need("git", f"fetch {tree.url}", "install git")
+    require_program("git", f"fetch {tree.url}", "install git")
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / tree_file(tree)
     with tempfile.TemporaryDirectory(prefix=".tree-", dir=folder, ignore_cleanup_errors=True) as scratch:
@@ -138,12 +138,12 @@ def _git(tree: GitTree, repository: Path | None, *words: str) -> bytes:
             ["git", *place, *words],
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        raise _unfit(tree, f"git did not end within {PATIENCE_S:.0f} s") from None
+        raise _unfit(tree, f"git did not end within {TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
         said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         raise _unfit(tree, "git says: " + _printable(said[-1] if said else f"exit status {done.returncode}"))

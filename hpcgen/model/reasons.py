@@ -39,7 +39,7 @@ class Reason(Record, frozen=True):
         block says of the site's fact.
     by_version: the version of that block.
     of: the block or virtual that is asked for.
-    wants: accepted ranges, by the name of a block or a fact; None accepts all.
+    requires: accepted ranges, by the name of a block or a fact; None accepts all.
     found: what is there instead: the fact's value, the option's value, a block with its version.
     newer: the next newer version, if this is why it was not taken.
     place: path of the fact in the site profile, or of the block in the stack.
@@ -49,7 +49,7 @@ class Reason(Record, frozen=True):
     by: Text = ""
     by_version: Text = ""
     of: Text = ""
-    wants: dict[Text, Text] | None = None
+    requires: dict[Text, Text] | None = None
     found: Text = ""
     newer: Text = ""
     place: Text = ""
@@ -58,7 +58,7 @@ class Reason(Record, frozen=True):
     def bounds(self) -> bool:
         """Whether it rules versions of the block out."""
         if self.rule == "asked":
-            return any((self.wants or {}).values())
+            return any((self.requires or {}).values())
         return not self.newer and self.rule in _BOUND
 
     def __str__(self) -> str:
@@ -79,13 +79,13 @@ class Reason(Record, frozen=True):
     def _filled(self, words: Mapping[Rule, str]) -> str:
         return words[self.rule].format(
             who=f"{self.by} {self.by_version}".strip(),
-            what=wanted_text(self.of, self.wants),
-            values=" or ".join((self.wants or {}).values()),
+            what=requirement_text(self.of, self.requires),
+            values=" or ".join((self.requires or {}).values()),
             found=self.found,
         )
 
 
-def wanted_text(identifier: str, allowed: Mapping[str, str] | None) -> str:
+def requirement_text(identifier: str, allowed: Mapping[str, str] | None) -> str:
     """What is asked for: ``any mpi``, ``cuda >=11.2,<12``, ``ucx or libfabric >=1.15``."""
     if allowed is None:
         return f"any {identifier}"

@@ -37,7 +37,7 @@ _DOWN_AFTER = 2
 _RANGE = re.compile(r"bytes (\d{1,18})-(\d{1,18})/(\d{1,18}|\*)")
 
 
-class Patience(msgspec.Struct, frozen=True):
+class RetryPolicy(msgspec.Struct, frozen=True):
     """When a download is given up, and how it is tried again.
 
     Parameters
@@ -87,12 +87,12 @@ class Downloader:
     def __init__(
         self,
         jobs: int = 8,
-        patience: Patience | None = None,
+        policy: RetryPolicy | None = None,
         ca_files: Sequence[Path] = (),
         watch: Watch | None = None,
     ) -> None:
-        self.jobs, self.patience, self.watch = jobs, patience or Patience(), watch or Watch()
-        self.web = Web(Timeouts(self.patience.connect_s, self.patience.silence_s), ca_files)
+        self.jobs, self.policy, self.watch = jobs, policy or RetryPolicy(), watch or Watch()
+        self.web = Web(Timeouts(self.policy.connect_s, self.policy.silence_s), ca_files)
         self.stop = threading.Event()
         self.transfers: dict[int, _Transfer] = {}
         self.down: dict[str, int] = {}
@@ -136,9 +136,9 @@ class Downloader:
     def _tick(self) -> None:
         now = time.monotonic()
         for transfer in list(self.transfers.values()):
-            if now - transfer.since < self.patience.stall_s:
+            if now - transfer.since < self.policy.stall_s:
                 continue
-            if transfer.moved - transfer.seen < self.patience.stall_bytes:
+            if transfer.moved - transfer.seen < self.policy.stall_bytes:
                 transfer.stalled = True
                 _cut(transfer)
             transfer.since, transfer.seen = now, transfer.moved
@@ -160,9 +160,9 @@ class _File:
 
     def fetch(self) -> Problem | None:
         """Fetch it; the problem if none of its addresses gave it."""
-        stop, patience = self.owner.stop, self.owner.patience
+        stop, policy = self.owner.stop, self.owner.policy
         urls = list(dict.fromkeys(self.wanted.urls))
-        pause, fruitless = patience.pause_s, 0
+        pause, fruitless = policy.pause_s, 0
         self.owner.progress.begin(self.key)
         for _ in range(_MOST_ROUNDS):
             before = self.part.size()
@@ -170,12 +170,12 @@ class _File:
                 self.owner.progress.end(self.key)
                 return None
             # A server that only trickles is not on its way to the end.
-            grown = self.part.size() >= before + patience.stall_bytes
-            fruitless, pause = (0, patience.pause_s) if grown else (fruitless + 1, pause)
-            if not urls or fruitless >= patience.rounds or stop.is_set():
+            grown = self.part.size() >= before + policy.stall_bytes
+            fruitless, pause = (0, policy.pause_s) if grown else (fruitless + 1, pause)
+            if not urls or fruitless >= policy.rounds or stop.is_set():
                 break
             wait = max(self.failures[url].wait for url in urls)
-            stop.wait(min(max(pause, wait), patience.longest_pause_s))
+            stop.wait(min(max(pause, wait), policy.longest_pause_s))
             pause *= 2
         for url in urls:
             if self.failures[url].down:
@@ -270,7 +270,7 @@ class _File:
         try:
             return answer.read(CHUNK)
         except TimeoutError as failure:
-            raise WebError(f"it stalled: nothing came for {self.owner.patience.silence_s:g} s") from failure
+            raise WebError(f"it stalled: nothing came for {self.owner.policy.silence_s:g} s") from failure
         except (OSError, HTTPException, ValueError) as failure:
             at = f"after {self.part.count} bytes: "
             problem = explained(failure, urllib.parse.urlsplit(answer.url).hostname or "")
@@ -331,8 +331,8 @@ class _File:
         )
 
     def _stalled(self) -> WebError:
-        patience = self.owner.patience
-        return WebError(f"it stalled: fewer than {patience.stall_bytes} bytes came in {patience.stall_s:g} s")
+        policy = self.owner.policy
+        return WebError(f"it stalled: fewer than {policy.stall_bytes} bytes came in {policy.stall_s:g} s")
 
 
 def _use(transfer: _Transfer, line: socket.socket) -> None:

@@ -176,10 +176,10 @@ def _resolved(question: Callable[[Mapping[str, Mapping[str, str]]], Question], s
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:
     """The same plan for another format; PolicyError where the site does not allow any engine that reads it."""
     from hpcgen.contract.site import policy
-    from hpcgen.contract.verdict import findings_of, light_case, problems_of
+    from hpcgen.contract.verdict import case_of_plan, findings_of, problems_of
 
     other = msgspec.structs.replace(plan, format=format, engine=_engine(plan.site, format))
-    checks = policy(light_case(other))
+    checks = policy(case_of_plan(other))
     broken = [] if allow_unsupported else problems_of(checks, partial(_place, None))
     if broken:
         raise PolicyError(broken)

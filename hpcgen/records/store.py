@@ -109,7 +109,7 @@ def add_test_run(record: BuildRecord, test_run: TestRun) -> BuildRecord:
 def _same(built: BuiltImage, image: ImageReference) -> bool:
     if built.kind != image.kind:
         return False
-    if image.is_a.tagged:
+    if image.image_kind.tagged:
         return _full_name(built.name) == _full_name(image.name)
     return built.name == image.name
 

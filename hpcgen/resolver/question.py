@@ -124,8 +124,8 @@ class Question(msgspec.Struct):
         if gpu is None or not wanted or gpu.vendor == wanted:
             return None
         place = f"partitions.{self.partition}.gpu.vendor"
-        wants, newer = {"vendor": wanted}, candidate.version
-        return Refusal(candidate, Reason(rule="vendor", wants=wants, found=gpu.vendor, newer=newer, place=place))
+        requires, newer = {"vendor": wanted}, candidate.version
+        return Refusal(candidate, Reason(rule="vendor", requires=requires, found=gpu.vendor, newer=newer, place=place))
 
     def fitting(self, identifier: str) -> list[Candidate]:
         """Candidates that the site and the blocks' own options leave: the search need not look at the others."""
@@ -144,7 +144,7 @@ class Question(msgspec.Struct):
         for block in self.providers(identifier):
             for said in self.catalog.block(block).site_ranges(self.facts):
                 others = {p: "" for p in self.providers(identifier) if p != block}
-                bound = Reason(rule="site", by=said.reason, wants={block: said.versions}, place=said.path)
+                bound = Reason(rule="site", by=said.reason, requires={block: said.versions}, place=said.path)
                 origin = Origin(said.reason, partial(self.place, said.path), "site", path=said.path, bounds=(bound,))
                 yield Requirement(identifier, {block: said.versions, **others}, origin)
         refused = self.refusals(identifier)

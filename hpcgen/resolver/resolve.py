@@ -114,7 +114,7 @@ def reasons(
         elif origin.kind == "site":
             found += origin.bounds
         else:
-            found.append(_told("asked", requirement))
+            found.append(_reason("asked", requirement))
     mine = version(candidate.version)
     known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
     newer = min((c for c in known if version(c.version) > mine), key=lambda c: version(c.version), default=None)
@@ -122,7 +122,7 @@ def reasons(
     return [*(each for number, each in enumerate(found) if each not in found[:number]), last]
 
 
-def _told(rule: Rule, requirement: Requirement, found: str = "", newer: str = "") -> Reason:
+def _reason(rule: Rule, requirement: Requirement, found: str = "", newer: str = "") -> Reason:
     """What a requirement says, for the plan."""
     origin = requirement.origin
     return Reason(
@@ -130,7 +130,7 @@ def _told(rule: Rule, requirement: Requirement, found: str = "", newer: str = ""
         by=origin.by,
         by_version=origin.version,
         of=requirement.identifier,
-        wants=None if requirement.allowed is None else dict(requirement.allowed),
+        requires=None if requirement.allowed is None else dict(requirement.allowed),
         found=found,
         newer=newer,
         place=origin.path,
@@ -147,11 +147,11 @@ def _why_not(
             return refusal.reason
     for requirement in asked:
         if not requirement.accepts(newer):
-            return _told("refused", requirement, newer=number)
+            return _reason("refused", requirement, newer=number)
     for _, _, requirement in question.needs(newer):
         here = chosen.get(requirement.identifier)
         if here is not None and not requirement.accepts(here):
-            return _told("needs", requirement, found=str(here), newer=number)
+            return _reason("needs", requirement, found=str(here), newer=number)
     if question.kept.get(newer.block) == chosen[newer.identifier].version:
         return Reason(rule="kept", newer=number)
     return Reason(rule="rest", newer=number)

@@ -12,7 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from hpcgen.errors import JobFailedError, Problem
-from hpcgen.run.here import OWN_STATUS, told
+from hpcgen.run.here import OWN_STATUS, status_text
 from hpcgen.run.submission import Submitted
 from hpcgen.schedulers.base import GONE, JobState, Scheduler
 
@@ -53,7 +53,7 @@ class Tail:
         self.path = path
         self.offset = 0
 
-    def pour(self, stream: BinaryIO) -> bool:
+    def copy_new(self, stream: BinaryIO) -> bool:
         """Copy what is new; False if there was nothing."""
         try:
             with self.path.open("rb") as file:
@@ -83,7 +83,7 @@ class Follower:
         self.shown = ""
         self.out = sys.stderr.buffer if to_stderr else sys.stdout.buffer
 
-    def to_the_end(self) -> Result:
+    def follow(self) -> Result:
         """Follow until the job has ended and its output is complete.
 
         Raises
@@ -149,7 +149,7 @@ class Follower:
             time.sleep(min(LOOK_S, left))
 
     def _pour(self) -> bool:
-        poured = [tail.pour(stream) for tail, stream in self.tails]
+        poured = [tail.copy_new(stream) for tail, stream in self.tails]
         return any(poured)
 
     def _drain(self) -> None:
@@ -219,9 +219,9 @@ def failure(result: Result, queue: Scheduler) -> JobFailedError:
     else:
         message = f"job {result.id} ({result.name}) ended in the state {result.state}"
         if result.signal:
-            message += f", by {told(-result.signal)}"
+            message += f", by {status_text(-result.signal)}"
         elif result.exit_status is not None:
-            message += f", with {told(result.exit_status)}"
+            message += f", with {status_text(result.exit_status)}"
     if result.reason:
         message += f" ({result.reason})"
     # Errors last: they say most.

@@ -14,7 +14,7 @@ from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
 from hpcgen.run.image_job import ImageJob, checks, direct_script
 from hpcgen.schedulers import SCHEDULERS, launched_by, scheduler_for
-from hpcgen.support.processes import PATIENCE_S, interruptible, need
+from hpcgen.support.processes import GRACE_S, interruptible, require_program
 
 BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 
@@ -68,7 +68,7 @@ def run_here(job: ImageJob) -> None:
     KeyboardInterrupt: after what was started has been ended.
     BrokenPipeError: the reader of its output went away.
     """
-    bash = need("bash", "start a job")
+    bash = require_program("bash", "start a job")
     with tempfile.TemporaryDirectory(prefix="hpcgen-run-") as folder:
         script = Path(folder, "run.sh")
         script.write_text(direct_script(job, PREFLIGHT), "utf-8")
@@ -84,12 +84,13 @@ def run_here(job: ImageJob) -> None:
     if status in BROKEN_PIPE:
         raise BrokenPipeError
     if status:
-        raise JobFailedError(Problem(f"{job.plan.job.command[0]} ended with {told(status)}", remedy=_remedy(status)))
+        message = f"{job.plan.job.command[0]} ended with {status_text(status)}"
+        raise JobFailedError(Problem(message, remedy=_remedy(status)))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     """After Ctrl-C the launcher ends by itself as a rule; after a SIGTERM to hpcgen alone it knows of nothing."""
-    for wait_s, number in ((1.0, signal.SIGTERM), (PATIENCE_S, signal.SIGTERM), (PATIENCE_S, signal.SIGKILL)):
+    for wait_s, number in ((1.0, signal.SIGTERM), (GRACE_S, signal.SIGTERM), (GRACE_S, signal.SIGKILL)):
         try:
             process.wait(wait_s)
             return
@@ -98,7 +99,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def told(status: int) -> str:
+def status_text(status: int) -> str:
     """An exit status in words; shells and launchers tell a signal as 128 and its number."""
     number = -status if status < 0 else status - 128
     try:

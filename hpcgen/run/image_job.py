@@ -274,9 +274,9 @@ def _check_mpi(plan: Plan) -> None:
 
 def _contract(plan: Plan) -> list[Finding]:
     """What of the contract with the host can still be asked, as warnings: what is in the image is as it is."""
-    from hpcgen.contract.verdict import AT_START, checks_of, findings_of, light_case
+    from hpcgen.contract.verdict import AT_START, case_of_plan, checks_of, findings_of
 
-    found = findings_of(checks_of(light_case(plan), only=AT_START))
+    found = findings_of(checks_of(case_of_plan(plan), only=AT_START))
     return [finding for finding in found if finding.severity == "warning"]
 
 

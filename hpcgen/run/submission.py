@@ -11,10 +11,10 @@ from hpcgen.errors import JobFailedError, PolicyError, Problem
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.run.image_job import ImageJob, batch_script, checks
 from hpcgen.schedulers import Scheduler, scheduler_for
-from hpcgen.support.processes import need
+from hpcgen.support.processes import require_program
 from hpcgen.support.writing import write_file
 
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 """How long the batch system may take to accept a job."""
 
 
@@ -51,7 +51,7 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
         raise PolicyError(
             Problem(f"{plan.site.name} requires an account, and none was given", remedy="add --account NAME")
         )
-    need_programs(queue, plan.site.name)
+    require_programs(queue, plan.site.name)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     preflight = folder / f"{plan.stack.name}.{PREFLIGHT}"
@@ -59,16 +59,16 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     script = folder / f"{plan.stack.name}.{name}"
     write_file(preflight, checks(job), executable=True)
     write_file(script, text, executable=True)
-    return Submitted(hand_over(queue, script), plan.stack.name, script, folder, job, queue)
+    return Submitted(submit_script(queue, script), plan.stack.name, script, folder, job, queue)
 
 
-def need_programs(queue: Scheduler, site: str) -> None:
+def require_programs(queue: Scheduler, site: str) -> None:
     """MissingToolError where the batch system's commands are not here."""
     for program in queue.programs:
-        need(program, f"submit jobs of {site}", "call it where jobs are submitted, as a rule a login node")
+        require_program(program, f"submit jobs of {site}", "call it where jobs are submitted, as a rule a login node")
 
 
-def hand_over(queue: Scheduler, script: Path) -> str:
+def submit_script(queue: Scheduler, script: Path) -> str:
     """Submit a script from the folder that it lies in; the job's id. JobFailedError if it is not taken."""
     command = queue.submit(script)
     try:
@@ -79,11 +79,11 @@ def hand_over(queue: Scheduler, script: Path) -> str:
             capture_output=True,
             encoding="utf-8",
             errors="replace",
-            timeout=PATIENCE_S,
+            timeout=TIMEOUT_S,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        message = f"{command[0]} has not answered for {PATIENCE_S:.0f} s; whether the job was taken is not known"
+        message = f"{command[0]} has not answered for {TIMEOUT_S:.0f} s; whether the job was taken is not known"
         raise JobFailedError(
             Problem(message, str(script), remedy="look at your jobs before you submit it again")
         ) from None

@@ -123,7 +123,7 @@ class Scheduler:
         """
         raise NotImplementedError
 
-    def asked_pmi(self, pmi: Sequence[str]) -> str | None:
+    def requested_pmi(self, pmi: Sequence[str]) -> str | None:
         """Which of these the launch line names; None where it leaves that to the launcher."""
         return None
 

@@ -63,10 +63,10 @@ class Flux(Scheduler):
         # By tasks per node, not by cores per task: Flux counts cores, and a rank's threads may be hardware threads.
         words = ["flux", "run", f"--nodes={job.nodes}", f"--tasks-per-node={job.ranks_per_node}", "--exclusive"]
         words += ["-o", "cpu-affinity=per-task"]
-        asked = self.asked_pmi(pmi)
+        asked = self.requested_pmi(pmi)
         return [*words, "-o", f"pmi={'pmix' if asked == 'pmix' else 'simple'}"] if asked is not None else words
 
-    def asked_pmi(self, pmi: Sequence[str]) -> str | None:
+    def requested_pmi(self, pmi: Sequence[str]) -> str | None:
         """The first that Flux or its plugin has: PMIx or PMI-1."""
         return next((each for each in pmi if each in ("pmix", "pmi")), None)
 

@@ -93,10 +93,10 @@ class Slurm(Scheduler):
         words = [self.launcher, "--export=ALL", f"--nodes={job.nodes}", f"--ntasks={job.ranks}"]
         # --cpus-per-task: since Slurm 22.05 srun does not take it over from the job's header.
         words += [f"--ntasks-per-node={job.ranks_per_node}", f"--cpus-per-task={job.threads_per_rank}"]
-        flavour = self.asked_pmi(pmi)
+        flavour = self.requested_pmi(pmi)
         return [*words, f"--mpi={flavour}"] if flavour is not None else words
 
-    def asked_pmi(self, pmi: Sequence[str]) -> str | None:
+    def requested_pmi(self, pmi: Sequence[str]) -> str | None:
         """The first that srun has a plugin of."""
         return next((each for each in pmi if each in ("pmix", "pmi2")), None)
 

@@ -14,11 +14,11 @@ from types import FrameType
 
 from hpcgen.errors import MissingToolError, Problem
 
-PATIENCE_S = 10.0
+GRACE_S = 10.0
 """How long a program may take to end after it was asked to, before it is killed."""
 
 
-def need(program: str, purpose: str, remedy: str = "", path: str | None = None) -> str:
+def require_program(program: str, purpose: str, remedy: str = "", path: str | None = None) -> str:
     """The full path of a program; MissingToolError that says what it is for and where it comes from."""
     found = shutil.which(program, path=path)
     if found is None:
@@ -133,7 +133,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(PATIENCE_S)
+            process.wait(GRACE_S)
             break
     _kill_group(process)
     process.wait()

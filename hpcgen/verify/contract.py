@@ -14,11 +14,11 @@ from hpcgen.model.record import TestResult
 from hpcgen.platform.fabrics import drivers
 from hpcgen.platform.microarchitecture import code_features
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
-from hpcgen.run.here import told
+from hpcgen.run.here import status_text
 from hpcgen.verify.lines import CONTRACT
 from hpcgen.verify.node import Node, engine_version
 from hpcgen.verify.ranks import Ranks, agree, read_ranks, version_of
-from hpcgen.verify.starts import Ended
+from hpcgen.verify.starts import StartResult
 
 FEW = 6
 
@@ -30,44 +30,44 @@ class SkippedTest(Exception):
     """What a test needs is not there; the text says what."""
 
 
-class Broken(Exception):
+class BrokenPromise(Exception):
     """A promise does not hold; the text says which and how."""
 
 
-def judged(name: str, check: Callable[[], str], output: str = "", seconds: float = 0.0) -> TestResult:
-    """One test of the contract: ``check`` gives a remark, or raises :class:`SkippedTest` or :class:`Broken`."""
+def run_check(name: str, check: Callable[[], str], output: str = "", seconds: float = 0.0) -> TestResult:
+    """One test of the contract: ``check`` gives a remark, or raises :class:`SkippedTest` or :class:`BrokenPromise`."""
     result = TestResult(group=CONTRACT, name=name, result="passed", seconds=seconds)
     try:
         return msgspec.structs.replace(result, reason=check())
     except SkippedTest as why:
         return msgspec.structs.replace(result, result="skipped", reason=str(why), seconds=0.0)
-    except Broken as why:
+    except BrokenPromise as why:
         return msgspec.structs.replace(result, result="failed", reason=str(why), output=output)
 
 
 # the machine
 
 
-def engine_tests(plan: Plan, ended: Ended) -> list[TestResult]:
+def engine_tests(plan: Plan, ended: StartResult) -> list[TestResult]:
     """The engine is there, and not older than the profile says."""
 
     def check() -> str:
         name = engine_for(plan.engine, None).command_name()
         if ended.status != 0:
-            raise Broken(f"{name} does not start here")
+            raise BrokenPromise(f"{name} does not start here")
         here = engine_version(ended.lines)
         known = plan.site.containers.engines.get(plan.engine)
         wanted = known.version if known is not None else None
         if not here or wanted is None:
             return f"{plan.engine} {here or 'of unknown version'}; the profile names none"
         if older(here, wanted):
-            raise Broken(f"{plan.engine} {here} is here, the profile of {plan.site.name} says {wanted}")
+            raise BrokenPromise(f"{plan.engine} {here} is here, the profile of {plan.site.name} says {wanted}")
         return f"{plan.engine} {here}" + ("" if agree(here, wanted) else f"; the profile says {wanted}")
 
-    return [judged("engine", check, ended.output, ended.seconds)]
+    return [run_check("engine", check, ended.output, ended.seconds)]
 
 
-def node_tests(plan: Plan, node: Node | None, ended: Ended, built_for: str = "") -> list[TestResult]:
+def node_tests(plan: Plan, node: Node | None, ended: StartResult, built_for: str = "") -> list[TestResult]:
     """The CPU has what the image was compiled for; the GPU, its driver and its devices are seen inside.
 
     Parameters
@@ -77,14 +77,14 @@ def node_tests(plan: Plan, node: Node | None, ended: Ended, built_for: str = "")
 
     def seen() -> Node:
         if node is None:
-            how = "took too long" if ended.status is None else f"ended with {told(ended.status)}"
+            how = "took too long" if ended.status is None else f"ended with {status_text(ended.status)}"
             raise SkippedTest(f"the start {how}")
         return node
 
     return [
-        judged("CPU", lambda: _cpu(plan, built_for, seen()), seconds=ended.seconds),
-        judged("GPU device", lambda: _gpu_device(plan, seen())),
-        judged("GPU driver", lambda: _gpu_driver(plan, seen())),
+        run_check("CPU", lambda: _cpu(plan, built_for, seen()), seconds=ended.seconds),
+        run_check("GPU device", lambda: _gpu_device(plan, seen())),
+        run_check("GPU driver", lambda: _gpu_driver(plan, seen())),
     ]
 
 
@@ -100,7 +100,7 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
     ):
         missing = sorted(code_features(target) - node.features)
         if missing:
-            raise Broken(said % _some(missing))
+            raise BrokenPromise(said % _some(missing))
     return f"it has all that code for {built_for} uses"
 
 
@@ -126,16 +126,16 @@ def _gpu_driver(plan: Plan, node: Node) -> str:
         raise SkippedTest(f"no {DRIVER_FILE}: the driver is not loaded on this machine")
     if gpu.driver is not None and older(node.driver, gpu.driver):
         says = f"the profile of {plan.site.name} says {gpu.driver}, for which CUDA was chosen"
-        raise Broken(f"driver {node.driver} is loaded, {says}")
+        raise BrokenPromise(f"driver {node.driver} is loaded, {says}")
     if not node.libraries:
-        raise Broken(f"driver {node.driver} is loaded, but its libcuda.so.1 is not found inside the image")
+        raise BrokenPromise(f"driver {node.driver} is loaded, but its libcuda.so.1 is not found inside the image")
     return f"driver {node.driver}" + (f"; the profile says {gpu.driver}" if gpu.driver is not None else "")
 
 
 # the ranks
 
 
-def rank_tests(plan: Plan, ended: Ended | None) -> list[TestResult]:
+def rank_tests(plan: Plan, ended: StartResult | None) -> list[TestResult]:
     """One job of the wanted size, one MPI in it, the right one, in the right version, over the right provider.
 
     Parameters
@@ -159,11 +159,11 @@ def rank_tests(plan: Plan, ended: Ended | None) -> list[TestResult]:
 
     seconds = ended.seconds if ended is not None else 0.0
     return [
-        judged("ranks", counted, output, seconds),
-        judged("MPI library", lambda: _library(plan, started()), output),
-        judged("one MPI library", lambda: _one_library(started()), output),
-        judged("MPI version", lambda: _version(plan, started()), output),
-        judged("fabric provider", lambda: _provider(plan, started()), output),
+        run_check("ranks", counted, output, seconds),
+        run_check("MPI library", lambda: _library(plan, started()), output),
+        run_check("one MPI library", lambda: _one_library(started()), output),
+        run_check("MPI version", lambda: _version(plan, started()), output),
+        run_check("fabric provider", lambda: _provider(plan, started()), output),
     ]
 
 
@@ -174,22 +174,24 @@ def no_ranks(plan: Plan) -> str:
     return "" if plan.block(RANK_TEST) is not None else f"the image has no {RANK_TEST}"
 
 
-def _count(plan: Plan, ranks: Ranks, ended: Ended) -> str:
+def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:
     wanted = plan.job.ranks
     if not ranks.seen:
-        how = "it took too long" if ended.status is None else told(ended.status)
-        raise Broken(f"no rank of {wanted} started: {how}")
+        how = "it took too long" if ended.status is None else status_text(ended.status)
+        raise BrokenPromise(f"no rank of {wanted} started: {how}")
     sizes = sorted({size for _, size in ranks.seen})
     if sizes != [wanted]:
         jobs = f"jobs of {', '.join(map(str, sizes))} instead of one of {wanted}"
-        raise Broken(f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not fit the MPI that is used")
+        raise BrokenPromise(
+            f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not fit the MPI in use"
+        )
     numbers = sorted(number for number, _ in ranks.seen)
     if numbers != list(range(wanted)):
         missing = sorted(set(range(wanted)) - set(numbers))
-        raise Broken(f"rank {_some([str(number) for number in missing])} of {wanted} did not come up")
+        raise BrokenPromise(f"rank {_some([str(number) for number in missing])} of {wanted} did not come up")
     if ended.status != 0:
-        how = "it took too long to end" if ended.status is None else f"the start ended with {told(ended.status)}"
-        raise Broken(f"all {wanted} ranks came up, but {how}")
+        how = "it took too long to end" if ended.status is None else f"the start ended with {status_text(ended.status)}"
+        raise BrokenPromise(f"all {wanted} ranks came up, but {how}")
     return f"{wanted} of {wanted}"
 
 
@@ -199,10 +201,10 @@ def _library(plan: Plan, ranks: Ranks) -> str:
     for rank in sorted({number for number, _ in ranks.seen}):
         paths = ranks.mpi(rank)
         if not paths:
-            raise Broken(f"rank {rank} has mapped no MPI library")
+            raise BrokenPromise(f"rank {rank} has mapped no MPI library")
         wrong += [f"rank {rank}: {path}" for path in paths if not _below(path, folders)]
     if wrong:
-        raise Broken(f"not {whose} from {' or '.join(folders)}: {_some(wrong)}")
+        raise BrokenPromise(f"not {whose} from {' or '.join(folders)}: {_some(wrong)}")
     return f"{whose}: {', '.join(ranks.mpi(ranks.seen[0][0]))}"
 
 
@@ -211,10 +213,10 @@ def _one_library(ranks: Ranks) -> str:
     for rank in sorted({number for number, _ in ranks.seen}):
         sets.setdefault(tuple(ranks.mpi(rank)), []).append(rank)
     if () in sets:
-        raise Broken(f"rank {_some([str(rank) for rank in sets[()]])} has mapped no MPI library")
+        raise BrokenPromise(f"rank {_some([str(rank) for rank in sets[()]])} has mapped no MPI library")
     if len(sets) > 1:
         told = [f"rank {_some([str(rank) for rank in who])}: {', '.join(paths)}" for paths, who in sets.items()]
-        raise Broken(f"ranks of one job use different libraries: {'; '.join(told)}")
+        raise BrokenPromise(f"ranks of one job use different libraries: {'; '.join(told)}")
     return f"the same for {'all ' if len(ranks.seen) > 1 else ''}{len(ranks.seen)}"
 
 
@@ -229,7 +231,7 @@ def _version(plan: Plan, ranks: Ranks) -> str:
     if not here:
         raise SkippedTest(f"the library does not tell its version: {ranks.version or 'it says nothing'}")
     if not agree(here, wanted):
-        raise Broken(f"{ranks.version} is used, {whose} {wanted}")
+        raise BrokenPromise(f"{ranks.version} is used, {whose} {wanted}")
     return ranks.version
 
 
@@ -243,7 +245,7 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
         raise SkippedTest(f"the MPI does not say which provider it uses: {ranks.version or 'no version either'}")
     # A layer over it is named too: verbs;ofi_rxm.
     if ranks.provider.split(";")[0] not in drivers(fabric.provider):
-        raise Broken(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")
+        raise BrokenPromise(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")
     return ranks.provider
 
 

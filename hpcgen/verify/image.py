@@ -72,7 +72,7 @@ def verify_job(
     """The same for an image that is laid out already; of several nodes one is used."""
     started, began = datetime.now(timezone.utc), time.monotonic()
     job = with_layout(job, job.plan.job.command, job.plan.job.ranks_per_node)
-    proof = _Proof(job, timeout_s, on_begin or _nobody, on_result or _nobody)
+    proof = _Proof(job, timeout_s, on_begin or _ignore, on_result or _ignore)
     proof.run()
     return TestRun(
         started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -98,7 +98,7 @@ def failed(run: TestRun) -> list[TestResult]:
     return [each for each in run.results if each.result == "failed"]
 
 
-def _nobody(*words: object) -> None:
+def _ignore(*words: object) -> None:
     """Nobody is told."""
 
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from hpcgen.model.record import TestResult
 from hpcgen.recipe.selftest import FAILED, MARK, PASSED, SKIPPED
-from hpcgen.run.here import told
+from hpcgen.run.here import status_text
 
 KEPT_LINES = 400
 """Lines of a test's output that are kept, the last ones."""
@@ -77,7 +77,7 @@ class SelfTestLines:
         ----------
         status: its exit status; None if it was ended because it took longer than ``limit_s`` seconds.
         """
-        how = f"it was ended after {limit_s:g} s" if status is None else f"the start ended with {told(status)}"
+        how = f"it was ended after {limit_s:g} s" if status is None else f"the start ended with {status_text(status)}"
         if self._open is not None:
             self._end("failed", f"{how} in the middle of it")
         elif not self._complete:

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import msgspec
 
 from hpcgen.run.image_job import ImageJob, direct_script
-from hpcgen.support.processes import need, stream
+from hpcgen.support.processes import require_program, stream
 
 
 class _TooLong(Exception):
     """The time is up."""
 
 
-class Ended(msgspec.Struct, frozen=True):
+class StartResult(msgspec.Struct, frozen=True):
     """How a start ended: its exit status, None if its time was up; what it printed; how long it took."""
 
     status: int | None
@@ -29,7 +29,7 @@ class Ended(msgspec.Struct, frozen=True):
         return "\n".join(self.lines)
 
 
-def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Ended:
+def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] | None = None) -> StartResult:
     """Run a bash script in the present folder.
 
     Parameters
@@ -51,15 +51,15 @@ def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] |
 
     # Job scripts would take another image from it.
     env = {name: value for name, value in os.environ.items() if name != "HPCGEN_IMAGE"}
-    words = [need("bash", "start the image"), "-c", script, "run.sh"]
+    words = [require_program("bash", "start the image"), "-c", script, "run.sh"]
     try:
         status: int | None = stream(words, line, env=env, on_tick=in_time)
     except _TooLong:
         status = None
-    return Ended(status, lines, round(time.monotonic() - began, 3))
+    return StartResult(status, lines, round(time.monotonic() - began, 3))
 
 
-def start_job(job: ImageJob, timeout_s: float, on_line: Callable[[str], None] | None = None) -> Ended:
+def start_job(job: ImageJob, timeout_s: float, on_line: Callable[[str], None] | None = None) -> StartResult:
     """Start an image's job right here, by the site's launch line. Without the preflight: it would look twice."""
     return start_script(direct_script(job), timeout_s, on_line)
 

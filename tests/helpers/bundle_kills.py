@@ -36,7 +36,7 @@ def make_one(target: Path, url: str, quiet: bool = False) -> None:
     ]
     split = PIECE if target.suffix == ".tar" else None
     watch = ProgressLines(lambda text: None if quiet else print(text, flush=True))
-    create_bundle(a_lock(), wants, target, Creation(jobs=3, split=split, patience=QUICK, watch=watch))
+    create_bundle(a_lock(), wants, target, Creation(jobs=3, split=split, policy=QUICK, watch=watch))
 
 
 def start(target: Path, url: str, certificate: Path) -> subprocess.Popen[bytes]:

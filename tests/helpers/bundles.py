@@ -19,11 +19,11 @@ from hpcgen.images.oci_layout import REF_NAME
 from hpcgen.model.bundle import Manifest, Wanted
 from hpcgen.model.bundle_paths import image_name
 from hpcgen.model.lock import ImagePin, Lock, Pins
-from hpcgen.net.download import Patience
+from hpcgen.net.download import RetryPolicy
 from tests.helpers import locks
 
 EPOCH = 1760000000
-QUICK = Patience(connect_s=5, silence_s=1, stall_s=2, stall_bytes=1000, rounds=3, pause_s=0.01, longest_pause_s=0.2)
+QUICK = RetryPolicy(connect_s=5, silence_s=1, stall_s=2, stall_bytes=1000, rounds=3, pause_s=0.01, longest_pause_s=0.2)
 
 
 def content(name: str, size: int = 20_000) -> bytes:
@@ -63,7 +63,7 @@ def make(
     tmp_path: Path, target: str = "B", names: Sequence[str] = NAMES, lock: Lock | None = None, **how: Any
 ) -> Manifest:
     """A whole bundle ``tmp_path / target``."""
-    how.setdefault("patience", QUICK)
+    how.setdefault("policy", QUICK)
     return create_bundle(lock or a_lock(), wants(tmp_path / "origin", names), tmp_path / target, Creation(**how))
 
 

@@ -106,7 +106,7 @@ def _slurm(machine: Machine, rows: list[Rows], seen: Seen) -> None:
     seen.add("node.queues", [_queue(name, [r for r in here if r.partition == name]) for name in names], how)
     seen.add("node.nodes", max((row.nodes for row in here), default=None), how)
     if not here:
-        seen.miss("node.queues", "no partition of Slurm has nodes like this one: it may be a login node")
+        seen.add_unseen("node.queues", "no partition of Slurm has nodes like this one: it may be a login node")
     for row in rows:
         if row not in here:
             gres = f", {row.gres}" if row.gres else ""

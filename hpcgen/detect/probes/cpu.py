@@ -21,11 +21,11 @@ def probe(machine: Machine, seen: Seen) -> None:
     cpus = read_cpuinfo(machine.text(_INFO, 16 * 1024 * 1024) or "")
     if not cpus:
         for path in ("system.architecture", "node.cpu.target", "node.cpu.cores"):
-            seen.miss(path, f"{_INFO} names no CPU")
+            seen.add_unseen(path, f"{_INFO} names no CPU")
     else:
         architecture = "aarch64" if "CPU implementer" in cpus[0] else "x86_64" if "flags" in cpus[0] else None
         if architecture is None:
-            seen.miss("system.architecture", f"{_INFO} is of neither x86_64 nor aarch64")
+            seen.add_unseen("system.architecture", f"{_INFO} is of neither x86_64 nor aarch64")
         else:
             seen.add("system.architecture", architecture, _INFO)
             target = target_of(cpus[0], architecture)
@@ -109,14 +109,14 @@ def _counts(machine: Machine, cpus: list[dict[str, str]], seen: Seen) -> None:
         sockets, how = len(ids - {None, "-1"}), f"{_CPUS}/cpu*/topology and processors of {_INFO}"
     if not cores:
         for path in ("node.cpu.cores", "node.cpu.threads_per_core"):
-            seen.miss(path, f"neither {_INFO} nor {_CPUS} tells cores from threads")
+            seen.add_unseen(path, f"neither {_INFO} nor {_CPUS} tells cores from threads")
         return
     seen.add("node.cpu.cores", cores, how)
     seen.add("node.cpu.threads_per_core", max(1, len(cpus) // cores), how)
     if sockets:
         seen.add("node.cpu.sockets", sockets, how)
     else:
-        seen.miss("node.cpu.sockets", f"{_CPUS} names no package")
+        seen.add_unseen("node.cpu.sockets", f"{_CPUS} names no package")
 
 
 def read_list(text: str) -> list[int]:
@@ -133,7 +133,7 @@ def _numa(machine: Machine, seen: Seen) -> None:
     if nodes:
         seen.add("node.cpu.numa_domains", len(nodes), f"{_NODES}/node*/cpulist")
     else:
-        seen.miss("node.cpu.numa_domains", f"{_NODES} has no domain with CPUs")
+        seen.add_unseen("node.cpu.numa_domains", f"{_NODES} has no domain with CPUs")
 
 
 def _memory(machine: Machine, seen: Seen) -> None:
@@ -141,4 +141,4 @@ def _memory(machine: Machine, seen: Seen) -> None:
     if match and int(match[1]):
         seen.add("node.memory.total_gb", round(int(match[1]) / _KIB_PER_GB, 1), "MemTotal in /proc/meminfo")
     else:
-        seen.miss("node.memory.total_gb", "/proc/meminfo has no MemTotal")
+        seen.add_unseen("node.memory.total_gb", "/proc/meminfo has no MemTotal")

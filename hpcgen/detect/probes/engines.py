@@ -55,14 +55,14 @@ def probe(machine: Machine, seen: Seen) -> None:
         if version is None:
             seen.add(f"containers.engines.{name}", {}, how)
             said = answer.text.split("\n", 1)[0][:_SHOWN]
-            seen.miss(f"containers.engines.{name}.version", f"{how} says {said!r}")
+            seen.add_unseen(f"containers.engines.{name}.version", f"{how} says {said!r}")
     _preferred(found, seen)
     _building(machine, found, seen)
 
 
 def _preferred(found: list[str], seen: Seen) -> None:
     if not found:
-        seen.miss("containers.preferred", "no container engine is on PATH; a module may bring one")
+        seen.add_unseen("containers.preferred", "no container engine is on PATH; a module may bring one")
         return
     preferred = next((name for name in _PREFERENCE if name in found), found[0])
     seen.add("containers.preferred", preferred, f"installed, and first of {', '.join(_PREFERENCE)}")
@@ -78,7 +78,7 @@ def _building(machine: Machine, found: list[str], seen: Seen) -> None:
         if name in found and mapped and namespaces:
             seen.add(f"containers.engines.{name}.fakeroot", True, "/etc/subuid and /etc/subgid have this user")
     if namespaces is None:
-        seen.miss("containers.unprivileged_build", "whether users may make user namespaces is not known")
+        seen.add_unseen("containers.unprivileged_build", "whether users may make user namespaces is not known")
     else:
         able = bool(namespaces) and any(name in found for name in ("apptainer", "charliecloud", "podman", "podman-hpc"))
         seen.add("containers.unprivileged_build", able, "user namespaces, and an engine that builds in them")

@@ -32,7 +32,7 @@ def probe(machine: Machine, seen: Seen) -> None:
         _add(seen, "efa", "efa", ["/dev/infiniband"], _INFINIBAND)
     elif infiniband:
         _add(seen, "infiniband", None, ["/dev/infiniband"], f"{_INFINIBAND}/*/ports/*/link_layer")
-        seen.miss("fabric.provider", "verbs, mlx and psm3 all drive InfiniBand: which one does is the MPI's choice")
+        seen.add_unseen("fabric.provider", "verbs, mlx and psm3 all drive InfiniBand: the MPI chooses one")
     else:
         _plain(machine, adapters, seen)
 
@@ -50,7 +50,7 @@ def _plain(machine: Machine, adapters: list[str], seen: Seen) -> None:
             f"{', '.join(adapters)} of {_INFINIBAND} are on Ethernet (RoCE); whether jobs use it is not seen"
         )
     if not machine.is_dir("/sys/class"):
-        seen.miss("fabric.kind", "/sys/class cannot be read")
+        seen.add_unseen("fabric.kind", "/sys/class cannot be read")
         return
     batch = seen.value("scheduler.kind") not in (None, "none")
     seen.add("fabric.kind", "ethernet" if batch else "none", f"neither {_INFINIBAND} nor {_CXI} has a device")

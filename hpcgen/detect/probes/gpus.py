@@ -26,7 +26,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     if not devices:
         # On a login node that is the truth; of a node whose /sys is hidden nobody can tell.
         if not machine.is_dir(_PCI):
-            seen.miss("node.gpu", f"{_PCI} cannot be read")
+            seen.add_unseen("node.gpu", f"{_PCI} cannot be read")
         return
     others = sorted({f"{device[0]} {device[1]}" for device in devices if device != (vendor, number)})
     if others:
@@ -47,7 +47,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     elif vendor == "amd":
         _amd(machine, seen)
     for field in ("model", "memory_gb", "driver", *{"nvidia": ["capability"], "amd": ["target"]}.get(vendor, [])):
-        seen.miss(f"node.gpu.{field}", f"no driver tells, and PCI device {number} says nothing of it in hpcgen's table")
+        seen.add_unseen(f"node.gpu.{field}", f"no driver says so, nor does hpcgen's table for PCI device {number}")
 
 
 def _device(machine: Machine, path: str) -> tuple[str, str] | None:

@@ -124,7 +124,7 @@ def probe(machine: Machine, seen: Seen) -> None:
             )
             seen.notes.append(f"another MPI: {said}{why}")
     if not usable:
-        seen.miss(
+        seen.add_unseen(
             "mpi", "no MPI library is in the usual folders, in those that the environment names, or beside mpiexec"
         )
         return
@@ -254,7 +254,7 @@ def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     pattern = re.compile(_MODULES[each.flavour], re.IGNORECASE)
     seen.add("mpi.modules", [name for name in loaded(machine) if pattern.fullmatch(name)], "LOADEDMODULES")
     if not each.version:
-        seen.miss("mpi.version", f"{each.file} does not tell, nor does a folder's name")
+        seen.add_unseen("mpi.version", f"{each.file} does not tell, nor does a folder's name")
     _launching(machine, each, seen)
 
 
@@ -303,7 +303,7 @@ def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
     slurm = seen.value("scheduler.kind") == "slurm"
     if slurm and each.flavour == "cray-mpich" and "cray_shasta" in (machine.output("srun-mpi-list").text or ""):
         seen.add("mpi.launcher", "srun", machine.how("srun-mpi-list"))
-        seen.miss("mpi.pmi", "srun offers cray_shasta, Cray's own, which is its default where Cray's MPI is")
+        seen.add_unseen("mpi.pmi", "srun offers cray_shasta, Cray's own, which is its default where Cray's MPI is")
         return
     offered = offered_pmi(machine) if slurm else []
     if offered:
@@ -318,4 +318,4 @@ def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
             if each.abi == "mpich":
                 seen.add("mpi.pmi", ["hydra"], f"{folder}/{own}")
             return
-    seen.miss("mpi.launcher", f"srun offers no PMI that is known, and {own} is not there")
+    seen.add_unseen("mpi.launcher", f"srun offers no PMI that is known, and {own} is not there")

@@ -34,9 +34,9 @@ def _os_release(machine: Machine, seen: Seen) -> None:
     seen.add("system.os", settings.get("ID"), how)
     seen.add("system.os_version", settings.get("VERSION_ID"), how)
     if not settings:
-        seen.miss("system.os", "no os-release can be read")
+        seen.add_unseen("system.os", "no os-release can be read")
     if "VERSION_ID" not in settings:
-        seen.miss("system.os_version", "os-release names none")
+        seen.add_unseen("system.os_version", "os-release names none")
 
 
 def _glibc(machine: Machine, seen: Seen) -> None:
@@ -51,7 +51,7 @@ def _glibc(machine: Machine, seen: Seen) -> None:
             if match := RELEASE.search(blob.at(0, blob.size)):
                 seen.add("system.glibc", match[1].decode(), f"{path}, the version that it names itself")
                 return
-    seen.miss("system.glibc", f"no GNU C library at {' or '.join(_LIBC)}")
+    seen.add_unseen("system.glibc", f"no GNU C library at {' or '.join(_LIBC)}")
 
 
 def _kernel(machine: Machine, seen: Seen) -> None:
@@ -59,14 +59,14 @@ def _kernel(machine: Machine, seen: Seen) -> None:
     if release and _KERNEL.fullmatch(release):
         seen.add("system.kernel", release, "/proc/sys/kernel/osrelease")
     else:
-        seen.miss("system.kernel", "/proc/sys/kernel/osrelease cannot be read")
+        seen.add_unseen("system.kernel", "/proc/sys/kernel/osrelease cannot be read")
 
 
 def _namespaces(machine: Machine, seen: Seen) -> None:
     """Three switches can forbid them. Sources: user_namespaces(7), Debian's and Ubuntu's kernel settings."""
     most = machine.line("/proc/sys/user/max_user_namespaces")
     if most is None or not most.isdigit():
-        seen.miss("system.user_namespaces", "/proc/sys/user/max_user_namespaces cannot be read")
+        seen.add_unseen("system.user_namespaces", "/proc/sys/user/max_user_namespaces cannot be read")
         return
     switches = {
         "/proc/sys/user/max_user_namespaces": int(most) > 0,

@@ -17,7 +17,7 @@ from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
 from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
-from hpcgen.support.processes import need
+from hpcgen.support.processes import require_program
 
 _REMEDY = "it comes with squashfs-tools; or convert the image to a folder where it was built"
 _ABSENT = ("no matches for", "is a directory", "not a regular file", "is not a")
@@ -31,7 +31,7 @@ def read_squashfs(path: str, paths: Sequence[str], offset: int = 0) -> dict[str,
     MissingToolError: unsquashfs is not installed.
     InputError: it is no squashfs, or a file in it is absurdly large.
     """
-    program = need("unsquashfs", "read a squashfs or SIF image", _REMEDY)
+    program = require_program("unsquashfs", "read a squashfs or SIF image", _REMEDY)
     base = [program, *(["-offset", str(offset)] if offset else [])]
     found = {}
     for wanted in paths:

@@ -39,7 +39,7 @@ class StoredImage(msgspec.Struct, frozen=True):
     digest: str = ""
 
 
-def _told(kind: str, program: str, name: str) -> StoredImage:
+def _stored(kind: str, program: str, name: str) -> StoredImage:
     """What the store of podman or docker says of an image.
 
     Raises
@@ -189,11 +189,11 @@ class EngineStore(ImageKind):
         return _read(self.program(), name, paths)
 
     def settings(self, name: str) -> Marks | None:
-        told = _told(self.name, self.program(), name)
+        told = _stored(self.name, self.program(), name)
         return Marks(dict(told.environment), dict(told.labels))
 
     def bytes_on_disk(self, name: str) -> int | None:
-        return _told(self.name, self.program(), name).bytes
+        return _stored(self.name, self.program(), name).bytes
 
 
 class PodmanStore(EngineStore):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hpcgen.bundle.create import Creation, create_bundle
-from hpcgen.bundle.verify import Verdict, check_bundle, verify
+from hpcgen.bundle.verify import Verification, check_bundle, verify
 from hpcgen.errors import FetchError, InputError, OutputError
 from hpcgen.model.lock import ImagePin
 from hpcgen.support.progress import ProgressLines
@@ -65,7 +65,7 @@ def test_the_same_lock_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_files_of_two_kinds_are_there_once(tmp_path: Path) -> None:
     twice = [*wants(tmp_path / "origin", ["a.whl"], ["wheel"]), *wants(tmp_path / "origin", ["a.whl"], ["hpcgen"])]
-    manifest = create_bundle(a_lock(), twice, tmp_path / "B", Creation(patience=QUICK))
+    manifest = create_bundle(a_lock(), twice, tmp_path / "B", Creation(policy=QUICK))
     assert [item.kind for item in manifest.items if item.path.endswith("a.whl")] == ["hpcgen", "wheel"]
     assert "a.whl" in (tmp_path / "B" / "wheels.html").read_text()
     assert "a.whl" in (tmp_path / "B" / "hpcgen.html").read_text()
@@ -90,9 +90,9 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:
-    from hpcgen.bundle.workplace import workplace
+    from hpcgen.bundle.workspace import workspace
 
-    with workplace(tmp_path / "B"), pytest.raises(OutputError, match="another hpcgen works in"):
+    with workspace(tmp_path / "B"), pytest.raises(OutputError, match="another hpcgen works in"):
         make(tmp_path)
     make(tmp_path)
 
@@ -102,7 +102,7 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
     for want in listed[4:]:
         (tmp_path / "origin" / want.file).unlink()
     with pytest.raises(FetchError) as raised:
-        create_bundle(a_lock(), listed, tmp_path / "B", Creation(patience=QUICK))
+        create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK))
     assert len(raised.value.problems) == 4
     assert not (tmp_path / "B").exists()
     inside = tmp_path / "B.partial" / "bundle"
@@ -114,7 +114,7 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
         (tmp_path / "origin" / name).unlink()
     said: list[str] = []
     with pytest.raises(FetchError) as raised:
-        create_bundle(a_lock(), listed, tmp_path / "B", Creation(patience=QUICK, watch=ProgressLines(said.append)))
+        create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, watch=ProgressLines(said.append)))
     assert len(raised.value.problems) == 5
     assert "left damaged by an earlier run and fetched again: 1 file" in said
     assert "going on: 3 of 8 files are there" in said
@@ -136,7 +136,7 @@ def test_older_bundle_is_taken_over_after_a_look(tmp_path: Path) -> None:
     listed = wants(tmp_path / "origin", [*NAMES, "new.tar.gz"])
     for name in NAMES[2:]:
         (tmp_path / "origin" / name).unlink()
-    create_bundle(a_lock(), listed, tmp_path / "B", Creation(patience=QUICK, reuse=tmp_path / "old"))
+    create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, reuse=tmp_path / "old"))
     assert sums_hold(tmp_path / "B") and not verify(tmp_path / "B").problems
     with pytest.raises(InputError, match=r"origin is no bundle: it has no bundle\.json"):
         make(tmp_path, "C", reuse=tmp_path / "origin")
@@ -148,11 +148,11 @@ def test_files_that_came_another_way(tmp_path: Path) -> None:
     (tmp_path / "wrong").mkdir()
     (tmp_path / "wrong" / NAMES[0]).write_bytes(b"something else")
     said: list[str] = []
-    how = Creation(patience=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
+    how = Creation(policy=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
     create_bundle(a_lock(), listed, tmp_path / "B", how)
     assert said.count(f"taken: {NAMES[0]}") == 1 and sums_hold(tmp_path / "B")
     assert (tmp_path / "stick" / NAMES[0]).stat().st_nlink == 1
-    how = Creation(patience=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong"])
+    how = Creation(policy=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong"])
     with pytest.raises(FetchError, match="what you get elsewhere is taken with --files DIR"):
         create_bundle(a_lock(), listed, tmp_path / "C", how)
     assert any(text.startswith(f"not taken: {tmp_path}/wrong/{NAMES[0]} is another file") for text in said)
@@ -274,7 +274,7 @@ def whole(tmp_path: Path, registry: list[str]) -> Path:
 
 
 def problems(path: Path, **more: Any) -> list[str]:
-    found: Verdict = verify(path, **more)
+    found: Verification = verify(path, **more)
     return found.problems
 
 
@@ -548,7 +548,7 @@ def test_stopped_before_every_change_of_the_disk(tmp_path: Path, target: str, re
     listed = wants(tmp_path / "origin", names)
 
     def run(place: Path) -> None:
-        create_bundle(lock, listed, place / target, Creation(patience=QUICK, **split))
+        create_bundle(lock, listed, place / target, Creation(policy=QUICK, **split))
 
     (tmp_path / "peace").mkdir()
     run(tmp_path / "peace")

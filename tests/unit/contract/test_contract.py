@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.contract.case import Check
-from hpcgen.contract.verdict import CHECKS, case_of, checks_of, light_case
+from hpcgen.contract.verdict import CHECKS, case_of, case_of_plan, checks_of
 from hpcgen.errors import ConflictError, HpcgenError, PolicyError
 from hpcgen.model.job import JobRequest
 from tests.conftest import Command
@@ -88,7 +88,7 @@ def of_host(workshop: Workshop, site: Mapping[str, Any], flavour: str, version: 
     assert plan.site.mpi is not None
     mpi = replace(plan.site.mpi, flavour=flavour, version=version)
     other = replace(plan, site=replace(plan.site, mpi=mpi))
-    return next(each for each in checks_of(light_case(other)) if each.name == "MPI version")
+    return next(each for each in checks_of(case_of_plan(other)) if each.name == "MPI version")
 
 
 def test_an_image_that_was_planned_for_a_newer_mpi_is_refused(workshop: Workshop) -> None:

@@ -320,7 +320,7 @@ def test_a_profile_stays_yaml_whatever_was_seen(facts: dict[str, str]) -> None:
     seen = Seen()
     for path, value in facts.items():
         seen.add(path, value, f"how # {value}")
-    seen.miss("fabric.kind", "why: # 'x'")
+    seen.add_unseen("fabric.kind", "why: # 'x'")
     loads(profile_of(seen, "x", "2026-11-20").text, "x")
 
 

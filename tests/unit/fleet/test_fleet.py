@@ -14,7 +14,7 @@ import yaml
 
 from hpcgen.builders.choosing import builders_reading
 from hpcgen.errors import InputError, PolicyError
-from hpcgen.fleet.build_job import BuildJob, build_script, check_site, words_again
+from hpcgen.fleet.build_job import BuildJob, build_script, check_site, without_options
 from hpcgen.fleet.changes import member_states
 from hpcgen.fleet.file import load_fleet
 from hpcgen.fleet.lock import lock_text, read_lock, update_lock
@@ -480,5 +480,5 @@ def test_arrays_are_slurms(collection: Path) -> None:
 
 def test_the_job_repeats_the_command_line_without_what_is_for_the_job() -> None:
     words = ["--collection", "c", "build", "--submit", "--time", "2h", "--queue=q", "kit", "--", "--time", "x"]
-    left_out = {"--submit": 0, "--time": 1, "--queue": 1}
-    assert words_again(words, left_out) == ["--collection", "c", "build", "kit", "--", "--time", "x"]
+    options = {"--submit": 0, "--time": 1, "--queue": 1}
+    assert without_options(words, options) == ["--collection", "c", "build", "kit", "--", "--time", "x"]

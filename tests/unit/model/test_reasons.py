@@ -11,7 +11,7 @@ import pytest
 from hpcgen.kit.kit import plan_text
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
-from hpcgen.model.reasons import Reason, wanted_text
+from hpcgen.model.reasons import Reason, requirement_text
 from hpcgen.run.image_job import laid_out
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -44,9 +44,9 @@ def test_reasons_in_words() -> None:
     asked = Reason(rule="asked", by="horovod", by_version="0.28.1", of="mpi")
     assert str(asked) == "horovod 0.28.1 asks for any mpi"
     assert not asked.bounds
-    vendor = Reason(rule="vendor", wants={"vendor": "nvidia"}, found="amd", newer="12.4")
+    vendor = Reason(rule="vendor", requires={"vendor": "nvidia"}, found="amd", newer="12.4")
     assert str(vendor) == "not 12.4: it is for GPUs of nvidia, the node's are of amd"
     assert str(msgspec.structs.replace(vendor, newer="")) == "bounded by the node's GPU vendor amd"
-    option = Reason(rule="option", by="tensorflow.install", wants={"tensorflow.install": "pip"}, found="source")
+    option = Reason(rule="option", by="tensorflow.install", requires={"tensorflow.install": "pip"}, found="source")
     assert (str(option), option.bounds) == ("bounded by tensorflow.install=source", True)
-    assert wanted_text("fabric", {"ucx": "", "libfabric": ">=1.15"}) == "ucx or libfabric >=1.15"
+    assert requirement_text("fabric", {"ucx": "", "libfabric": ">=1.15"}) == "ucx or libfabric >=1.15"

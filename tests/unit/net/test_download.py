@@ -16,11 +16,11 @@ import pytest
 
 from hpcgen.errors import FetchError
 from hpcgen.model.bundle import Wanted
-from hpcgen.net.download import Download, Downloader, Patience
+from hpcgen.net.download import Download, Downloader, RetryPolicy
 from hpcgen.net.part import DiskError
 from tests.helpers.file_server import FileServer, make_certificate, serving
 
-QUICK = Patience(connect_s=5, silence_s=1, stall_s=2, stall_bytes=1000, rounds=3, pause_s=0.01, longest_pause_s=0.2)
+QUICK = RetryPolicy(connect_s=5, silence_s=1, stall_s=2, stall_bytes=1000, rounds=3, pause_s=0.01, longest_pause_s=0.2)
 CONTENT = random.Random(4).randbytes(3_000_000)
 
 
@@ -48,13 +48,13 @@ def wanted(*urls: str, data: bytes = CONTENT, kind: str = "package", size: int |
     )
 
 
-def fetch(tmp_path: Path, *wants: Wanted, patience: Patience = QUICK, **more: Any) -> list[Path]:
+def fetch(tmp_path: Path, *wants: Wanted, policy: RetryPolicy = QUICK, **more: Any) -> list[Path]:
     """Fetch into ``tmp_path``; where each came to lie."""
     downloads = [
         Download(want, tmp_path / "parts", tmp_path / "files" / str(number) / want.file)
         for number, want in enumerate(wants)
     ]
-    Downloader(jobs=4, patience=patience, **more).fetch(downloads)
+    Downloader(jobs=4, policy=policy, **more).fetch(downloads)
     return [download.target for download in downloads]
 
 
@@ -141,8 +141,8 @@ def test_silence_and_trickle_are_stalls(tmp_path: Path, server: FileServer) -> N
 def test_stalls_without_end_are_told(tmp_path: Path, server: FileServer) -> None:
     server.files["a"] = server.files["b"] = CONTENT
     server.faults = {"a": ["stall:0"], "b": ["trickle"]}
-    patience = Patience(silence_s=0.4, stall_s=1, stall_bytes=1000, rounds=1, pause_s=0.01)
-    message = refused(tmp_path, *(wanted(server.url(name), file=name) for name in "ab"), patience=patience)
+    policy = RetryPolicy(silence_s=0.4, stall_s=1, stall_bytes=1000, rounds=1, pause_s=0.01)
+    message = refused(tmp_path, *(wanted(server.url(name), file=name) for name in "ab"), policy=policy)
     assert "it stalled: nothing came for 0.4 s" in message
     assert "it stalled: fewer than 1000 bytes came in 1 s" in message
     assert message.count("run the same command again, what was fetched stays") == 1
@@ -152,8 +152,8 @@ def test_busy_server_is_asked_again_not_before_it_says(tmp_path: Path, server: F
     server.files["a"] = CONTENT
     server.faults["a"] = ["status:503,1", "status:429", "status:500", "ok"]
     began = time.monotonic()
-    patience = Patience(pause_s=0.01, rounds=5)
-    [path] = fetch(tmp_path, wanted(server.url("a")), patience=patience)
+    policy = RetryPolicy(pause_s=0.01, rounds=5)
+    [path] = fetch(tmp_path, wanted(server.url("a")), policy=policy)
     assert path.read_bytes() == CONTENT
     assert time.monotonic() - began >= 1
 
@@ -275,8 +275,8 @@ def test_network_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
         port = listener.getsockname()[1]
     wants = [wanted(f"http://127.0.0.1:{port}/{n}", file=f"f{n}") for n in range(40)]
     began = time.monotonic()
-    patience = Patience(rounds=4, pause_s=0.2)
-    message = refused(tmp_path, *wants, patience=patience)
+    policy = RetryPolicy(rounds=4, pause_s=0.2)
+    message = refused(tmp_path, *wants, policy=policy)
     assert f"127.0.0.1:{port} refuses connections" in message
     assert "20 more files were not fetched" in message
     assert time.monotonic() - began < 6
@@ -373,7 +373,7 @@ def test_interrupt_is_heard_at_once(tmp_path: Path, server: FileServer) -> None:
     server.faults["a"] = ["stall:100000"]
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        fetch(tmp_path, wanted(server.url("a")), patience=Patience(), watch=Impatient())
+        fetch(tmp_path, wanted(server.url("a")), policy=RetryPolicy(), watch=Impatient())
     assert time.monotonic() - began < 5
     assert [path.stat().st_size for path in (tmp_path / "parts").iterdir() if path.suffix != ".tag"] == [100000]
 

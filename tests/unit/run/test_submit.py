@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from hpcgen.model.site import BatchSystem
 from hpcgen.run.follow import Tail, last_lines
-from hpcgen.run.here import told
+from hpcgen.run.here import status_text
 from hpcgen.schedulers.base import GONE, JobState, seconds_of
 from hpcgen.schedulers.pbs import Pbs
 from hpcgen.schedulers.slurm import Slurm, expand
@@ -175,16 +175,16 @@ def test_slurms_times_are_read(seconds: int) -> None:
 def test_a_growing_file_is_shown_once(tmp_path: Path) -> None:
     path, shown = tmp_path / "out", io.BytesIO()
     tail = Tail(path)
-    assert not tail.pour(shown)
+    assert not tail.copy_new(shown)
     path.write_bytes(b"one\ntw")
-    assert tail.pour(shown)
+    assert tail.copy_new(shown)
     with path.open("ab") as file:
         file.write(b"o\n")
-    tail.pour(shown)
-    tail.pour(shown)
+    tail.copy_new(shown)
+    tail.copy_new(shown)
     assert shown.getvalue() == b"one\ntwo\n"
     path.write_bytes(b"new\n")
-    tail.pour(shown)
+    tail.copy_new(shown)
     assert shown.getvalue() == b"one\ntwo\nnew\n"
 
 
@@ -200,7 +200,7 @@ def test_the_end_of_a_log_does_not_move_the_cursor(tmp_path: Path) -> None:
     [(3, "status 3"), (137, "status 137 (the signal SIGKILL)"), (-11, "the signal SIGSEGV"), (255, "status 255")],
 )
 def test_statuses_in_words(status: int, words: str) -> None:
-    assert told(status) == words
+    assert status_text(status) == words
 
 
 QSUB = """\

@@ -21,7 +21,7 @@ from hpcgen.verify.junit import junit_xml
 from hpcgen.verify.lines import SelfTestLines
 from hpcgen.verify.node import engine_version, node_command, read_node
 from hpcgen.verify.ranks import agree, read_ranks, version_of
-from hpcgen.verify.starts import Ended, start_script
+from hpcgen.verify.starts import StartResult, start_script
 from tests.conftest import ROOT, Command
 
 replace = msgspec.structs.replace
@@ -170,7 +170,7 @@ def test_the_callers_image_does_not_take_the_place_of_the_tested_one(monkeypatch
 
 
 def engine(plan: Plan, printed: str, status: int | None = 0) -> Result:
-    (only,) = engine_tests(plan, Ended(status, printed.splitlines(), 0.1))
+    (only,) = engine_tests(plan, StartResult(status, printed.splitlines(), 0.1))
     return only
 
 
@@ -245,7 +245,7 @@ hpcgen-node: end
 
 def node(plan: Plan, printed: str, built_for: str = "") -> dict[str, Result]:
     lines = printed.splitlines()
-    return by_name(node_tests(plan, read_node(lines), Ended(0, lines, 0.1), built_for))
+    return by_name(node_tests(plan, read_node(lines), StartResult(0, lines, 0.1), built_for))
 
 
 def test_cpu_has_what_the_image_was_planned_for_or_the_test_fails() -> None:
@@ -333,7 +333,7 @@ NAMES = ["ranks", "MPI library", "one MPI library", "MPI version", "fabric provi
 
 
 def ranks(text: str, status: int | None = 0, plan: Plan | None = None) -> dict[str, Result]:
-    return by_name(rank_tests(plan or plan_for("supermuc"), Ended(status, text.splitlines(), 1.0)))
+    return by_name(rank_tests(plan or plan_for("supermuc"), StartResult(status, text.splitlines(), 1.0)))
 
 
 def test_a_good_job_passes_every_test() -> None:

@@ -44,7 +44,7 @@ class State(msgspec.Struct):
     publishing: list[str] = []
 
 
-class Workplace:
+class Workspace:
     """The folders of a bundle in the making."""
 
     def __init__(self, target: Path) -> None:
@@ -77,9 +77,9 @@ class Workplace:
         with explained_disk(self):
             self.state.publishing = list(names)
             self.save()
-            self.go_on_publishing()
+            self.resume_publishing()
 
-    def go_on_publishing(self) -> bool:
+    def resume_publishing(self) -> bool:
         """Do the renames that are left of an earlier run; whether there were any."""
         if not self.state.publishing:
             return False
@@ -92,14 +92,14 @@ class Workplace:
 
 
 @contextlib.contextmanager
-def workplace(target: Path) -> Iterator[Workplace]:
+def workspace(target: Path) -> Iterator[Workspace]:
     """The place where ``target`` is made, for this process alone; it goes away when the work is done.
 
     Raises
     ------
     OutputError: another hpcgen works there, or it is no place of hpcgen's, or it cannot be written.
     """
-    place = Workplace(target)
+    place = Workspace(target)
     if place.folder.is_symlink():
         raise OutputError(Problem(f"cannot work in {place.folder}: this is a symbolic link", remedy="remove it"))
     with explained_disk(place):
@@ -158,7 +158,7 @@ def _alone(folder: Path) -> int:
 
 
 @contextlib.contextmanager
-def explained_disk(place: Workplace, needed: int = 0, whole: int = 0) -> Iterator[None]:
+def explained_disk(place: Workspace, needed: int = 0, whole: int = 0) -> Iterator[None]:
     """What the system says while files are written, as an OutputError in plain words.
 
     Parameters
