@@ -147,7 +147,7 @@ def _write_answers(machine: Recorder, folder: Path, private: Private) -> int:
     for name, answer in machine.answers.items():
         if answer.text is not None:
             (folder / name).write_text(private(reduce_output(name, answer.text)), encoding="utf-8")
-        elif not answer.why.endswith("is not installed"):
+        elif not answer.missing:
             (folder / f"{name}.failed").write_text(private(answer.why) + "\n", encoding="utf-8")
     return len([answer for answer in machine.answers.values() if answer.text is not None])
 

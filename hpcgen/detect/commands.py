@@ -43,10 +43,16 @@ class Command(msgspec.Struct, frozen=True):
 
 
 class ProgramOutput(msgspec.Struct, frozen=True):
-    """What a program said: ``text``, or None and ``why`` there is nothing."""
+    """What a program said: ``text``, or None and ``why`` there is nothing; ``missing``: it is not installed."""
 
     text: str | None
     why: str = ""
+    missing: bool = False
+
+
+def not_installed(program: str) -> ProgramOutput:
+    """The answer of a program that is not there."""
+    return ProgramOutput(None, f"{program} is not installed", missing=True)
 
 
 SINFO_FORMAT = "%P|%a|%D|%c|%m|%G|%X|%Y|%Z|%l|%s"
@@ -84,7 +90,7 @@ def ask(command: Command, environment: Mapping[str, str], words: Mapping[str, st
     argv = [words.get(word[1:-1], "") if word.startswith("{") else word for word in command.argv]
     program = shutil.which(argv[0], path=environment.get("PATH"))
     if program is None:
-        return ProgramOutput(None, f"{argv[0]} is not installed")
+        return not_installed(argv[0])
     if not all(argv):
         return ProgramOutput(None, f"nothing to ask {argv[0]} about")
     try:

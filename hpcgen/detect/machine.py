@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from hpcgen.detect.commands import COMMANDS, SLURM_CONF, ProgramOutput, ask
+from hpcgen.detect.commands import COMMANDS, SLURM_CONF, ProgramOutput, ask, not_installed
 from hpcgen.detect.tree import Tree
 from hpcgen.errors import InputError, Problem
 from hpcgen.support.file_formats import CAPTURE
@@ -146,7 +146,7 @@ class Machine(Tree):
         why = tree.text(f"/commands/{name}.failed", 4096)
         if why is not None:
             return ProgramOutput(None, why.split("\n", 1)[0])
-        return ProgramOutput(None, f"{COMMANDS[name].argv[0]} is not installed")
+        return not_installed(COMMANDS[name].argv[0])
 
 
 def _numbers(tree: Tree) -> object:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -188,7 +187,7 @@ def _packages(
     for part, stage in stages:
         names = _asked(plan, loose)[part]
         say(f"packages of the {stage.name} stage: {len(names)} asked for")
-        found, signed, date = resolve_packages(layout, stage.image.name, _before_packages(stage), names, "apt", say)
+        found, signed, date = resolve_packages(layout, stage.image.name, stage, names, "apt", say)
         packages[part] = found
         keys |= {(key.index, key.fingerprint): key for key in signed}
         epoch = max(epoch, date)
@@ -207,16 +206,6 @@ def _asked_then(old: Lock, catalog: Catalog) -> dict[str, list[str]] | None:
         return _asked(old.plan, assemble(old.plan, catalog))
     except HpcgenError:
         return None
-
-
-def _before_packages(stage: Stage) -> Stage:
-    """The stage as it is when its packages are installed: certificates and mirrors are in place."""
-    before = []
-    for label, step in stage.steps:
-        if label == "distribution":
-            break
-        before.append((label, step))
-    return msgspec.structs.replace(stage, steps=before)
 
 
 def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say: Say) -> dict[str, list[str]]:

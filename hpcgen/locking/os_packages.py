@@ -104,9 +104,7 @@ def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None
                 Problem(f"{file.source} cannot be read: {failure.strerror}", "network.ca_certificates")
             ) from failure
         shell.put(file.target, data)
-    for label, step in stage.steps:
-        if (label, step.about) == ("distribution", "packages"):
-            break
+    for label, step in stage.steps[: stage.prepared]:
         say(f"{label}: {step.about}")
         for text_file in step.files:
             shell.put(text_file.target, text_file.text.encode())

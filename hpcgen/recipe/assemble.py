@@ -236,6 +236,7 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
 
 def _fill_builder(stage: Stage, parts: list[_Part], pins: Pins | None) -> None:
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
+    stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, parts, pins)
     stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
@@ -245,6 +246,7 @@ def _fill_builder(stage: Stage, parts: list[_Part], pins: Pins | None) -> None:
 def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str, pins: Pins | None) -> None:
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
+    stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, kept, pins)
     runtimes = [part.block.runtime(part.ctx) for part in kept]
     stage.copies = sorted({path for runtime in runtimes for path in runtime.copies})
@@ -319,18 +321,14 @@ def _package_names(stage: str, parts: list[_Part]) -> list[str]:
 def content_hash(stages: Iterable[Stage]) -> str:
     """A hash of all that decides what is in the image: bases, variables, commands, files, copies.
 
-    How it is started does not, nor what a step is called or where its files lie in the kit.
+    How it is started does not, nor what a step is called, which of them prepare, or where its files lie in the kit.
     """
-    decisive = [
-        {
-            **msgspec.structs.asdict(stage),
-            "steps": [
-                (step.commands, [(file.target, file.text, file.executable) for file in step.files])
-                for _, step in stage.steps
-            ],
-        }
-        for stage in stages
-    ]
+    decisive = []
+    for stage in stages:
+        facts = msgspec.structs.asdict(stage)
+        del facts["prepared"]
+        steps = [(step.commands, [(f.target, f.text, f.executable) for f in step.files]) for _, step in stage.steps]
+        decisive.append({**facts, "steps": steps})
     return sha256_of(msgspec.json.encode(decisive, order="sorted"))
 
 

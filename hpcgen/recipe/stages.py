@@ -11,7 +11,10 @@ from hpcgen.model.plan import PlannedBlock
 
 
 class Stage(msgspec.Struct):
-    """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder."""
+    """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder.
+
+    ``prepared``: how many of the steps come before the OS packages are installed.
+    """
 
     name: str
     image: Image
@@ -19,6 +22,7 @@ class Stage(msgspec.Struct):
     environment: dict[str, str] = {}
     host_files: list[HostFile] = []
     steps: list[tuple[str, Run]] = []
+    prepared: int = 0
     copies: list[str] = []
 
 

@@ -51,7 +51,7 @@ def probe(machine: Machine, seen: Seen) -> None:
         seen.notes.append("which of the queues lead to this kind of node is not seen: all are listed")
         return
     seen.add("scheduler.kind", "none", f"{answer.why}; {queues.why}")
-    if not (answer.why.endswith("is not installed") and queues.why.endswith("is not installed")):
+    if not (answer.missing and queues.missing):
         seen.notes.append(f"a batch system may be there: {answer.why}; {queues.why}")
 
 

@@ -38,7 +38,7 @@ def probe(machine: Machine, seen: Seen) -> None:
         command = f"{name}-version"
         answer = machine.output(command)
         if answer.text is None:
-            if not answer.why.endswith("is not installed"):
+            if not answer.missing:
                 seen.notes.append(f"{name}: {answer.why}")
             continue
         if name == "singularity" and "apptainer" in answer.text:

@@ -69,8 +69,8 @@ def _with_fakeroot(stage: Stage) -> Stage:
     tool = "/usr/bin/apt-get -o APT::Sandbox::User=root"
     install = f"DEBIAN_FRONTEND=noninteractive {tool} install -y --no-install-recommends {FAKEROOT}"
     step = ("charliecloud", run("what ch-image --force requires", f"{tool} update", install))
-    place = next((n for n, (label, _) in enumerate(stage.steps) if label == "distribution"), len(stage.steps))
-    return msgspec.structs.replace(stage, steps=[*stage.steps[:place], step, *stage.steps[place:]])
+    before, after = stage.steps[: stage.prepared], stage.steps[stage.prepared :]
+    return msgspec.structs.replace(stage, steps=[*before, step, *after])
 
 
 class CharliecloudFormat(Format):

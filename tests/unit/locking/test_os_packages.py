@@ -160,6 +160,7 @@ def test_nothing_is_installed_and_the_stages_first_steps_come_first(base: Base, 
             ("distribution", run("packages", "apt-get update", "apt-get install -y g++")),
             ("gnu", run("later", "echo later")),
         ],
+        prepared=1,
     )
     said: list[str] = []
     resolve(stage=stage, say=said.append)
