@@ -20,8 +20,6 @@ from hpcgen.recipe.formats import format_for
 from hpcgen.support.hashing import hash_file
 from hpcgen.support.progress import Watch
 
-_MADE_OF = "made of "
-
 
 class BaseImages:
     """The base images of a lock, in the place where its bundle is made.
@@ -58,9 +56,11 @@ class BaseImages:
         except (OSError, oci_layout.LayoutError):
             return
         for item in load_manifest(old / MANIFEST)[0].items:
-            digest = item.origin.removeprefix(_MADE_OF)
-            ours = item.kind == "image" and item.path.startswith(f"{FILES}/") and digest in self._digests().values()
-            if ours and self._take(old / item.path, self.place.bundle / item.path, item.sha256):
+            if item.kind != "image" or not item.path.startswith(f"{FILES}/") or item.name not in self.pins:
+                continue
+            digest = self.pins[item.name].bundled
+            same = named.get(image_name(item.name)) == digest
+            if same and self._take(old / item.path, self.place.bundle / item.path, item.sha256):
                 self.place.state.roots[digest] = item.sha256
         self.place.save()
 
@@ -100,7 +100,7 @@ class BaseImages:
                 if self.place.state.roots.get(digest) == sha256 and path.endswith(f"/{root_tar_name(name)}")
             )
             count = (self.place.bundle / path).stat().st_size
-            found.append(_item(name, f"{_MADE_OF}{digest}", sha256, count, path))
+            found.append(_item(name, f"made of {digest}", sha256, count, path))
         return found
 
     def _digests(self) -> dict[str, str]:

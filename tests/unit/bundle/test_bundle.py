@@ -225,6 +225,19 @@ def test_charliecloud_gets_each_base_as_one_tar_file(tmp_path: Path, registry: l
     assert tree(tmp_path / "B") == tree(tmp_path / "C")
 
 
+def test_tar_file_of_a_base_is_taken_over_if_the_older_bundle_has_that_very_base(
+    tmp_path: Path, registry: list[str]
+) -> None:
+    make(tmp_path, lock=a_lock(PINS, site="supermuc"))
+    manifest = tmp_path / "B" / "bundle.json"
+    manifest.write_text(manifest.read_text().replace("made of ", "unpacked from "))
+    moved = {**PINS, "debian:12": image_pin("debian-new")}
+    said: list[str] = []
+    make(tmp_path, "C", lock=a_lock(moved, site="supermuc"), reuse=tmp_path / "B", watch=ProgressLines(said.append))
+    assert [line for line in said if "tar file" in line] == ["base image debian:12 as one tar file"]
+    assert not verify(tmp_path / "C").problems
+
+
 # tar files and pieces
 
 
