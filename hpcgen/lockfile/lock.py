@@ -87,7 +87,7 @@ def parse_lock(text: str, name: str) -> Lock:
         data = _load(text)
         KIT._replace(command=LOCK.command).check(data["plan"], name)
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
-        fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections")}
+        fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections", "packages", "inputs")}
         return msgspec.convert({**fields, "pins": pins, "text": text}, Lock)
     except (yaml.YAMLError, KeyError, AttributeError, ValueError, RecursionError) as failure:
         wrote = _written_by(text)

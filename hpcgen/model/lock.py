@@ -1,6 +1,6 @@
 """What ``hpcgen lock`` pins beyond the plan: versions, digests and hashes of all that a build takes from outside."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -92,7 +92,8 @@ class Lock(Record, frozen=True):
     """A whole lock: what a build takes from outside, and the plan that asks for it.
 
     ``collections``: sha256 of every file of a collection that the plan rests on, by the name shown to people.
-    ``content``: the plan hash with the pins in it. ``text``: the bytes it was read from.
+    ``content``: the plan hash with the pins in it. ``packages``, ``inputs``: what blocks ask for, the OS packages by
+    stage, the others each with the block's label and the fields of its kind. ``text``: the bytes it was read from.
     """
 
     hpcgen: Text
@@ -100,4 +101,6 @@ class Lock(Record, frozen=True):
     plan: Plan
     pins: Pins
     collections: dict[Text, Sha256]
+    packages: dict[StageName, list[Text]]
+    inputs: list[dict[str, Any]]
     text: str

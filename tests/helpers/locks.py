@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.lockfile.lock import sealed_text
+from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.locking.locking import collection_files
 from hpcgen.model.job import JobRequest
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin, Pins, StagePackages
@@ -87,5 +87,4 @@ def lock(
     assembly = assemble(plan, catalog, chosen)
     files = collection_files(plan, catalog)
     text = sealed_text(plan, assembly, chosen, files)
-    content = assembly.labels["io.hpcgen.content"]
-    return Lock(hpcgen=plan.hpcgen, content=content, plan=plan, pins=chosen, collections=files, text=text)
+    return parse_lock(text, "the lock of a test")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hpcgen.lockfile.diff.change import Change
+from hpcgen.lockfile.diff.change import Change, What
 from hpcgen.model.lock import Lock
 
 __all__ = ["Change", "changes", "changes_text"]
@@ -73,15 +73,15 @@ def _group(title: str, group: Sequence[Change]) -> list[str]:
 
 
 def _values(change: Change) -> str:
-    old, new = (_short(text) for text in (change.old, change.new))
+    old, new = (_short(text, change.what) for text in (change.old, change.new))
     if not old or not new:
         return f"+ {new}" if new else f"- {old}" if old else ""
     return f"{old} → {new}"
 
 
-def _short(text: str) -> str:
-    """Hashes by their first digits, addresses by the file that they end in."""
+def _short(text: str, what: What) -> str:
+    """Hashes by their first digits, archives' addresses by the file that they end in."""
     text = re.sub(r"\b([0-9a-f]{12})[0-9a-f]{28,52}\b", r"\1", text)
-    if " sha256:" in text:
+    if what == "archive":
         text = re.sub(r"https?://\S*/(\S+)", r"\1", text)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -5,18 +5,42 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
-from typing import Any
+from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
 from hpcgen.lockfile.diff.change import Change
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin
+from hpcgen.model.plan import PlannedBlock
 
 Download = tuple[str, ...]
 """Address and sha256 of an archive; empty where there is none."""
 
-Inputs = dict[str, list[dict[str, Any]]]
-"""By block: what the overview of a lock lists of it."""
+Inputs = list[dict[str, Any]]
+"""What the overview of a lock lists of a block."""
+
+
+class _Taker(NamedTuple):
+    """A block in the two plans, None where it is not there, and what it takes by the two locks."""
+
+    name: str
+    was: PlannedBlock | None
+    now: PlannedBlock | None
+    before: Inputs
+    after: Inputs
+
+    @property
+    def moved(self) -> bool:
+        """Whether the block is new, gone, or there in another version."""
+        return (self.was and self.was.version) != (self.now and self.now.version)
+
+
+class _Wheel(NamedTuple):
+    version: str
+    hashes: str
+
+
+_NO_WHEEL = _Wheel("", "")
 
 
 def pin_changes(old: Lock, new: Lock) -> Iterator[Change]:
@@ -24,9 +48,9 @@ def pin_changes(old: Lock, new: Lock) -> Iterator[Change]:
     yield from _images(old.pins.images, new.pins.images)
     yield from _packages(old, new)
     yield from _keys(old.pins.keys, new.pins.keys)
-    before, after = _inputs(old), _inputs(new)
-    yield from _wheels(before, after, set(new.pins.wheels))
-    yield from _downloads(before, after)
+    takers = _takers(old, new)
+    yield from _wheels(takers, set(new.pins.wheels))
+    yield from _downloads(takers)
     yield from _collections(old, new)
     yield from _results(old, new)
 
@@ -71,7 +95,7 @@ def _stage_packages(old: Lock, new: Lock, stage: Any, same_base: bool) -> Iterat
         {**pin.present, **{name: added.version for name, added in pin.added.items()}} if pin is not None else {}
         for pin in pins
     )
-    named = set(_overview(new).get("packages", {}).get(stage, []))
+    named = set(new.packages.get(stage, []))
     present = [set(pin.present) - set(pin.added) if pin is not None else set() for pin in pins]
     for name in before.keys() | after.keys():
         one, other = before.get(name, ""), after.get(name, "")
@@ -135,65 +159,62 @@ def _keys(old: list[KeyPin], new: list[KeyPin]) -> Iterator[Change]:
 # what blocks take
 
 
-def _overview(lock: Lock) -> dict[str, Any]:
-    """The part of a lock's text before its pins: packages that blocks ask for, and inputs with their hashes."""
-    import yaml
+def _takers(old: Lock, new: Lock) -> list[_Taker]:
+    """Every block of which one of the locks lists something, those of the new lock first."""
+    before, after = _inputs(old), _inputs(new)
+    was, now = ({block.name: block for block in lock.plan.blocks} for lock in (old, new))
+    return [
+        _Taker(name, was.get(name), now.get(name), before.get(name, []), after.get(name, []))
+        for name in [*after, *(name for name in before if name not in after)]
+    ]
 
-    text = lock.text.split("\npinned_", 1)[0]
-    data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    return data if isinstance(data, dict) else {}
 
-
-def _inputs(lock: Lock) -> Inputs:
-    found: Inputs = {}
-    for item in _overview(lock).get("inputs", []):
-        found.setdefault(str(item["block"]).rsplit(" ", 1)[0], []).append(item)
+def _inputs(lock: Lock) -> dict[str, Inputs]:
+    names = {block.label: block.name for block in lock.plan.blocks}
+    found: dict[str, Inputs] = {}
+    for item in lock.inputs:
+        found.setdefault(names.get(item["block"], item["block"]), []).append(item)
     return found
 
 
-def _wheels(before: Inputs, after: Inputs, pinned: set[str]) -> Iterator[Change]:
+def _wheels(takers: list[_Taker], pinned: set[str]) -> Iterator[Change]:
     """Per Python package; a difference that several blocks' lists share is one line.
 
     ``pinned``: lists that the lock has from the package index, the others are a collection's.
     """
-    found: dict[tuple[str, str, str, str], list[str]] = {}
-    for block in [*after, *(block for block in before if block not in after)]:
-        one, other = _pins(before.get(block, [])), _pins(after.get(block, []))
-        versions = [_versions(inputs.get(block, [])) for inputs in (before, after)]
-        resolved = any(item.get("wheels") in pinned for item in after.get(block, []))
+    found: dict[tuple[str, _Wheel, _Wheel, str], list[str]] = {}
+    for taker in takers:
+        one, other = _pins(taker.before), _pins(taker.after)
+        resolved = any(item.get("wheels") in pinned for item in taker.after)
         for name in sorted(one.keys() | other.keys()):
-            was, now = one.get(name, ("", "")), other.get(name, ("", ""))
+            was, now = one.get(name, _NO_WHEEL), other.get(name, _NO_WHEEL)
             if was == now:
                 continue
-            same = was[0] == now[0]
-            shown = (f"{was[0]}, {was[1]}", f"{now[0]}, {now[1]}") if same else (was[0], now[0])
-            found.setdefault((name, *shown, _why_wheel(was[0], now[0], versions, resolved)), []).append(block)
-    for (name, was_shown, now_shown, why), blocks in found.items():
-        yield Change(what="wheel", name=f"{name} ({', '.join(blocks)})", old=was_shown, new=now_shown, why=why)
+            why = _why_wheel(was.version, now.version, taker, resolved)
+            if was.version != now.version:
+                was, now = was._replace(hashes=""), now._replace(hashes="")
+            found.setdefault((name, was, now, why), []).append(taker.name)
+    for (name, was, now, why), blocks in found.items():
+        shown = [", ".join(filter(None, each)) for each in (was, now)]
+        yield Change(what="wheel", name=f"{name} ({', '.join(blocks)})", old=shown[0], new=shown[1], why=why)
 
 
-def _pins(inputs: list[dict[str, Any]]) -> dict[str, tuple[str, str]]:
-    """Version and hashes by package, of all lists of a block."""
+def _pins(inputs: Inputs) -> dict[str, _Wheel]:
+    """By package, of all lists of a block."""
     from hpcgen.sbom.components import parse_pin
 
-    pins: dict[str, tuple[str, str]] = {}
+    pins: dict[str, _Wheel] = {}
     for item in inputs:
         for line in item.get("requirements", []):
             name, version, hashes = parse_pin(line)
-            pins[canonicalize_name(name)] = (
-                version or line.removeprefix(name),
-                " ".join(f"sha256:{h}" for h in sorted(hashes)),
-            )
+            told = " ".join(f"sha256:{each}" for each in sorted(hashes))
+            pins[canonicalize_name(name)] = _Wheel(version or line.removeprefix(name), told)
     return pins
 
 
-def _versions(inputs: list[dict[str, Any]]) -> str:
-    return str(inputs[0]["block"]) if inputs else ""
-
-
-def _why_wheel(old: str, new: str, labels: list[str], resolved: bool) -> str:
-    if labels[0] != labels[1]:
-        return f"the list of {labels[1]}" if labels[1] else f"{labels[0]} is gone"
+def _why_wheel(old: str, new: str, taker: _Taker, resolved: bool) -> str:
+    if taker.moved:
+        return f"the list of {taker.now.label}" if taker.now else f"{taker.was.label if taker.was else ''} is gone"
     if not resolved:
         return "its list in the collection is another"
     if old == new:
@@ -203,12 +224,12 @@ def _why_wheel(old: str, new: str, labels: list[str], resolved: bool) -> str:
     return "the package index has another version that fits"
 
 
-def _downloads(before: Inputs, after: Inputs) -> Iterator[Change]:
+def _downloads(takers: list[_Taker]) -> Iterator[Change]:
     """Archives, git trees and files of Bazel, per block."""
-    for block in [*after, *(block for block in before if block not in after)]:
-        one, other = before.get(block, []), after.get(block, [])
-        labels = [_versions(one), _versions(other)]
-        why = f"{labels[0] or 'not there'} → {labels[1] or 'not there'}" if labels[0] != labels[1] else ""
+    for taker in takers:
+        block, one, other = taker.name, taker.before, taker.after
+        labels = [each.label if each else "not there" for each in (taker.was, taker.now)]
+        why = " → ".join(labels) if taker.moved else ""
         archives = [{i["archive"]: i["sha256"] for i in inputs if "archive" in i} for inputs in (one, other)]
         for was, now in _paired(*archives):
             texts = [" sha256:".join(each) for each in (was, now)]
