@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context
 from hpcgen.blocks.steps import Archive, Environment, Input, Run, command, run
-from hpcgen.errors import ConflictError, Problem
+from hpcgen.errors import ConflictError
 
 
 class Bazel(Block):
@@ -33,10 +33,8 @@ class Bazel(Block):
 def _binary(ctx: Context) -> Archive:
     if ctx.facts.architecture not in ctx.release.archives:
         raise ConflictError(
-            Problem(
-                f"no checked binary of Bazel {ctx.version} for {ctx.facts.architecture} is known",
-                expected=f"one of {', '.join(sorted(ctx.release.archives))}",
-                remedy="add its address and sha256 to a bazel.yaml in a collection, or set tensorflow.install=pip",
-            )
+            f"no checked binary of Bazel {ctx.version} for {ctx.facts.architecture} is known",
+            expected=f"one of {', '.join(sorted(ctx.release.archives))}",
+            remedy="add its address and sha256 to a bazel.yaml in a collection, or set tensorflow.install=pip",
         )
     return ctx.archive(ctx.facts.architecture)

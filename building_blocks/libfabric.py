@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hpcgen.blocks.base import Block, Context, Situation, need
+from hpcgen.blocks.autotools import AutotoolsBlock
+from hpcgen.blocks.base import Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, TextFile, command, lines, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.blocks.steps import Packages, Run, Test, TextFile, lines, run
 
 ALWAYS = ("rxm", "shm", "sockets", "tcp", "udp")
 """Providers that need no hardware and no library of their own."""
@@ -17,7 +17,7 @@ def _on_omni_path(situation: Situation) -> bool:
     return situation.facts.fabric.kind == "omni-path"
 
 
-class Libfabric(Block):
+class Libfabric(AutotoolsBlock):
     """libfabric (OFI) with the provider for the site's fabric.  Source: https://github.com/ofiwg/libfabric
 
     Always shared memory and TCP; ``psm2`` on Omni-Path, ``verbs`` on InfiniBand. Nothing else is compiled in,
@@ -39,11 +39,7 @@ class Libfabric(Block):
             },
         )
 
-    def environment(self, ctx: Context) -> Environment:
-        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
-
-    def build(self, ctx: Context) -> Iterable[Run]:
-        source = f"{SCRATCH}/libfabric"
+    def settings(self, ctx: Context) -> list[str]:
         providers = [f"--enable-{name}=yes" for name in ALWAYS]
         if ctx.has("psm2"):
             # The distribution's package is found without a path.
@@ -51,18 +47,7 @@ class Libfabric(Block):
             providers.append(f"--enable-psm2={ctx.use('psm2').prefix if compiled else 'yes'}")
         if _verbs(ctx):
             providers.append("--enable-verbs=yes")
-        yield run("fetch", ctx.unpack(ctx.archive(), source))
-        yield run(
-            "configure and compile",
-            command("cd", source),
-            command("./configure", f"--prefix={ctx.prefix}", "--disable-static", "--enable-only", *providers),
-            f'make -C {source} -j "$(nproc)"',
-        )
-        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
-
-    def runtime(self, ctx: Context) -> Runtime:
-        """Everything, as ``fi_info`` is how one looks for what is wrong."""
-        return Runtime(copies=(ctx.prefix,))
+        return ["--disable-static", "--enable-only", *providers]
 
     def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
         """On Slingshot the loader's cache knows it, for there a site puts its own libfabric in its place.

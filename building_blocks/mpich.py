@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, need
+from hpcgen.blocks.autotools import AutotoolsBlock
+from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.blocks.steps import Environment, Test
 from hpcgen.platform.mpi_abi import mpich_of
 
 
-class Mpich(Block):
+class Mpich(AutotoolsBlock):
     """MPICH over libfabric, from source.  Source: https://www.mpich.org
 
     From source because the library must be called ``libmpi.so.12``, which a host's Intel MPI, MPICH,
@@ -61,10 +59,8 @@ class Mpich(Block):
             paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
         )
 
-    def build(self, ctx: Context) -> Iterable[Run]:
-        source = f"{SCRATCH}/mpich"
-        settings = [
-            f"--prefix={ctx.prefix}",
+    def settings(self, ctx: Context) -> list[str]:
+        return [
             "--with-device=ch4:ofi",
             f"--with-libfabric={ctx.use('libfabric').prefix}",
             "--with-pm=hydra",
@@ -74,21 +70,12 @@ class Mpich(Block):
             "--disable-static",
             "--disable-dependency-tracking",
         ]
-        # GCC 10 and later take mismatched arguments of old Fortran for errors.
+
+    def configure(self, ctx: Context) -> str:
+        """GCC 10 and later take mismatched arguments of old Fortran for errors."""
         fortran = "FFLAGS=-fallow-argument-mismatch FCFLAGS=-fallow-argument-mismatch "
         before = fortran if ctx.options.fortran and ctx.use("gnu").at_least("10") else ""
-        yield run("fetch", ctx.unpack(ctx.archive(), source))
-        yield run(
-            "configure and compile",
-            command("cd", source),
-            before + command("./configure", *settings),
-            f'make -C {source} -j "$(nproc)"',
-        )
-        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
-
-    def runtime(self, ctx: Context) -> Runtime:
-        """The whole prefix, so that the image can start ranks on one node by itself."""
-        return Runtime(copies=(ctx.prefix,))
+        return before + super().configure(ctx)
 
     def test(self, ctx: Context) -> list[Test]:
         """The library has the shared name; the launcher says its version; two processes start."""

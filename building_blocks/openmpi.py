@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.autotools import AutotoolsBlock
+from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, TextFile, command, lines, run
+from hpcgen.blocks.steps import Environment, Packages, Part, Test, TextFile, command, lines
 from hpcgen.model.image_paths import SCRATCH
 
 CHECK = """\
@@ -54,7 +54,7 @@ def _separate(situation: Situation) -> bool:
     return bool(situation.options.pmix == "separate")
 
 
-class Openmpi(Block):
+class Openmpi(AutotoolsBlock):
     """Open MPI, from source.  Source: https://www.open-mpi.org
 
     Over UCX on InfiniBand, over libfabric on Omni-Path, Slingshot and EFA, over its own TCP elsewhere.
@@ -129,20 +129,35 @@ class Openmpi(Block):
             paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
         )
 
-    def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install, tell the launcher where it is, and add a small program for the self-test."""
-        source, check = f"{SCRATCH}/openmpi", f"{SCRATCH}/openmpi-check.c"
+    def settings(self, ctx: Context) -> list[str]:
+        if ctx.options.pmix == "bundled":
+            support = {"pmix": "internal", "libevent": "internal", "hwloc": "internal"}
+        else:
+            support = {name: ctx.use(name).prefix for name in ("pmix", "libevent", "hwloc")}
+        if ctx.me.at_least("5.0"):
+            support["prrte"] = "internal"
+        fabrics = {
+            "ucx": ctx.has("ucx") and ctx.use("ucx").prefix,
+            "ofi": ctx.has("libfabric") and ctx.use("libfabric").prefix,
+        }
+        return [
+            *[f"--with-{name}={where}" for name, where in support.items()],
+            *[f"--with-{name}={where}" if where else f"--without-{name}" for name, where in fabrics.items()],
+            # UCX and libfabric drive these; found by chance, they would be tried first.
+            *[f"--without-{name}" for name in ("verbs", "psm2")],
+            *_cuda(ctx),
+            "--enable-mpi-fortran" if ctx.options.fortran else "--disable-mpi-fortran",
+            "--disable-oshmem",
+            "--disable-static",
+            "--disable-dependency-tracking",
+        ]
+
+    def install(self, ctx: Context, source: str) -> list[Part]:
+        """Install, tell the launcher where it is, and add a small program for the self-test."""
+        check = f"{SCRATCH}/openmpi-check.c"
         told = "prte" if ctx.me.at_least("5.0") else "openmpi"
         settings = f"{told}-mca-params.conf"
-        yield run("fetch", ctx.unpack(ctx.archive(), source))
-        yield run(
-            "configure and compile",
-            command("cd", source),
-            command("./configure", *_settings(ctx)),
-            f'make -C {source} -j "$(nproc)"',
-        )
-        yield run(
-            "install",
+        return [
             command("make", "-C", source, "install"),
             TextFile("files/tests/openmpi-check.c", check, CHECK),
             TextFile(f"files/settings/{settings}", f"{SCRATCH}/{settings}", lines(*SETTINGS[told])),
@@ -151,11 +166,7 @@ class Openmpi(Block):
             command("mkdir", "-p", f"{ctx.prefix}/libexec"),
             command(f"{ctx.prefix}/bin/mpicc", "-o", f"{ctx.prefix}/libexec/check-ranks", check),
             command("rm", "-rf", source, check, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),
-        )
-
-    def runtime(self, ctx: Context) -> Runtime:
-        """The whole prefix, so that the image can start ranks on one node by itself."""
-        return Runtime(copies=(ctx.prefix,))
+        ]
 
     def test(self, ctx: Context) -> list[Test]:
         """It is this version and has the fabric's component; without a host MPI, two ranks really start."""
@@ -193,31 +204,6 @@ def _two_ranks(ctx: Context) -> list[str]:
     kept = ["HOME=/tmp", f"PATH={ctx.prefix}/bin:/usr/bin:/bin", f"LD_LIBRARY_PATH={libraries}"]
     launch = ["mpiexec", "-n", "2", "--bind-to", "none", f"{ctx.prefix}/libexec/check-ranks"]
     return ["env", "-i", *kept, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", *launch]
-
-
-def _settings(ctx: Context) -> list[str]:
-    if ctx.options.pmix == "bundled":
-        support = {"pmix": "internal", "libevent": "internal", "hwloc": "internal"}
-    else:
-        support = {name: ctx.use(name).prefix for name in ("pmix", "libevent", "hwloc")}
-    if ctx.me.at_least("5.0"):
-        support["prrte"] = "internal"
-    fabrics = {
-        "ucx": ctx.has("ucx") and ctx.use("ucx").prefix,
-        "ofi": ctx.has("libfabric") and ctx.use("libfabric").prefix,
-    }
-    return [
-        f"--prefix={ctx.prefix}",
-        *[f"--with-{name}={where}" for name, where in support.items()],
-        *[f"--with-{name}={where}" if where else f"--without-{name}" for name, where in fabrics.items()],
-        # UCX and libfabric drive these; found by chance, they would be tried first.
-        *[f"--without-{name}" for name in ("verbs", "psm2")],
-        *_cuda(ctx),
-        "--enable-mpi-fortran" if ctx.options.fortran else "--disable-mpi-fortran",
-        "--disable-oshmem",
-        "--disable-static",
-        "--disable-dependency-tracking",
-    ]
 
 
 def _cuda(ctx: Context) -> list[str]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from hpcgen.blocks.base import Block, Context, need
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.blocks.autotools import AutotoolsBlock
+from hpcgen.blocks.base import Context, need
+from hpcgen.blocks.steps import Packages, Part, Test, command
 
 
-class Pmix(Block):
+class Pmix(AutotoolsBlock):
     """OpenPMIx, for an Open MPI that is not to use the copy it brings.  Source: https://openpmix.org
 
     Versions from 2.1.1 on understand each other as client and server, so it need not be the host's version.
@@ -29,34 +27,19 @@ class Pmix(Block):
             build = {"apt": [*build["apt"], "python3-minimal"], "dnf": [*build["dnf"], "python3"]}
         return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
 
-    def environment(self, ctx: Context) -> Environment:
-        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
-
-    def build(self, ctx: Context) -> Iterable[Run]:
-        source = f"{SCRATCH}/pmix"
-        settings = [
-            f"--prefix={ctx.prefix}",
+    def settings(self, ctx: Context) -> list[str]:
+        return [
             f"--with-libevent={ctx.use('libevent').prefix}",
             f"--with-hwloc={ctx.use('hwloc').prefix}",
             "--without-munge",
             "--disable-static",
             "--disable-dependency-tracking",
         ]
-        yield run("fetch", ctx.unpack(ctx.archive(), source))
-        yield run(
-            "configure and compile",
-            command("cd", source),
-            command("./configure", *settings),
-            f'make -C {source} -j "$(nproc)"',
-        )
-        yield run(
-            "install",
-            command("make", "-C", source, "install"),
-            command("rm", "-rf", source, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),
-        )
 
-    def runtime(self, ctx: Context) -> Runtime:
-        return Runtime(copies=(ctx.prefix,))
+    def install(self, ctx: Context, source: str) -> list[Part]:
+        """Without its documentation."""
+        unwanted = [f"{ctx.prefix}/share/{folder}" for folder in ("doc", "man")]
+        return [command("make", "-C", source, "install"), command("rm", "-rf", source, *unwanted)]
 
     def test(self, ctx: Context) -> list[Test]:
         """It is this version; its ``pmix_info --version`` prints nothing."""

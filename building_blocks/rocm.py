@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context
 from hpcgen.blocks.steps import Environment, Image, Input, Run, Test, command, image, run
-from hpcgen.errors import ConflictError, Problem
+from hpcgen.errors import ConflictError
 
 
 class Rocm(Block):
@@ -29,11 +29,9 @@ class Rocm(Block):
         name = f"{ctx.base.name}{ctx.base.version}"
         if name not in ctx.release.images:
             raise ConflictError(
-                Problem(
-                    f"rocm {ctx.version} has no image on {ctx.base.name} {ctx.base.version}",
-                    expected=f"one of {', '.join(sorted(ctx.release.images))}",
-                    remedy="set the base's version, or choose another version of rocm",
-                )
+                f"rocm {ctx.version} has no image on {ctx.base.name} {ctx.base.version}",
+                expected=f"one of {', '.join(sorted(ctx.release.images))}",
+                remedy="set the base's version, or choose another version of rocm",
             )
         return image(ctx.release.images[name])
 

@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, image, run
-from hpcgen.errors import ConflictError, Problem
+from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
@@ -110,10 +110,8 @@ class Tensorflow(Block):
         use = "hub-gpu" if _nvidia(ctx.facts) else "hub"
         if use not in ctx.release.images:
             raise ConflictError(
-                Problem(
-                    f"tensorflow {ctx.version} has no image of its own that uses the distribution's Python",
-                    remedy="choose a version whose row in tensorflow.yaml has images, or tensorflow.install=pip",
-                )
+                f"tensorflow {ctx.version} has no image of its own that uses the distribution's Python",
+                remedy="choose a version whose row in tensorflow.yaml has images, or tensorflow.install=pip",
             )
         return image(ctx.release.images[use])
 
@@ -231,10 +229,8 @@ def _wheels(ctx: Context) -> Wheels:
 def _archive(ctx: Context) -> Any:
     if "source" not in ctx.release.archives:
         raise ConflictError(
-            Problem(
-                f"the sha256 of tensorflow {ctx.version}'s source is not known",
-                remedy="use install=pip, or another version",
-            )
+            f"the sha256 of tensorflow {ctx.version}'s source is not known",
+            remedy="use install=pip, or another version",
         )
     return ctx.archive()
 

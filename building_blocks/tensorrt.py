@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
 from hpcgen.blocks.steps import Archive, Environment, Input, Run, Runtime, Test, command, run
-from hpcgen.errors import ConflictError, Problem
+from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
 
 LICENCE = Licence(
@@ -82,10 +82,8 @@ def _archive(ctx: Context) -> Archive:
     if name not in ctx.release.archives:
         known = ", ".join(sorted(ctx.release.archives))
         raise ConflictError(
-            Problem(
-                f"tensorrt {ctx.version} has no archive for CUDA {ctx.use('cuda').version} on {ctx.facts.architecture}",
-                expected=f"one of {known}",
-                remedy="choose another version of tensorrt or cuda, or add the archive to a table of your own",
-            )
+            f"tensorrt {ctx.version} has no archive for CUDA {ctx.use('cuda').version} on {ctx.facts.architecture}",
+            expected=f"one of {known}",
+            remedy="choose another version of tensorrt or cuda, or add the archive to a table of your own",
         )
     return ctx.archive(name)

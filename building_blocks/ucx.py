@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
+from hpcgen.blocks.autotools import AutotoolsBlock
+from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.blocks.steps import Packages, Test
 
 
 def _with_cuda(situation: Situation) -> bool:
     return bool(situation.options.cuda)
 
 
-class Ucx(Block):
+class Ucx(AutotoolsBlock):
     """UCX, from source: shared memory and TCP everywhere, RDMA where there is InfiniBand.  Source: https://openucx.org
 
     Nothing is left to what the builder happens to have, so that the image has what the recipe says. The drivers of
@@ -41,15 +39,9 @@ class Ucx(Block):
             },
         )
 
-    def environment(self, ctx: Context) -> Environment:
-        """Its tools and libraries; it finds its transports beside its libraries."""
-        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
-
-    def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile and install, as its own configure-release does, with threads."""
-        source = f"{SCRATCH}/ucx"
-        settings = [
-            f"--prefix={ctx.prefix}",
+    def settings(self, ctx: Context) -> list[str]:
+        """As its own configure-release has them, with threads."""
+        return [
             "--disable-logging",
             "--disable-debug",
             "--disable-assertions",
@@ -61,18 +53,6 @@ class Ucx(Block):
             "--disable-static",
             "--disable-dependency-tracking",
         ]
-        yield run("fetch", ctx.unpack(ctx.archive(), source))
-        yield run(
-            "configure and compile",
-            command("cd", source),
-            command("./configure", *settings),
-            f'make -C {source} -j "$(nproc)"',
-        )
-        yield run("install", command("make", "-C", source, "install"), command("rm", "-rf", source))
-
-    def runtime(self, ctx: Context) -> Runtime:
-        """Everything, as ``ucx_info`` is how one looks for what is wrong."""
-        return Runtime(copies=(ctx.prefix,))
 
     def test(self, ctx: Context) -> list[Test]:
         """It is this version and has TCP; on InfiniBand its libraries are found, and the card answers."""

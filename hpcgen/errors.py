@@ -55,13 +55,24 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class HpcgenError(Exception):
-    """Base of all errors that a person can mend. ``exit_code`` is documented in docs/command.md."""
+    """Base of all errors that a person can mend. ``exit_code`` is documented in docs/command.md.
+
+    Parameters
+    ----------
+    problems: all of one attempt; or the message of the only one, with its other fields behind it.
+    """
 
     exit_code = 1
 
-    def __init__(self, problems: Problem | str | Iterable[Problem]) -> None:
+    def __init__(
+        self,
+        problems: str | Problem | Iterable[Problem],
+        where: Position | str | None = None,
+        expected: str = "",
+        remedy: str = "",
+    ) -> None:
         if isinstance(problems, str):
-            problems = Problem(problems)
+            problems = Problem(problems, where, expected, remedy)
         if isinstance(problems, Problem):
             problems = (problems,)
         self.problems: tuple[Problem, ...] = tuple(problems)

@@ -184,11 +184,8 @@ class Context(msgspec.Struct, frozen=True):
         gpu = self.facts.partition.gpu
         if gpu is None or gpu.capability is None:
             raise ConflictError(
-                Problem(
-                    f"{software} cannot be compiled for a GPU whose compute capability is not known",
-                    remedy="add gpu.capability to the partition in the site profile, "
-                    f"or set {self.me.name}.install=pip",
-                )
+                f"{software} cannot be compiled for a GPU whose compute capability is not known",
+                remedy=f"add gpu.capability to the partition in the site profile, or set {self.me.name}.install=pip",
             )
         return gpu.capability
 

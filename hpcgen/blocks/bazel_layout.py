@@ -21,7 +21,7 @@ import posixpath
 from urllib.parse import urlsplit
 
 from hpcgen.blocks.steps import BazelFile, BazelFiles, command
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
 from hpcgen.model.image_paths import SCRATCH
 
@@ -120,10 +120,8 @@ def require(files: BazelFiles) -> None:
     """Refuse a list that nobody has made."""
     if not files.files:
         raise InputError(
-            Problem(
-                f"what Bazel fetches for {files.name} is not known, so it cannot be built without a network",
-                expected=f"building_blocks/bazel/{files.name}.yaml in a collection",
-                remedy="unpack its source and run tools/list_bazel_inputs.py on it (docs/bazel-inputs.md), "
-                "choose a version that has a list, or set tensorflow.install=pip",
-            )
+            f"what Bazel fetches for {files.name} is not known, so it cannot be built without a network",
+            expected=f"building_blocks/bazel/{files.name}.yaml in a collection",
+            remedy="unpack its source and run tools/list_bazel_inputs.py on it (docs/bazel-inputs.md), "
+            "choose a version that has a list, or set tensorflow.install=pip",
         )

@@ -61,10 +61,8 @@ def bundled_commands(tree: GitTree, sha256: str, into: str) -> list[str]:
     check_tree(tree)
     if not sha256:
         raise InputError(
-            Problem(
-                f"the lock does not pin the archive of {tree.url} at {tree.commit}",
-                remedy="make the lock again with hpcgen lock, and the bundle from it",
-            )
+            f"the lock does not pin the archive of {tree.url} at {tree.commit}",
+            remedy="make the lock again with hpcgen lock, and the bundle from it",
         )
     held = f"{MOUNT}/{file_path(sha256, tree_file(tree))}"
     listing = f"{SCRATCH}/{tree_file(tree)}.sha256"

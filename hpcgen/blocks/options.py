@@ -32,11 +32,6 @@ def option_fields(options: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldI
     return msgspec.structs.fields(options)
 
 
-def option_names(block: type[Block]) -> list[str]:
-    """The options that a block has."""
-    return [field.encode_name for field in option_fields(block.Options)]
-
-
 def block_options(
     block: type[Block],
     facts: Facts,
@@ -59,9 +54,9 @@ def block_options(
     UnknownNameError: an option that the block does not have, or a value that the option does not take.
     """
     problems = []
-    known = option_names(block)
+    known = [field.encode_name for field in option_fields(block.Options)]
     values: dict[str, Any] = {}
-    lists = {f.encode_name for f in option_fields(block.Options) if _is_list(f.type)}
+    lists = {f.encode_name for f in option_fields(block.Options) if "list" in str(f.type) or "tuple" in str(f.type)}
     for source in (block.defaults(facts), enough or {}, stack, settings):
         for name, value in source.items():
             if name not in known:
@@ -80,10 +75,6 @@ def block_options(
     if problems:
         raise UnknownNameError(problems)
     return BlockChoice(msgspec.convert(values, block.Options, strict=False))
-
-
-def _is_list(kind: Any) -> bool:
-    return "list" in str(kind) or "tuple" in str(kind)
 
 
 def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> list[Problem]:

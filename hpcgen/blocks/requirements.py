@@ -9,7 +9,7 @@ import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from hpcgen.errors import InputError, Position, Problem
+from hpcgen.errors import InputError, Position
 from hpcgen.model.reasons import Reason, requirement_text
 from hpcgen.model.release import Release
 
@@ -20,7 +20,7 @@ def version(text: str) -> Version:
     try:
         return Version(text)
     except InvalidVersion:
-        raise InputError(Problem(f"{text!r} is not a version", expected="a version such as 2.15.1")) from None
+        raise InputError(f"{text!r} is not a version", expected="a version such as 2.15.1") from None
 
 
 @lru_cache(maxsize=4096)
@@ -30,10 +30,7 @@ def version_range(text: str) -> SpecifierSet:
         return SpecifierSet(f"=={text}" if text[:1].isdigit() else text)
     except InvalidSpecifier:
         raise InputError(
-            Problem(
-                f"{text!r} is not a version range",
-                expected="a range such as >=2.3,<2.16 or a version such as 2.15.1",
-            )
+            f"{text!r} is not a version range", expected="a range such as >=2.3,<2.16 or a version such as 2.15.1"
         ) from None
 
 

@@ -20,7 +20,7 @@ from hpcgen.blocks.inputs import Image as Image
 from hpcgen.blocks.inputs import Input as Input
 from hpcgen.blocks.inputs import Wheels as Wheels
 from hpcgen.blocks.inputs import image as image
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.image_paths import KIT_PATH
 from hpcgen.support.quoting import plain, sh
 
@@ -56,10 +56,8 @@ class TextFile(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if not re.fullmatch(KIT_PATH, self.path) or not re.fullmatch("(/[A-Za-z0-9._+-]+)+", self.target):
             raise InputError(
-                Problem(
-                    f"{self.path!r} cannot be a file of a kit, copied to {self.target!r}",
-                    expected="a path such as files/requirements/NAME.txt, and an absolute path of plain names",
-                )
+                f"{self.path!r} cannot be a file of a kit, copied to {self.target!r}",
+                expected="a path such as files/requirements/NAME.txt, and an absolute path of plain names",
             )
 
 

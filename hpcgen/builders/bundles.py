@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.blocks.steps import Image
 from hpcgen.engines.building import BundledBase, BundleFolder
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.kit.folder import KitFolder
 from hpcgen.model.bundle_paths import IMAGES, LOCK, image_name
 from hpcgen.model.lock import ImagePin
@@ -33,19 +33,15 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
     if kit.plan.supply != "bundle":
         if asked is not None:
             raise InputError(
-                Problem(
-                    "this kit was rendered for a build with a network",
-                    "--bundle",
-                    remedy="render it for the bundle: hpcgen render --bundle DIR -o KIT",
-                )
+                "this kit was rendered for a build with a network",
+                "--bundle",
+                remedy="render it for the bundle: hpcgen render --bundle DIR -o KIT",
             )
         return None
     if told is None:
         raise InputError(
-            Problem(
-                "this kit takes everything from a bundle, and none is named",
-                remedy=f"hpcgen build --bundle DIR KIT, or set {VARIABLE}",
-            )
+            "this kit takes everything from a bundle, and none is named",
+            remedy=f"hpcgen build --bundle DIR KIT, or set {VARIABLE}",
         )
     from hpcgen.bundle.verify import check_bundle
 
@@ -61,25 +57,20 @@ def _check_path(folder: Path) -> None:
     """Engines take a path with a place to bind it to in one word, and several binds with commas between them."""
     if any(sign in str(folder) for sign in ":,"):
         raise InputError(
-            Problem(
-                f"engines do not take the path {folder}, because of its : or ,",
-                "--bundle",
-                remedy="name a link to it: ln -s DIR bundle, and --bundle bundle",
-            )
+            f"engines do not take the path {folder}, because of its : or ,",
+            "--bundle",
+            remedy="name a link to it: ln -s DIR bundle, and --bundle bundle",
         )
 
 
 def _base(folder: Path, name: str, digest: str) -> BundledBase:
     held = image_name(name)
     try:
-        manifest = _json(folder / IMAGES / "blobs" / "sha256" / digest.removeprefix("sha256:"))
+        blob = folder / IMAGES / "blobs" / "sha256" / digest.removeprefix("sha256:")
+        manifest = msgspec.json.decode(blob.read_bytes(), type=dict)
         identity = str(manifest["config"]["digest"]).removeprefix("sha256:")
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as failure:
         raise InputError(
-            Problem(f"the bundle {folder} has no image {name} {digest}", remedy="make the bundle again from this lock")
+            f"the bundle {folder} has no image {name} {digest}", remedy="make the bundle again from this lock"
         ) from failure
     return BundledBase(bundled_base(Image(name, digest)), held, identity)
-
-
-def _json(path: Path) -> dict[str, dict[str, object]]:
-    return msgspec.json.decode(path.read_bytes(), type=dict)

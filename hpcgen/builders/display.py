@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 REFRESH_S = 0.2
 LINES = 6
 """How many of the engine's last lines are shown."""
+
+
+def display(say: Callable[[str], None]) -> PlainDisplay:
+    """What fits stderr."""
+    return LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
 
 
 class PlainDisplay(Watcher):

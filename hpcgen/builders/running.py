@@ -24,7 +24,7 @@ from hpcgen.builders.progress import BuildProgress
 from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, query
 from hpcgen.engines.steps import Event, Recipe
-from hpcgen.errors import BuildFailedError, HpcgenError, OutputError, Problem
+from hpcgen.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.recipe.formats import format_for
@@ -186,7 +186,7 @@ def _log_file(options: BuildOptions, identity: str) -> Iterator[IO[str]]:
         file = path.absolute().open("w", encoding="utf-8", errors="replace")
     except OSError as failure:
         raise OutputError(
-            Problem(f"the log {path} cannot be written: {failure.strerror}", "--log", remedy="name another file")
+            f"the log {path} cannot be written: {failure.strerror}", "--log", remedy="name another file"
         ) from failure
     try:
         yield file
@@ -249,7 +249,7 @@ class _Run:
             said = f"{failure.filename or self.work.scratch}: {failure.strerror or failure}"
             self._keep("failed", failure=self._failure(said))
             remedy = "make room there, or name a folder with more in TMPDIR" if failure.errno == errno.ENOSPC else ""
-            raise OutputError(Problem(f"the build could not go on: {said}", remedy=remedy)) from failure
+            raise OutputError(f"the build could not go on: {said}", remedy=remedy) from failure
         except BaseException:
             self._stopped(built)
             raise
@@ -322,14 +322,15 @@ class _Run:
         lines += [f"  cause: {failure.cause}" if failure.cause else ""]
         lines += [f"  | {line}" for line in failure.tail]
         lines += [f"  log: {record.log}"]
-        return BuildFailedError(Problem("\n".join(line for line in lines if line), remedy=failure.remedy))
+        return BuildFailedError("\n".join(line for line in lines if line), remedy=failure.remedy)
 
     def _failure(self, message: str, status: int | None = None) -> BuildFailure:
-        from hpcgen.builders.remedies import failing_step
+        # Read only where there is a failure.
+        from hpcgen.builders.remedies import explain, failing_step
 
         index = self.progress.failing()
         step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
-        explained = _explain(self.output, self.builder.builder_name(), status) if status is not None else None
+        explained = explain(self.output, self.builder.builder_name(), status) if status is not None else None
         cause, remedy = explained if explained is not None else ("", "")
         return BuildFailure(
             step=step,
@@ -387,10 +388,3 @@ class _Failed(Exception):
         words = [word for word in self.call.argv()[:2] if not word.startswith("-")]
         how = f"was ended by signal {-self.status}" if self.status < 0 else f"ended with status {self.status}"
         return f"{' '.join(words)} {how}"
-
-
-def _explain(lines: Sequence[str], engine: str, status: int) -> tuple[str, str] | None:
-    """What is known about a failure; the knowledge is read only where there is one."""
-    from hpcgen.builders.remedies import explain
-
-    return explain(lines, engine, status)

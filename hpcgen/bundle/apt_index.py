@@ -75,7 +75,7 @@ def _stanza(path: Path, item: BundleItem) -> tuple[tuple[str, ...], str]:
     fields = read_control(path)
     key = (fields["Package"], fields["Version"], fields["Architecture"])
     if not re.fullmatch(r"[a-z0-9][a-z0-9+.-]+", key[0]):
-        raise InputError(Problem(f"{path} says that it is a package named {key[0][:60]!r}", remedy="fetch it again"))
+        raise InputError(f"{path} says that it is a package named {key[0][:60]!r}", remedy="fetch it again")
     for name in _OWN:
         fields.pop(name, None)
     fields.update({"Filename": item.path, "Size": str(item.size), "SHA256": item.sha256})

@@ -129,7 +129,7 @@ class _Making:
         missing = self._from_folders(wants, missing)
         whole = sum(each[0].size or 0 for each in wants.values())
         needed = sum(wants[path][0].size or 0 for path in missing)
-        check_room(self.place, needed - _part_bytes(self.place.parts))
+        check_room(self.place, needed - sum(found.st_size for _, found in walk(self.place.parts)))
         problems: list[Problem] = []
         kind: type[HpcgenError] = HpcgenError
         steps: list[Callable[[], None]] = [lambda: self._fetch(wants, missing), self.images.fetch]
@@ -172,7 +172,7 @@ class _Making:
         if old is None:
             return list(missing)
         if not (old / MANIFEST).is_file():
-            raise InputError(Problem(f"{old} is no bundle: it has no {MANIFEST}", "--reuse", "the folder of a bundle"))
+            raise InputError(f"{old} is no bundle: it has no {MANIFEST}", "--reuse", "the folder of a bundle")
         self.known = known_licences(load_manifest(old / MANIFEST)[0])
         with explained_disk(self.place):
             taken = {
@@ -268,14 +268,8 @@ def by_path(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
         same = found.setdefault(file_path(want.sha256, want.file), [])
         sizes = {each.size for each in [*same, want]} - {None}
         if len(sizes) > 1:
-            raise InputError(
-                Problem(f"{want.file} is said to have {' and '.join(map(str, sorted(sizes, key=str)))} bytes")
-            )
+            raise InputError(f"{want.file} is said to have {' and '.join(map(str, sorted(sizes, key=str)))} bytes")
         if not any((each.kind, each.name) == (want.kind, want.name) for each in same):
             same.append(want)
     # Whoever knows the size speaks first.
     return {path: sorted(each, key=lambda one: one.size is None) for path, each in sorted(found.items())}
-
-
-def _part_bytes(parts: Path) -> int:
-    return sum(found.st_size for _, found in walk(parts))

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.images.archive import content, members, normal
 from hpcgen.support.deb822 import paragraphs
 
@@ -153,4 +153,4 @@ def _unpacked(part: IO[bytes], path: Path, limit: int) -> IO[bytes]:
 
 
 def _damaged(path: Path, why: str) -> InputError:
-    return InputError(Problem(f"{path} is damaged: {why}", remedy="fetch it again"))
+    return InputError(f"{path} is damaged: {why}", remedy="fetch it again")

@@ -110,18 +110,14 @@ def join(old: Path, increment: Path, output: Output) -> Manifest:
     """
     with open_bundle(old) as before, open_bundle(increment) as more:
         if INCREMENT not in more.files:
-            raise InputError(
-                Problem(f"{increment} is no increment: it has no {INCREMENT}", remedy="see bundle diff -o")
-            )
+            raise InputError(f"{increment} is no increment: it has no {INCREMENT}", remedy="see bundle diff -o")
         about = read_record(more.read(INCREMENT), Increment, f"{increment}/{INCREMENT}")
         found = sha256_of(before.manifest_bytes())
         if found != about.old:
             raise InputError(
-                Problem(
-                    f"{increment} was not made against {old}: the manifest of {old} has the sha256 {found}",
-                    expected=about.old,
-                    remedy="name the bundle that it was made against, or have an increment made against this one",
-                )
+                f"{increment} was not made against {old}: the manifest of {old} has the sha256 {found}",
+                expected=about.old,
+                remedy="name the bundle that it was made against, or have an increment made against this one",
             )
         manifest, data = more.manifest(), more.manifest_bytes()
         listed = set(about.files)
@@ -143,7 +139,7 @@ def _working(output: Output) -> Iterator[Workspace]:
         check_target(output.target, output.split)
     with workspace(output.target) as place:
         if place.resume_publishing():
-            raise OutputError(Problem(f"{output.target} was whole already; it has its name now"))
+            raise OutputError(f"{output.target} was whole already; it has its name now")
         check_target(output.target, output.split)
         with explained_disk(place):
             for folder in (place.bundle, place.parts):

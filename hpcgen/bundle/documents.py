@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.bundle import BundleItem, BundlePath, Manifest
 from hpcgen.model.bundle_paths import MANIFEST
 from hpcgen.model.fields import Record, Sha256
@@ -49,10 +49,8 @@ def read_record(data: bytes, type_: type[R], name: str) -> R:
         return msgspec.convert(raw, type_)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as failure:
         raise InputError(
-            Problem(
-                f"{name} is not understood: {failure}",
-                remedy="take the bundle anew from where it is from; if another hpcgen made it, use that one",
-            )
+            f"{name} is not understood: {failure}",
+            remedy="take the bundle anew from where it is from; if another hpcgen made it, use that one",
         ) from failure
 
 
@@ -124,8 +122,8 @@ def load_manifest(path: Path) -> tuple[Manifest, bytes]:
             data = stream.read(MANIFEST_BYTES + 1)
     except OSError as failure:
         raise InputError(
-            Problem(f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: its folder or its tar file")
+            f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: its folder or its tar file"
         ) from failure
     if len(data) > MANIFEST_BYTES:
-        raise InputError(Problem(f"{path} is larger than any manifest"))
+        raise InputError(f"{path} is larger than any manifest")
     return read_record(data, Manifest, str(path)), data

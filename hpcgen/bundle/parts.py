@@ -14,9 +14,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcgen.errors import InputError, Problem
-from hpcgen.net.part import DiskError, sync_folder
+from hpcgen.errors import InputError
+from hpcgen.net.part import DiskError
 from hpcgen.support.hashing import CHUNK, open_plain
+from hpcgen.support.writing import sync_folder
 
 TOP = "hpcgen-bundle"
 """The folder in the tar file."""
@@ -25,14 +26,6 @@ MOST_PIECES = 1000
 _SMALLEST = 1_000_000
 _SIZE = re.compile(r"([0-9]{1,12})\s*(|[kKMGT]i?)B?")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_HEADER_BYTES = 1024 * 1024
-_EXTENDED = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-)
 
 
 def parse_size(text: str) -> int:
@@ -41,7 +34,7 @@ def parse_size(text: str) -> int:
     value = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if value < _SMALLEST:
         raise InputError(
-            Problem(f"{text!r} is no size of a piece", "--split", "a number with K, M, G or T, 1M or more, such as 4G")
+            f"{text!r} is no size of a piece", "--split", "a number with K, M, G or T, 1M or more, such as 4G"
         )
     return value
 
@@ -234,12 +227,3 @@ class Slice(io.RawIOBase):
         """Close the file below too."""
         self._stream.close()
         super().close()
-
-
-class BoundedMember(tarfile.TarInfo):
-    """A member whose extended header is of a sensible size: tarfile reads it into memory as a whole."""
-
-    def _proc_member(self, archive: tarfile.TarFile) -> Any:
-        if self.type in _EXTENDED and self.size > _HEADER_BYTES:
-            raise tarfile.ReadError("an extended header is absurdly large")
-        return super()._proc_member(archive)  # type: ignore[misc]

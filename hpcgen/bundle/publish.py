@@ -8,7 +8,7 @@ from pathlib import Path
 from hpcgen.bundle.parts import MOST_PIECES, PieceWriter, write_tar
 from hpcgen.bundle.store import free_bytes, sweep, walk
 from hpcgen.bundle.workspace import Workspace, explained_disk
-from hpcgen.errors import InputError, OutputError, Problem
+from hpcgen.errors import InputError, OutputError
 from hpcgen.model.bundle_paths import MANIFEST, SUMS
 from hpcgen.support.progress import TransferProgress, Watch
 from hpcgen.support.units import size
@@ -17,19 +17,16 @@ from hpcgen.support.units import size
 def check_target(target: Path, split: int | None) -> None:
     """OutputError where the target, or what would take its place, is there already."""
     if target.name in ("", "..") or target.name.endswith(".partial"):
-        raise OutputError(Problem(f"{target} cannot be the name of a bundle"))
+        raise OutputError(f"{target} cannot be the name of a bundle")
     if split is not None and target.suffix != ".tar":
-        raise InputError(Problem("only a tar file is split", "--split", remedy=f"-o {target.name}.tar"))
+        raise InputError("only a tar file is split", "--split", remedy=f"-o {target.name}.tar")
     others = [target.with_name(f"{target.name}.000"), target.with_name(f"{target.name}.SHA256SUMS")]
     unfinished = target.with_name(f"{target.name}.partial").is_dir()
     for path in [target, *(others if split is not None and not unfinished else [])]:
         empty = path.is_dir() and not path.is_symlink() and not os.listdir(path) and target.suffix != ".tar"
         if (path.exists() or path.is_symlink()) and not empty:
             raise OutputError(
-                Problem(
-                    f"{path} is there already",
-                    remedy="name another one (--reuse takes over what it has), or remove it",
-                )
+                f"{path} is there already", remedy="name another one (--reuse takes over what it has), or remove it"
             )
 
 
@@ -43,9 +40,7 @@ def publish(place: Workspace, epoch: int, split: int | None, watch: Watch) -> No
     paths.sort(key=lambda path: (path != MANIFEST, path != SUMS, path))
     whole = sum((place.bundle / path).stat().st_size for path in paths)
     if split is not None and whole // split >= MOST_PIECES - 1:
-        raise InputError(
-            Problem(f"{size(whole)} would be more than {MOST_PIECES} pieces", "--split", remedy="larger pieces")
-        )
+        raise InputError(f"{size(whole)} would be more than {MOST_PIECES} pieces", "--split", remedy="larger pieces")
     check_room(place, whole)
     progress = TransferProgress(f"writing {place.target.name}", len(paths), whole)
     watch.begin(progress)
@@ -75,8 +70,6 @@ def check_room(place: Workspace, needed: int) -> None:
         free = free_bytes(place.folder)
     if needed > free:
         raise OutputError(
-            Problem(
-                f"cannot write {place.target}: {size(needed)} more are needed, and {size(free)} are free",
-                remedy=f"make room and run the same command again: what is in {place.folder} stays and is continued",
-            )
+            f"cannot write {place.target}: {size(needed)} more are needed, and {size(free)} are free",
+            remedy=f"make room and run the same command again: what is in {place.folder} stays and is continued",
         )

@@ -18,8 +18,9 @@ from typing import BinaryIO, cast
 import msgspec
 
 from hpcgen.bundle.documents import MANIFEST_BYTES, read_record
-from hpcgen.bundle.parts import TOP, BoundedMember, Joined, Slice
-from hpcgen.errors import InputError, Problem
+from hpcgen.bundle.parts import TOP, Joined, Slice
+from hpcgen.errors import InputError
+from hpcgen.images.archive import BoundedMember
 from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import MANIFEST
 from hpcgen.support.hashing import open_plain
@@ -63,9 +64,9 @@ class BundleReader:
         """The bytes of a small file; InputError where it is not there or larger than ``most``."""
         held = self.files.get(path)
         if held is None:
-            raise InputError(Problem(f"{self.path} has no {path}", remedy="name a whole bundle"))
+            raise InputError(f"{self.path} has no {path}", remedy="name a whole bundle")
         if held.size > most:
-            raise InputError(Problem(f"{path} in {self.path} is absurdly large: {held.size} bytes"))
+            raise InputError(f"{path} in {self.path} is absurdly large: {held.size} bytes")
         with held.open() as stream:
             return stream.read(most)
 
@@ -73,10 +74,8 @@ class BundleReader:
         """``bundle.json`` as it is; InputError where it is missing."""
         if MANIFEST not in self.files:
             raise InputError(
-                Problem(
-                    f"{self.path} is no bundle: it has no {MANIFEST}",
-                    expected="the folder of a bundle, its tar file, or the first of its pieces (.000)",
-                )
+                f"{self.path} is no bundle: it has no {MANIFEST}",
+                expected="the folder of a bundle, its tar file, or the first of its pieces (.000)",
             )
         return self.read(MANIFEST)
 
@@ -118,7 +117,7 @@ class _Tar(BundleReader):
                 self.length = stream.length
                 self._list(stream)
         except OSError as failure:
-            raise InputError(Problem(f"{path} cannot be read: {failure.strerror or failure}")) from failure
+            raise InputError(f"{path} cannot be read: {failure.strerror or failure}") from failure
 
     def _list(self, stream: Joined) -> None:
         try:
@@ -177,7 +176,7 @@ def open_bundle(path: Path) -> BundleReader:
         if isinstance(failure, FileNotFoundError) and first.is_file():
             return open_bundle(first)
         raise InputError(
-            Problem(f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: a folder, or its tar file")
+            f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: a folder, or its tar file"
         ) from failure
     if re.search(r"\.\d{3}$", path.name):
         return _pieces(path)
@@ -210,7 +209,7 @@ def _gapless(pieces: list[Path], path: Path) -> list[Path]:
             break
         whole.append(piece)
     if not whole:
-        raise InputError(Problem(f"the first piece, {path.name[:-4]}.000, is not there", remedy="copy all pieces"))
+        raise InputError(f"the first piece, {path.name[:-4]}.000, is not there", remedy="copy all pieces")
     return whole
 
 

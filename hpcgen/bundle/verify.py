@@ -183,7 +183,7 @@ class _Check:
             try:
                 ours = file_sha256(asked)
             except OSError as failure:
-                raise InputError(Problem(f"{asked} cannot be read: {failure.strerror}", "--lock")) from failure
+                raise InputError(f"{asked} cannot be read: {failure.strerror}", "--lock") from failure
             if ours != self.manifest.lock:
                 self._say([_other_lock(self.manifest, f"{asked}'s")])
         if LOCK not in self.source.files:

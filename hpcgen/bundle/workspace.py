@@ -17,9 +17,10 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.bundle.store import write_through
-from hpcgen.errors import OutputError, Problem
-from hpcgen.net.part import DiskError, sync_folder
+from hpcgen.errors import OutputError
+from hpcgen.net.part import DiskError
 from hpcgen.support.units import size
+from hpcgen.support.writing import sync_folder
 
 _MARK = "UNFINISHED.txt"
 _MARK_TEXT = "Here hpcgen makes a bundle. The same command goes on from here; without it, delete this folder.\n"
@@ -101,7 +102,7 @@ def workspace(target: Path) -> Iterator[Workspace]:
     """
     place = Workspace(target)
     if place.folder.is_symlink():
-        raise OutputError(Problem(f"cannot work in {place.folder}: this is a symbolic link", remedy="remove it"))
+        raise OutputError(f"cannot work in {place.folder}: this is a symbolic link", remedy="remove it")
     with explained_disk(place):
         place.folder.mkdir(exist_ok=True)
         descriptor = _alone(place.folder)
@@ -109,10 +110,8 @@ def workspace(target: Path) -> Iterator[Workspace]:
         present = set(os.listdir(place.folder))
         if present and _MARK not in present:
             raise OutputError(
-                Problem(
-                    f"cannot work in {place.folder}: there are files in it that hpcgen did not put there",
-                    remedy="move them away, or write elsewhere",
-                )
+                f"cannot work in {place.folder}: there are files in it that hpcgen did not put there",
+                remedy="move them away, or write elsewhere",
             )
         with explained_disk(place):
             if _MARK not in present:
@@ -144,7 +143,7 @@ def _alone(folder: Path) -> int:
         except BlockingIOError:
             os.close(descriptor)
             raise OutputError(
-                Problem(f"another hpcgen works in {folder}", remedy="wait until it is done, or write elsewhere")
+                f"another hpcgen works in {folder}", remedy="wait until it is done, or write elsewhere"
             ) from None
         except OSError:
             return descriptor
@@ -154,7 +153,7 @@ def _alone(folder: Path) -> int:
                 return descriptor
         os.close(descriptor)
         folder.mkdir(exist_ok=True)
-    raise OutputError(Problem(f"another hpcgen works in {folder}", remedy="wait until it is done"))
+    raise OutputError(f"another hpcgen works in {folder}", remedy="wait until it is done")
 
 
 @contextlib.contextmanager
@@ -173,12 +172,10 @@ def explained_disk(place: Workspace, needed: int = 0, whole: int = 0) -> Iterato
         about = f"; {size(needed)} of {size(whole)} were still to come" if needed else ""
         stays = place.folder.is_dir()
         raise OutputError(
-            Problem(
-                f"cannot write {place.target}: {reason}{about}",
-                remedy=(
-                    f"make room and run the same command again: what is in {place.folder} stays and is continued"
-                    if stays and raised.errno in _FULL
-                    else "check the path, or write elsewhere"
-                ),
-            )
+            f"cannot write {place.target}: {reason}{about}",
+            remedy=(
+                f"make room and run the same command again: what is in {place.folder} stays and is continued"
+                if stays and raised.errno in _FULL
+                else "check the path, or write elsewhere"
+            ),
         ) from failure

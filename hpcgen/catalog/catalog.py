@@ -12,7 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +22,7 @@ from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
 from hpcgen.config.yamlfile import Document, load
-from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.model.fields import Name, Record
 from hpcgen.model.release import Release, ReleaseTable
 from hpcgen.model.site import Site
@@ -68,11 +68,9 @@ class Catalog:
         for folder in self.folders:
             if not folder.is_dir():
                 raise InputError(
-                    Problem(
-                        f"the collection {folder} is not a folder",
-                        expected=f"a folder with any of {', '.join(FOLDERS.values())}",
-                        remedy="correct --collection, $HPCGEN_COLLECTIONS or your config file",
-                    )
+                    f"the collection {folder} is not a folder",
+                    expected=f"a folder with any of {', '.join(FOLDERS.values())}",
+                    remedy="correct --collection, $HPCGEN_COLLECTIONS or your config file",
                 )
             use_collection(folder)
         self._built_in = built_in()
@@ -97,7 +95,7 @@ class Catalog:
                 path = folder / FOLDERS[kind] / (name + _ENDINGS[kind])
                 if path.is_file():
                     return path
-        raise UnknownNameError(Problem(f"no {kind} is called {name!r}", remedy=did_you_mean(name, self.names(kind))))
+        raise UnknownNameError(f"no {kind} is called {name!r}", remedy=did_you_mean(name, self.names(kind)))
 
     def has_block(self, name: str) -> bool:
         """Whether there is a block of that name."""
@@ -143,11 +141,16 @@ class Catalog:
         return self._document("site", name, self._read_site)
 
     def _read_site(self, name: str, children: tuple[str, ...] = ()) -> Document:
+        document = self._load("site", name)
         if is_file_name(name):
-            document = load(Path(name), name)
-            return self.with_parents(document, (str(document.data.get("name", name)),))
-        path = self.find("site", name)
-        return self.with_parents(load(path, self.shown(path)), children or (name,))
+            children = (str(document.data.get("name", name)),)
+        return self.with_parents(document, children or (name,))
+
+    def _load(self, kind: str, name: str) -> Document:
+        if is_file_name(name):
+            return load(Path(name), name)
+        path = self.find(kind, name)
+        return load(path, self.shown(path))
 
     def with_parents(self, document: Document, children: tuple[str, ...]) -> Document:
         """Lay a profile over the parents that its ``extends`` names."""
@@ -157,22 +160,18 @@ class Catalog:
         if parent in children:
             circle = " → ".join((*children, parent))
             raise InputError(
-                Problem(
-                    f"the profile extends itself: {circle}",
-                    where=document.position(["extends"]),
-                    expected="a chain of parents that ends",
-                    remedy="remove one extends of the circle",
-                )
+                f"the profile extends itself: {circle}",
+                where=document.position(["extends"]),
+                expected="a chain of parents that ends",
+                remedy="remove one extends of the circle",
             )
         try:
             above = self._read_site(parent, (*children, parent))
         except UnknownNameError as error:
             raise InputError(
-                Problem(
-                    f"extends names {parent!r}, which is no site profile",
-                    where=document.position(["extends"]),
-                    remedy=did_you_mean(parent, self.names("site")),
-                )
+                f"extends names {parent!r}, which is no site profile",
+                where=document.position(["extends"]),
+                remedy=did_you_mean(parent, self.names("site")),
             ) from error
         return Merged(document, above)
 
@@ -194,13 +193,7 @@ class Catalog:
 
     def stack_document(self, name: str) -> Document:
         """The recipe as it is written, by name or from a file that ends in .yaml."""
-        return self._document("stack", name, self._read_stack)
-
-    def _read_stack(self, name: str) -> Document:
-        if is_file_name(name):
-            return load(Path(name), name)
-        path = self.find("stack", name)
-        return load(path, self.shown(path))
+        return self._document("stack", name, partial(self._load, "stack"))
 
     def stack(self, name: str) -> Stack:
         """A stack recipe by name, or from a file that ends in .yaml."""
@@ -233,12 +226,10 @@ class Catalog:
     def _check_name(self, document: Document, name: str) -> None:
         if not is_file_name(name) and document.data.get("name", name) != name:
             raise InputError(
-                Problem(
-                    f"the file is called {name} and says name: {document.data['name']}",
-                    where=document.position(["name"]),
-                    expected=f"name: {name}",
-                    remedy="give the file and its name field the same name",
-                )
+                f"the file is called {name} and says name: {document.data['name']}",
+                where=document.position(["name"]),
+                expected=f"name: {name}",
+                remedy="give the file and its name field the same name",
             )
 
     # blocks and their releases
@@ -280,10 +271,8 @@ class Catalog:
             if isinstance(value, type) and issubclass(value, Block) and vars(value).get("name") == name:
                 return value
         raise InputError(
-            Problem(
-                f"{self.shown(path)} has no block named {name!r}",
-                expected=f"a subclass of hpcgen.Block with name = {name!r}",
-            )
+            f"{self.shown(path)} has no block named {name!r}",
+            expected=f"a subclass of hpcgen.Block with name = {name!r}",
         )
 
     def releases(self, name: str) -> dict[str, Release]:
@@ -318,36 +307,37 @@ class Catalog:
         return self._wheels[name]
 
     def _read_wheels(self, name: str) -> tuple[str, ...] | None:
+        path = self._beside_blocks("wheels", f"{name}.txt")
+        if path is None:
+            return None
+        lines = (line.strip() for line in path.read_text("utf-8").splitlines())
+        return tuple(line for line in lines if line and not line.startswith("#"))
+
+    def _beside_blocks(self, *parts: str) -> Path | None:
+        """The first collection's file of that path in building_blocks, which is noted as read."""
         for folder in self.folders:
-            path = folder / FOLDERS["block"] / "wheels" / f"{name}.txt"
+            path = folder.joinpath(FOLDERS["block"], *parts)
             if path.is_file():
                 self.lists_read[self.shown(path)] = path
-                lines = (line.strip() for line in path.read_text("utf-8").splitlines())
-                return tuple(line for line in lines if line and not line.startswith("#"))
+                return path
         return None
 
     def bazel_files(self, name: str) -> BazelFiles | None:
         """What Bazel fetches by itself, from ``building_blocks/bazel/<name>.yaml``; None if there is no such list."""
-        for folder in self.folders:
-            path = folder / FOLDERS["block"] / "bazel" / f"{name}.yaml"
-            if path.is_file():
-                from hpcgen.blocks.bazel_list import read_bazel_files
+        path = self._beside_blocks("bazel", f"{name}.yaml")
+        if path is None:
+            return None
+        from hpcgen.blocks.bazel_list import read_bazel_files
 
-                self.lists_read[self.shown(path)] = path
-                return read_bazel_files(path, self.shown(path))
-        return None
+        return read_bazel_files(path, self.shown(path))
 
     def text_file(self, name: str) -> str:
         """The text of ``building_blocks/files/<name>`` of the first collection that has it."""
         if name not in self._files:
-            for folder in self.folders:
-                path = folder / FOLDERS["block"] / "files" / name
-                if path.is_file():
-                    self.lists_read[self.shown(path)] = path
-                    self._files[name] = path.read_text("utf-8")
-                    break
-            else:
-                raise InputError(Problem(f"no collection has building_blocks/files/{name}"))
+            path = self._beside_blocks("files", name)
+            if path is None:
+                raise InputError(f"no collection has building_blocks/files/{name}")
+            self._files[name] = path.read_text("utf-8")
         return self._files[name]
 
 

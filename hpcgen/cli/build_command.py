@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
-from hpcgen.cli.common import catalog_of, kit_or_plan_options, plan_from, plan_of_lock, say, say_findings
+from hpcgen.cli.common import (
+    PATH,
+    catalog_of,
+    kit_or_plan_options,
+    plan_from,
+    plan_of_lock,
+    print_json,
+    say,
+    say_findings,
+)
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 
@@ -24,12 +32,12 @@ if TYPE_CHECKING:
 @kit_or_plan_options
 @click.option("--engine", type=EngineChoice("builders"), help="The program that builds; by the site and what is here.")
 @click.option("-o", "--output", metavar="IMAGE", help="The image's file, folder or name; where the job looks for it.")
-@click.option("--kit", "keep", metavar="DIR", type=click.Path(path_type=Path), help="Keep the kit in this folder.")
-@click.option("--locked", metavar="FILE", type=click.Path(path_type=Path), help="Build what this lock says.")
+@click.option("--kit", "keep", metavar="DIR", type=PATH, help="Keep the kit in this folder.")
+@click.option("--locked", metavar="FILE", type=PATH, help="Build what this lock says.")
 @click.option(
     "--bundle",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Build with no network from this bundle: the KIT that was rendered for it, or what its lock says.",
 )
 @click.option("--no-cache", is_flag=True, help="Do every step anew.")
@@ -37,7 +45,7 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
 @click.option("--test", "prove", is_flag=True, help="Test the image afterwards, as hpcgen test does.")
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
-@click.option("--log", metavar="FILE", type=click.Path(path_type=Path), help="The engine's whole output.")
+@click.option("--log", metavar="FILE", type=PATH, help="The engine's whole output.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @licence_option
 @fleet_build_options
@@ -89,9 +97,7 @@ def command(
     if prove:
         result, failed = _prove(result, record)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(result), indent=2).decode())
+        print_json(result)
     elif result.image is not None:
         click.echo(result.image.name)
     if failed is not None:
@@ -152,11 +158,10 @@ def _dry_run(kit: KitFolder, options: BuildOptions) -> None:
 
 
 def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
-    from hpcgen.builders.display import LiveDisplay, PlainDisplay
+    from hpcgen.builders.display import display
     from hpcgen.builders.running import build_kit
 
-    watcher = LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
-    record = build_kit(kit, options, watcher)
+    record = build_kit(kit, options, display(say))
     image = record.image
     assert image is not None
     size = f"{image.bytes / 1e6:.0f} MB" if image.bytes is not None else "size unknown"

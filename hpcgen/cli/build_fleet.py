@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, plan_from, plan_of_lock, say
+from hpcgen.cli.common import catalog_of, option_group, plan_from, plan_of_lock, print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     from hpcgen.model.record import TestRun
     from hpcgen.model.site import Site
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 _FILE = click.Path(path_type=Path, dir_okay=False)
-_OPTIONS: list[Callable[[Any], Any]] = [
+fleet_build_options = option_group(
     click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it."),
     click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and leave it to itself."),
     click.option("--all", "every", is_flag=True, help="Build and test those images of a fleet whose plan changed."),
@@ -41,19 +39,13 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--array", is_flag=True, help="With --all or --member: as one Slurm array, a task for each image."),
     click.option("--limit", type=click.IntRange(1), metavar="N", help="With --array: how many tasks at once."),
     click.option("--on", "build_on", metavar="NAME|FILE", help="With --array: the site whose batch system builds."),
-]
+)
+"""Options of fleets and of builds as jobs."""
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
 _BOTH = {"every", "names", "accept", "engine", "no_cache", "engine_option", "dry_run", "record", "as_json"}
 _NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--queue": 1, "--account": 1}
 _NOT_IN_TASK = {**_NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
-
-
-def fleet_build_options(function: F) -> F:
-    """Options of fleets and of builds as jobs."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def fleet_build(
@@ -159,11 +151,8 @@ def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[Memb
 def _built(
     loaded: LoadedFleet, todo: Sequence[MemberState], lock: Path, options: BuildOptions, reports: Path | None
 ) -> Any:
-    from hpcgen.builders.display import LiveDisplay, PlainDisplay
+    from hpcgen.builders.display import display
     from hpcgen.fleet.building import BuildSettings, build_members
-
-    def watcher() -> Any:
-        return LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
 
     def report(name: str, image: str, run: TestRun) -> None:
         say(f"{name}: tests: {run.count('passed')} passed, {run.count('failed')} failed, {run.seconds:.0f} s")
@@ -174,7 +163,7 @@ def _built(
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
 
-    return build_members(loaded, todo, lock, BuildSettings(options, watcher, say, report))
+    return build_members(loaded, todo, lock, BuildSettings(options, lambda: display(say), say, report))
 
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:
@@ -210,9 +199,7 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOption
 
 def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(outcomes), indent=2).decode())
+        print_json(outcomes)
     elif outcomes:
         from hpcgen.cli.tables import table
 
@@ -319,21 +306,17 @@ def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
 
         click.echo(build_script(job)[1], nl=False)
         return
+    from hpcgen.cli.submit_command import followed
     from hpcgen.fleet.queued import submit_build
-    from hpcgen.run.follow import Follower, failure
+    from hpcgen.run.follow import failure
 
     submitted = submit_build(job, plan)
-    look, cancel = (" ".join(words(submitted.id)) for words in (submitted.queue.look, submitted.queue.cancel))
     say(f"job {submitted.id} submitted with {submitted.script}")
     if not follow:
-        say(f"look at it with `{look}`, cancel it with `{cancel}`")
+        say(submitted.hint)
         click.echo(submitted.id)
         return
-    try:
-        result = Follower(submitted, say).follow()
-    except KeyboardInterrupt:
-        say(f"job {submitted.id} goes on: look at it with `{look}`, cancel it with `{cancel}`")
-        raise
+    result = followed(submitted)
     if not result.good:
         raise failure(result, submitted.queue)
     say(f"job {result.id} ended well")

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.common import PATH, catalog_of, print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.model.bundle import BundleItem, Manifest
     from hpcgen.support.progress import Watch
 
-_PATH = click.Path(path_type=Path)
 _JOBS = click.IntRange(1, 64)
 
 
@@ -25,11 +24,11 @@ def command() -> None:
 
 
 @command.command("create")
-@click.option("--lock", "lock_file", required=True, metavar="FILE", type=_PATH, help="The lock: hpcgen lock wrote it.")
-@click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=_PATH, help="The bundle.")
+@click.option("--lock", "lock_file", required=True, metavar="FILE", type=PATH, help="The lock: hpcgen lock wrote it.")
+@click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The bundle.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
-@click.option("--reuse", metavar="DIR", type=_PATH, help="An older bundle; what it has is not fetched again.")
-@click.option("--files", "folders", multiple=True, metavar="DIR", type=_PATH, help="A folder with files you have.")
+@click.option("--reuse", metavar="DIR", type=PATH, help="An older bundle; what it has is not fetched again.")
+@click.option("--files", "folders", multiple=True, metavar="DIR", type=PATH, help="A folder with files you have.")
 @click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Downloads at once; by default 8.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
 @click.option("--dry-run", is_flag=True, help="List what would be fetched.")
@@ -75,17 +74,15 @@ def create(
 
 
 def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
-    from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
+    from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 
     found: dict[str, str] = {}
     for each in images:
         name, sign, reference = each.partition("=")
         if not sign or not reference:
-            raise InputError(Problem(f"{each!r} is not NAME=REFERENCE", "--image", "debian:12=oci-archive:FILE"))
+            raise InputError(f"{each!r} is not NAME=REFERENCE", "--image", "debian:12=oci-archive:FILE")
         if name not in known:
-            raise UnknownNameError(
-                Problem(f"the lock has no base image {name!r}", "--image", remedy=did_you_mean(name, known))
-            )
+            raise UnknownNameError(f"the lock has no base image {name!r}", "--image", remedy=did_you_mean(name, known))
         found[name] = reference
     return found
 
@@ -108,10 +105,8 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
         wants = [each for same in by_path(wanted(lock, catalog, Path(folder))).values() for each in same]
     wants.sort(key=lambda each: (each.kind, each.name, each.file))
     if as_json:
-        import msgspec
-
         listed = {"files": wants, "images": lock.pins.images}
-        click.echo(msgspec.json.format(msgspec.json.encode(listed), indent=2).decode())
+        print_json(listed)
         return
     from hpcgen.cli.tables import table
     from hpcgen.net.web import shown
@@ -144,8 +139,8 @@ def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
 
 
 @command.command("verify")
-@click.argument("bundle", metavar="DIR|FILE.tar", type=_PATH)
-@click.option("--lock", "lock_file", metavar="FILE", type=_PATH, help="It must be the bundle of this lock.")
+@click.argument("bundle", metavar="DIR|FILE.tar", type=PATH)
+@click.option("--lock", "lock_file", metavar="FILE", type=PATH, help="It must be the bundle of this lock.")
 @click.option("--jobs", type=_JOBS, default=2, metavar="N", help="Files hashed at once; by default 2.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
 def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> None:
@@ -173,9 +168,9 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
 
 
 @command.command("diff")
-@click.argument("old", metavar="OLD", type=_PATH)
-@click.argument("new", metavar="NEW", type=_PATH)
-@click.option("-o", "--output", metavar="DIR|FILE.tar", type=_PATH, help="Write what must travel as an increment.")
+@click.argument("old", metavar="OLD", type=PATH)
+@click.argument("new", metavar="NEW", type=PATH)
+@click.option("-o", "--output", metavar="DIR|FILE.tar", type=PATH, help="Write what must travel as an increment.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
 def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: bool) -> None:
@@ -196,11 +191,9 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
         with interruptible():
             found = write_increment(old, new, Output(output, piece, _watch()))
     if as_json:
-        import msgspec
-
         sides = {"added": found.new, "removed": found.gone}
         bytes_of = {f"{name}_bytes": sum(item.size for item in items) for name, items in sides.items()}
-        click.echo(msgspec.json.format(msgspec.json.encode({**bytes_of, **sides}), indent=2).decode())
+        print_json({**bytes_of, **sides})
     else:
         _show_difference("only in NEW", found.new)
         _show_difference("only in OLD", found.gone)
@@ -224,9 +217,9 @@ def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
 
 
 @command.command("join")
-@click.argument("old", metavar="OLD", type=_PATH)
-@click.argument("increment", metavar="INCREMENT", type=_PATH)
-@click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=_PATH, help="The newer bundle.")
+@click.argument("old", metavar="OLD", type=PATH)
+@click.argument("increment", metavar="INCREMENT", type=PATH)
+@click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The newer bundle.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
 def join_command(old: Path, increment: Path, output: Path, split: str | None) -> None:
     """Make the newer bundle of the older one and an increment; every file is checked.

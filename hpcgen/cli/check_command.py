@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.errors import HpcgenError, InputError, Problem
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the problems as JSON on stdout.")
 @click.pass_context
 def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
@@ -28,12 +28,10 @@ def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
         else:
             say(f"{path}: ok")
     if as_json:
-        import json
-
         rows = [
             {"where": str(p.where or ""), "message": p.message, "expected": p.expected, "remedy": p.remedy}
             for p in problems
         ]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
     if problems:
         raise InputError(problems)

@@ -52,12 +52,10 @@ def _kind(document: Document, path: Path) -> str:
     if "extends" in document.data or "partitions" in document.data:
         return "site profile"
     raise InputError(
-        Problem(
-            "this is no file that hpcgen reads",
-            where=document.position(),
-            expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:) "
-            "or a fleet (with members:)",
-        )
+        "this is no file that hpcgen reads",
+        where=document.position(),
+        expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:) "
+        "or a fleet (with members:)",
     )
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import PATH, say
 from hpcgen.cli.fleet_command import fleet_options
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 
 
 @click.command("ci")
@@ -33,7 +33,7 @@ from hpcgen.errors import InputError, Problem
     "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: the branch whose pushes publish."
 )
 @click.option("--jobs", is_flag=True, help="GitLab: the child pipeline of what changed; the pipeline calls this.")
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="Write it there, not to stdout.")
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it there, not to stdout.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -60,7 +60,7 @@ def command(
         raise click.UsageError("--image is GitLab's: the jobs of GitHub run on the runner itself")
     if ctx.find_root().obj:
         message = "a pipeline does not know the folders of --collection"
-        raise InputError(Problem(message, "--collection", remedy="name them in the fleet's `collections:`"))
+        raise InputError(message, "--collection", remedy="name them in the fleet's `collections:`")
     loaded = load_fleet(fleet_file)
     labels = {form: text.split(",") for form, text in by_format(runners, "--runner").items()}
     options = PipelineOptions(
@@ -95,7 +95,7 @@ def command(
 def _in_repository(file: Path) -> str:
     if file.is_absolute() or ".." in file.parts:
         message = f"{file} is not a path inside a repository"
-        raise InputError(Problem(message, "--fleet", "a path from the repository's top", "start hpcgen there"))
+        raise InputError(message, "--fleet", "a path from the repository's top", "start hpcgen there")
     return file.as_posix()
 
 

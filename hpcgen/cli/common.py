@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.model.job import JobRequest
     from hpcgen.model.lock import Lock
     from hpcgen.model.plan import Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
+PATH = click.Path(path_type=Path)
+
+
+def option_group(*each: Callable[[Any], Any]) -> Callable[[F], F]:
+    """One decorator for several options and arguments; the help has them in this order."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(each):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 def catalog_of(ctx: click.Context) -> Catalog:
@@ -60,6 +71,18 @@ def _named(required: bool) -> list[Callable[[Any], Any]]:
     ]
 
 
+LAYOUT = option_group(
+    click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
+    click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
+    click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+)
+CHARGE = option_group(
+    click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
+    click.option(
+        "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
+    ),
+)
+NOTES = click.option("--notes", is_flag=True, help="Show every note, not only how many there are.")
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--partition", metavar="NAME", help="Kind of node; by default the profile's."),
     click.option(
@@ -84,45 +107,27 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     ),
     click.option("--allow-unsupported", is_flag=True, help="Go on where the contract with the host is broken."),
     click.option("--nodes", type=click.IntRange(1), help="Nodes of the job."),
-    click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
-    click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
-    click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+    LAYOUT,
     click.option(
         "--queue",
         metavar="NAME",
         help="Scheduler partition or queue; by default chosen by the number of nodes.",
     ),
-    click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
-    click.option(
-        "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
-    ),
+    CHARGE,
     click.option("--image-directory", metavar="DIR", help="Where the job script looks for images first."),
-    click.option("--notes", is_flag=True, help="Show every note, not only how many there are."),
+    NOTES,
 ]
 
 
-def plan_options(function: F) -> F:
-    """The options of every command that makes a plan."""
-    command = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
-    for option in reversed([*_named(True), *_OPTIONS, command, click.pass_context]):
-        function = option(function)
-    return function
+_COMMAND = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
+_KIT_OR_COMMAND = click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]")
 
-
-def optional_plan_options(function: F) -> F:
-    """The same where a lock or a bundle may say all of it."""
-    command = click.argument("command", nargs=-1, metavar="[-- COMMAND...]")
-    for option in reversed([*_named(False), *_OPTIONS, command, click.pass_context]):
-        function = option(function)
-    return function
-
-
-def kit_or_plan_options(function: F) -> F:
-    """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
-    words = click.argument("words", nargs=-1, metavar="[KIT] [-- COMMAND...]")
-    for option in reversed([*_named(False), *_OPTIONS, words, click.pass_context]):
-        function = option(function)
-    return function
+plan_options = option_group(*_named(True), *_OPTIONS, _COMMAND, click.pass_context)
+"""The options of every command that makes a plan."""
+optional_plan_options = option_group(*_named(False), *_OPTIONS, _COMMAND, click.pass_context)
+"""The same where a lock or a bundle may say all of it."""
+kit_or_plan_options = option_group(*_named(False), *_OPTIONS, _KIT_OR_COMMAND, click.pass_context)
+"""The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
 
 
 def plan_from(
@@ -254,14 +259,14 @@ def plan_of_lock(
 
 def _check_bundled(locked: str, format: str) -> None:
     """InputError where a bundle for one format lacks what a build of another one takes."""
-    from hpcgen.errors import InputError, Problem
+    from hpcgen.errors import InputError
     from hpcgen.recipe.formats import format_for
 
     held, needed = format_for(locked), format_for(format)
     if set(needed.packages) - set(held.packages) or (needed.base_from_tar and not held.base_from_tar):
         message = f"the bundle of a lock for {locked} lacks what builds of the format {format} require"
         remedy = f"write the lock with --format {format}: its bundle serves the other formats too"
-        raise InputError(Problem(message, "--format", remedy=remedy))
+        raise InputError(message, "--format", remedy=remedy)
 
 
 def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]) -> None:
@@ -279,6 +284,13 @@ def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, A
 def say(message: str) -> None:
     """A message for a person, on stderr: stdout is only ever the result."""
     click.echo(f"hpcgen: {message}", err=True)
+
+
+def print_json(data: Any) -> None:
+    """The result as indented JSON on stdout: records, or what is made of plain data."""
+    import msgspec
+
+    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 
 def shown_files(names: Iterable[str]) -> str:

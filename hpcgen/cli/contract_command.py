@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, plan_from, plan_options, say
+from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say
 from hpcgen.cli.licences import accepted_here, licence_option
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
         import msgspec
 
         rows = [{**msgspec.structs.asdict(each), "where": where} for each, where in zip(checks, places, strict=True)]
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        print_json(rows)
     else:
         from hpcgen.cli.tables import table
 

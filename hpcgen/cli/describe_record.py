@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TextIO
 
-from hpcgen.cli.tables import table
+from hpcgen.cli.tables import table, word
 from hpcgen.model.record import BuildRecord, TestRun
 from hpcgen.records.compare import tests_passed
 from hpcgen.support.units import duration, size
@@ -64,12 +64,12 @@ def _failure(record: BuildRecord) -> str:
 def compared(told: dict[str, Any], out: TextIO) -> str:
     """What :func:`hpcgen.records.compare.compare` found."""
     first, second = told["records"]
-    rows = [[name, _word(one), _word(two)] for name, (one, two) in told["facts"].items()]
-    rows += [[f"block {name}", _word(one), _word(two)] for name, (one, two) in told["blocks"].items()]
+    rows = [[name, word(one), word(two)] for name, (one, two) in told["facts"].items()]
+    rows += [[f"block {name}", word(one), word(two)] for name, (one, two) in told["blocks"].items()]
     rows.append(["time", *(duration(each) for each in told["seconds"])])
     rows.append(["size", *(size(each) for each in told["bytes"])])
     rows.append(["tests passed", *(each or "none run" for each in told["tests_passed"])])
-    rows += [[f"test {name}", _word(one), _word(two)] for name, (one, two) in told["tests"].items()]
+    rows += [[f"test {name}", word(one), word(two)] for name, (one, two) in told["tests"].items()]
     parts = [table(["what", first, second], rows, out)]
     inputs = [["-", each] for each in told["inputs"]["only_first"]]
     inputs += [["+", each] for each in told["inputs"]["only_second"]]
@@ -88,7 +88,3 @@ def _time(step: dict[str, Any], side: int) -> str:
     if seconds is None:
         return "-"
     return result if result == "cached" else duration(seconds)
-
-
-def _word(value: Any) -> str:
-    return "-" if value is None or value == "" else str(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -29,8 +29,6 @@ def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> 
     facts = facts_of(catalog.site_document(name))
     shown = [fact for fact in facts if not unverified or fact.mark != "verified"]
     if as_json:
-        import json
-
         import msgspec
 
         data = {
@@ -38,7 +36,7 @@ def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> 
             "counts": msgspec.to_builtins(counts(facts)),
             "facts": [_as_data(fact) for fact in shown],
         }
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+        print_json(data)
         return
     from hpcgen.cli.tables import table
 
@@ -64,20 +62,11 @@ def _as_data(fact: Fact) -> dict[str, Any]:
 
 
 def _row(fact: Fact) -> list[str]:
+    from hpcgen.config.provenance import shown_value
+
     where = f"{fact.where.file}:{fact.where.line}"
     source = fact.source
     said = "" if source is None else f"{source.from_} ({source.note})" if source.note else source.from_
     value = shown_value(fact.value)
     short = value if len(value) <= _WIDE else f"{value[: _WIDE - 1]}…"
     return [fact.path, short, where, _MARKS[fact.mark], source.checked if source is not None else "-", said or "-"]
-
-
-def shown_value(value: Any) -> str:
-    """A value on one line, as YAML would have it."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {shown_value(item)}" for key, item in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(shown_value(item) for item in value) + "]"
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "null" if value is None else str(value)

@@ -2,37 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import option_group, print_json, say
 from hpcgen.errors import InputError
 
 if TYPE_CHECKING:
     from hpcgen.fleet.changes import MemberState
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def fleet_options(function: F) -> F:
-    """``--fleet`` and ``--lock``."""
-    file = click.Path(path_type=Path, dir_okay=False)
-    fleet = click.option(
+_FILE = click.Path(path_type=Path, dir_okay=False)
+fleet_options = option_group(
+    click.option(
         "--fleet",
         "fleet_file",
         default="fleet.yaml",
         show_default=True,
         metavar="FILE",
-        type=file,
+        type=_FILE,
         help="The list of images.",
-    )
-    lock = click.option(
-        "--lock", "lock_file", metavar="FILE", type=file, help="What was last built; fleet.lock beside the list."
-    )
-    return fleet(lock(function))
+    ),
+    click.option(
+        "--lock", "lock_file", metavar="FILE", type=_FILE, help="What was last built; fleet.lock beside the list."
+    ),
+)
 
 
 @click.group("fleet", invoke_without_command=True)
@@ -65,9 +60,7 @@ def command(
     states = member_states(loaded, read_lock(lock_file or loaded.lock_path), names)
     shown = [each for each in states if each.to_build or not changed]
     if as_json:
-        import json
-
-        click.echo(json.dumps(rows_of(loaded, shown), indent=2, ensure_ascii=False))
+        print_json(rows_of(loaded, shown))
     else:
         _print(shown, changed)
     problems = [problem for each in states for problem in each.problems]

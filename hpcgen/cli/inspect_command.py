@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import print_json, say
 
 _RECIPES = ("Dockerfile", "Singularity.def", "build.sh")
 
@@ -47,9 +47,7 @@ def command(image: str, as_json: bool, part: str | None) -> None:
         record = None
     told = summary(found, kit, found.bytes_on_disk(), record)
     if as_json:
-        import json
-
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     click.echo(_shown(told))
     for note in told["notes"]:
@@ -86,11 +84,9 @@ def _shown(told: dict[str, Any]) -> str:
 
 def _plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
     """Cells as text without what a terminal would obey."""
-    return [["".join(c if c.isprintable() else "�" for c in _word(cell)) for cell in row] for row in rows]
+    from hpcgen.cli.tables import word
 
-
-def _word(value: Any) -> str:
-    return "-" if value is None or value == "" else str(value)
+    return [["".join(c if c.isprintable() else "�" for c in word(cell)) for cell in row] for row in rows]
 
 
 def _layout(job: dict[str, Any]) -> str:

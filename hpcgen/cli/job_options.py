@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, job_request, say, say_findings
+from hpcgen.cli.common import CHARGE, LAYOUT, NOTES, catalog_of, job_request, option_group, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
 
 if TYPE_CHECKING:
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from hpcgen.model.job import JobRequest
     from hpcgen.run.image_job import ImageJob
 
-F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = "hpcgen.words"
 
 
@@ -34,38 +32,23 @@ class JobCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 
-_OPTIONS: list[Callable[[Any], Any]] = [
+job_options = option_group(
     click.argument("image", required=False),
     click.option("--site", metavar="NAME|FILE", help="Another site than the image was built for, or a newer profile."),
     click.option("--stack", metavar="NAME|FILE", help="Plan this stack anew instead of reading the image's record."),
     click.option("--set", "settings", multiple=True, metavar="BLOCK.OPTION=VALUE", help="With --stack: as in render."),
     click.option("--partition", metavar="NAME", help="Kind of node."),
-    click.option(
-        "--engine",
-        type=EngineChoice("runners"),
-        help="Another engine than the site prefers.",
-    ),
+    click.option("--engine", type=EngineChoice("runners"), help="Another engine than the site prefers."),
     click.option("--nodes", type=click.IntRange(1), help="Nodes; ranks and threads follow the site's layouts."),
-    click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
-    click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
-    click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+    LAYOUT,
     click.option("--queue", metavar="NAME", help="Scheduler partition or queue."),
-    click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
-    click.option(
-        "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
-    ),
+    CHARGE,
     click.option("--allow-unsupported", is_flag=True, help="With --stack: as in render."),
-    click.option("--notes", is_flag=True, help="Show every note, not only how many there are."),
+    NOTES,
     click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why this one."),
     click.pass_context,
-]
-
-
-def job_options(function: F) -> F:
-    """The options of every command that starts something."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+)
+"""The options of every command that starts something."""
 
 
 def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:

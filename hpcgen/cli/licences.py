@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,22 +14,18 @@ from hpcgen.config.user_config import configured
 if TYPE_CHECKING:
     from hpcgen.model.plan import Plan, PlannedLicence
 
-F = TypeVar("F", bound=Callable[..., Any])
-
 VARIABLE = "HPCGEN_ACCEPT_LICENCES"
 ALL = "all"
 
 
-def licence_option(function: F) -> F:
-    """The option of every command that builds, or pins what is built."""
-    option = click.option(
-        "--accept-licence",
-        "accept",
-        multiple=True,
-        metavar="NAME",
-        help=f"Accept this licence of what is built; {ALL} for every one. Repeatable; also ${VARIABLE}.",
-    )
-    return option(function)
+licence_option = click.option(
+    "--accept-licence",
+    "accept",
+    multiple=True,
+    metavar="NAME",
+    help=f"Accept this licence of what is built; {ALL} for every one. Repeatable; also ${VARIABLE}.",
+)
+"""The option of every command that builds, or pins what is built."""
 
 
 def accepted_here(licences: Iterable[PlannedLicence], given: Sequence[str]) -> set[str]:
@@ -92,6 +88,8 @@ def _somebody_there() -> bool:
 
 def _ask(missing: list[PlannedLicence]) -> None:
     """Ask for each; what is accepted is kept in the user's config file, so that it is asked for once."""
+    import datetime
+
     from hpcgen.config.user_config import accept_licences
     from hpcgen.errors import HpcgenError
 
@@ -102,19 +100,14 @@ def _ask(missing: list[PlannedLicence]) -> None:
             refused.append(each)
     accepted = [each.name for each in missing if each not in refused]
     if accepted:
+        today = datetime.datetime.now(datetime.timezone.utc).date()
         try:
-            say(f"kept in {accept_licences(accepted, _today())}")
+            say(f"kept in {accept_licences(accepted, today.isoformat())}")
         except HpcgenError as error:
             # It is accepted all the same; next time it is asked for again.
             say(f"warning: not kept: {error.problems[0].message}")
     if refused:
         raise _not_accepted(refused)
-
-
-def _today() -> str:
-    import datetime
-
-    return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
 
 def _not_accepted(missing: Collection[PlannedLicence]) -> Exception:

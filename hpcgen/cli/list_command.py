@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.errors import HpcgenError
 
 if TYPE_CHECKING:
@@ -41,9 +41,7 @@ def command(ctx: click.Context, kind: str, origin: bool, facts: bool, as_json: b
         counts = _counts(catalog, name) if facts else {}
         entries.append({"name": name, **counts, "title": title, "origin": str(catalog.find(KINDS[kind], name))})
     if as_json:
-        import json
-
-        click.echo(json.dumps(entries, indent=2, ensure_ascii=False))
+        print_json(entries)
         return
     from hpcgen.cli.tables import table
 

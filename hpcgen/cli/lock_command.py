@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import asked_plan, catalog_of, optional_plan_options, say
+from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
 from hpcgen.cli.licences import as_accepted, licence_option, with_licences
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PARTS = ("images", "packages", "wheels")
 
 @click.command("lock")
 @optional_plan_options
-@click.option("-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="The lock; hpcgen.lock.")
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="The lock; hpcgen.lock.")
 @click.option(
     "--image",
     "images",
@@ -137,9 +137,7 @@ def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
 
     found = changes(old, new)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        print_json(found)
     elif found:
         click.echo(changes_text(found))
     else:

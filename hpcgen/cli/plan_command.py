@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, plan_from, plan_options, say_findings
+from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say_findings
 from hpcgen.cli.licences import say_licences
 
 
@@ -23,9 +23,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
         _show_inputs(plan, catalog, as_json)
         return
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(plan), indent=2).decode())
+        print_json(plan)
         return
     from hpcgen.cli.tables import table
     from hpcgen.job.measured_layouts import counted
@@ -52,9 +50,7 @@ def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:
 
     rows = input_list(assemble(plan, catalog))
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(rows), indent=2).decode())
+        print_json(rows)
         return
     from hpcgen.cli.tables import table
 

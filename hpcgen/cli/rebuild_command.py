@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, say, shown_files
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 
 
 @click.command("rebuild")
@@ -17,7 +17,7 @@ from hpcgen.cli.common import catalog_of, say, shown_files
     "--output",
     required=True,
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the kit into this folder: new, empty, or an older kit.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and what would differ as JSON.")
@@ -44,10 +44,8 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
     for remark in remarks:
         say(remark if comparison.same and remark is remarks[-1] else f"note: {remark}")
     if as_json:
-        import json
-
         told = {"files": sorted(files), "same": comparison.same, "differ": comparison.differ}
-        click.echo(json.dumps({**told, "reason": comparison.reason, "notes": remarks}, indent=2, ensure_ascii=False))
+        print_json({**told, "reason": comparison.reason, "notes": remarks})
 
 
 def _remarks(comparison: Any) -> list[str]:

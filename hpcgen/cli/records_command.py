@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.model.record import BuildRecord
@@ -28,9 +28,7 @@ def command(ctx: click.Context, as_json: bool, limit: int | None) -> None:
 
     records = load_all()[:limit]
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(records), indent=2).decode())
+        print_json(records)
         return
     if not records:
         say(f"there are no records yet in {records_folder()}")
@@ -61,9 +59,7 @@ def show(record_id: str, as_json: bool) -> None:
 
     record = find(record_id)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(record), indent=2).decode())
+        print_json(record)
         return
     from hpcgen.cli.describe_record import described
 
@@ -81,9 +77,7 @@ def compare_two(first: str, second: str, as_json: bool) -> None:
 
     told: dict[str, Any] = compare(find(first), find(second))
     if as_json:
-        import json
-
-        click.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        print_json(told)
         return
     from hpcgen.cli.describe_record import compared
 

@@ -8,10 +8,12 @@ from typing import Any
 import click
 
 from hpcgen.cli.common import (
+    PATH,
     asked_plan,
     catalog_of,
     optional_plan_options,
     plan_of_lock,
+    print_json,
     say,
     say_findings,
     shown_files,
@@ -24,20 +26,20 @@ from hpcgen.cli.licences import say_licences
 @click.option(
     "--locked",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Render what this lock says, with everything that it pins; no network, the same bytes everywhere.",
 )
 @click.option(
     "--bundle",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Render what the lock in this bundle says, for a build that takes everything from the bundle.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the whole kit into this folder: recipe, build script, job script, self-test, lock.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the kit as JSON: file name, text, executable.")
@@ -66,10 +68,8 @@ def command(
         store_kit(output, kit.files)
         say(f"wrote {shown_files(kit.files)} to {output}")
     if as_json:
-        import json
-
         files = {name: {"text": file.text, "executable": file.executable} for name, file in kit.files.items()}
-        click.echo(json.dumps(files, indent=2, ensure_ascii=False))
+        print_json(files)
     say_licences(plan)
     say_findings(plan, kit.notices, notes=asked["notes"])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from hpcgen.cli.common import catalog_of
+from hpcgen.cli.common import catalog_of, print_json
 
 
 @click.command("show")
@@ -29,9 +29,7 @@ def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: 
     path = catalog.find(kind, name)
     data = described(catalog, kind, name)
     if as_json:
-        import json
-
-        click.echo(json.dumps({"origin": str(path), **data} if origin else data, indent=2, ensure_ascii=False))
+        print_json({"origin": str(path), **data} if origin else data)
         return
     import yaml
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import PATH, say
 
 
 @click.command("capture")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=PATH)
 def command(folder: Path) -> None:
     """Write what detection reads of this machine into a new folder, for support.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.common import catalog_of, print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -57,9 +57,7 @@ def command(
     if report.drift:
         report = _with_dependents(catalog, name, report, locks)
     if as_json:
-        import json
-
-        click.echo(json.dumps(_data(report), indent=2, ensure_ascii=False))
+        print_json(_data(report))
     else:
         _print(report, unseen)
     errors, warnings = report.count("error"), report.count("warning")
@@ -85,7 +83,7 @@ def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | 
 
 
 def _print(report: Report, unseen: bool) -> None:
-    from hpcgen.cli.facts import shown_value
+    from hpcgen.config.provenance import shown_value
 
     for each in report.drift:
         click.echo(_drift_text(each))
@@ -98,7 +96,8 @@ def _print(report: Report, unseen: bool) -> None:
 
 
 def _drift_text(drift: Drift) -> str:
-    from hpcgen.cli.facts import shown_value
+    from hpcgen.config.provenance import shown_value
+    from hpcgen.support.units import some
 
     place = f"{drift.where.file}:{drift.where.line}"
     seen = drift.how if drift.seen is None else f"{shown_value(drift.seen)} ({drift.how})"
@@ -108,8 +107,7 @@ def _drift_text(drift: Drift) -> str:
         f"  machine: {seen}",
     ]
     if drift.depends:
-        more = f" and {len(drift.depends) - _SHOWN} more" if len(drift.depends) > _SHOWN else ""
-        lines.append(f"  rests on it: {', '.join(drift.depends[:_SHOWN])}{more}")
+        lines.append(f"  rests on it: {some(drift.depends, _SHOWN)}")
     return "\n".join([*lines, f"  remedy: {drift.remedy}"])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import PATH, say
 
 
 @click.command("new")
@@ -15,14 +15,14 @@ from hpcgen.cli.common import say
 @click.option(
     "--root",
     metavar="DIR",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Look at a tree that `hpcgen site capture` wrote, not at this machine.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Write the profile here, not to stdout; a file that is there is never replaced.",
 )
 def command(name: str, detect: bool, root: Path | None, output: Path | None) -> None:
@@ -34,7 +34,8 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     import re
 
     from hpcgen.config.schemas import editor_comment
-    from hpcgen.errors import InputError, OutputError, Problem
+    from hpcgen.detect.skeleton import skeleton
+    from hpcgen.errors import InputError, OutputError
     from hpcgen.support.quoting import NAME_PATTERN
     from hpcgen.support.writing import write_file
 
@@ -42,10 +43,10 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
         raise click.UsageError("--root says what --detect looks at; add --detect")
     if not re.search(NAME_PATTERN, name):
         expected = "lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"
-        raise InputError(Problem(f"{name!r} cannot be a profile's name", "NAME", expected))
+        raise InputError(f"{name!r} cannot be a profile's name", "NAME", expected)
     if output is not None and (output.exists() or output.is_symlink()):
-        raise OutputError(Problem(f"{output} is there already", remedy="name another file, or remove this one"))
-    text = editor_comment(output) + (_detected(name, root) if detect else _skeleton(name))
+        raise OutputError(f"{output} is there already", remedy="name another file, or remove this one")
+    text = editor_comment(output) + (_detected(name, root) if detect else skeleton(name))
     if output is None:
         click.echo(text, nl=False)
         return
@@ -74,9 +75,3 @@ def _detected(name: str, root: Path | None) -> str:
     if not profile.complete:
         say("warning: the profile lacks facts that it must have; `hpcgen check` names them")
     return profile.text
-
-
-def _skeleton(name: str) -> str:
-    from hpcgen.detect.skeleton import skeleton
-
-    return skeleton(name)

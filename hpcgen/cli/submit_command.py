@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import PATH, print_json, say
 from hpcgen.cli.job_options import JobCommand, job_from, job_options
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     "--folder",
     metavar="DIR",
     default=".",
-    type=click.Path(path_type=Path),
+    type=PATH,
     help="Where the job starts, its script and its output go; by default the current folder.",
 )
 @click.option("--no-follow", is_flag=True, help="Print the job's id and leave it to itself.")
@@ -35,11 +35,9 @@ def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **
     if no_follow:
         _print_id(submitted, as_json)
         return
-    result = _followed(submitted, as_json)
+    result = followed(submitted, to_stderr=as_json)
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(result)).decode())
+        print_json(result)
     if not result.good:
         from hpcgen.run.follow import failure
 
@@ -58,12 +56,12 @@ def _print_id(submitted: Submitted, as_json: bool) -> None:
         click.echo(submitted.id)
 
 
-def _followed(submitted: Submitted, as_json: bool) -> Result:
+def followed(submitted: Submitted, to_stderr: bool = False) -> Result:
+    """How the job ended; a Ctrl-C leaves it to itself, and says how to find it again."""
     from hpcgen.run.follow import Follower
 
     try:
-        return Follower(submitted, say, to_stderr=as_json).follow()
+        return Follower(submitted, say, to_stderr=to_stderr).follow()
     except KeyboardInterrupt:
-        look, cancel = (" ".join(words(submitted.id)) for words in (submitted.queue.look, submitted.queue.cancel))
-        say(f"job {submitted.id} goes on: look at it with `{look}`, cancel it with `{cancel}`")
+        say(f"job {submitted.id} goes on: {submitted.hint}")
         raise

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TextIO
+from typing import Any, TextIO
+
+
+def word(value: Any) -> str:
+    """What a cell shows of a value; a dash for none."""
+    return "-" if value is None or value == "" else str(value)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], out: TextIO) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import catalog_of, say
+from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
 
 if TYPE_CHECKING:
@@ -23,15 +23,11 @@ if TYPE_CHECKING:
 @click.argument("image")
 @click.option("--site", metavar="NAME|FILE", help="Another site than the image was built for, or a newer profile.")
 @click.option("--partition", metavar="NAME", help="Kind of node.")
-@click.option(
-    "--engine",
-    type=EngineChoice("runners"),
-    help="Another engine than the site prefers.",
-)
+@click.option("--engine", type=EngineChoice("runners"), help="Another engine than the site prefers.")
 @click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks; by default those of one node, at least two.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of each rank.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-@click.option("--junit", metavar="FILE", type=click.Path(path_type=Path), help="Write the results as JUnit XML too.")
+@click.option("--junit", metavar="FILE", type=PATH, help="Write the results as JUnit XML too.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=1),
@@ -80,9 +76,7 @@ def command(
 
 def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | None) -> None:
     if as_json:
-        import msgspec
-
-        click.echo(msgspec.json.format(msgspec.json.encode(run), indent=2).decode())
+        print_json(run)
     else:
         from hpcgen.cli.test_report import report
 

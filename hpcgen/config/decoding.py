@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
             from hpcgen.config.diagnostics import inside
 
             where = doc.position(path[:depth])
-            raise InputError(Problem(f"`{step}` is missing{inside(path[:depth])}", where)) from None
+            raise InputError(f"`{step}` is missing{inside(path[:depth])}", where) from None
     try:
         return msgspec.convert(value, type_, strict=False)
     except msgspec.ValidationError as failure:

@@ -32,7 +32,7 @@ def diagnose(doc: Document, value: Any, type_: type[Any], path: Path, said: str)
         # Never lose an error: msgspec's own words, as near as its path leads.
         where = doc.position(path + _path_in(said))
         walk.problems.append(Problem(_without_path(said), where))
-    return sorted(walk.problems, key=_by_place)
+    return sorted(walk.problems, key=lambda problem: (problem.where, problem.message))
 
 
 class _Walk:
@@ -212,10 +212,6 @@ def _name(path: Path) -> str:
 def inside(path: Path) -> str:
     """Where a missing value belongs, as the end of a sentence."""
     return f" in {_name(path)}" if path else ""
-
-
-def _by_place(problem: Problem) -> Any:
-    return (problem.where, problem.message)
 
 
 _PATH_AT_END = re.compile(r" - at (?:`key` in )?`(\$[^`]*)`$")

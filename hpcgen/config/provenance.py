@@ -118,3 +118,14 @@ def _sources(document: Document) -> dict[str, tuple[str, Source]]:
     if problems:
         raise InputError(problems)
     return found
+
+
+def shown_value(value: Any) -> str:
+    """A value on one line, as YAML would have it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {shown_value(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(shown_value(item) for item in value) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "null" if value is None else str(value)

@@ -51,7 +51,11 @@ def load_user_config() -> UserConfig:
     """
     path = user_config_path()
     state = _state(path)
-    return _loaded(path, state) if path is not None and state is not None else _nothing()
+    if path is not None and state is not None:
+        return _loaded(path, state)
+    from hpcgen.model.user_config import UserConfig
+
+    return UserConfig()
 
 
 def configured(field: str, default: Any) -> Any:
@@ -92,12 +96,6 @@ def _only_comments(path: Path) -> bool:
 
 def _nothing_said(text: str) -> bool:
     return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
-
-
-def _nothing() -> UserConfig:
-    from hpcgen.model.user_config import UserConfig
-
-    return UserConfig()
 
 
 def _shown(path: Path) -> str:
@@ -145,12 +143,12 @@ def accept_licences(names: Iterable[str], date: str) -> Path:
     InputError: the file is wrong, or its licences are written in a way that no line can be added to.
     OutputError: it cannot be written.
     """
-    from hpcgen.errors import InputError, OutputError, Problem
+    from hpcgen.errors import InputError, OutputError
     from hpcgen.support.writing import write_file
 
     path = user_config_path()
     if path is None:
-        raise OutputError(Problem("there is no config file to write to", remedy="set HPCGEN_CONFIG to a file's path"))
+        raise OutputError("there is no config file to write to", remedy="set HPCGEN_CONFIG to a file's path")
     known = load_user_config().licences
     new = {name: date for name in dict.fromkeys(names) if name not in known}
     if not new:
@@ -161,12 +159,12 @@ def accept_licences(names: Iterable[str], date: str) -> Path:
     written = with_licences(text, new)
     if written is None:
         lines = ", ".join(f"{name}: {day}" for name, day in new.items())
-        raise InputError(Problem("no line can be added to `licences`", _shown(path), remedy=f"write there: {lines}"))
+        raise InputError("no line can be added to `licences`", _shown(path), remedy=f"write there: {lines}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         message = f"cannot make {target.parent}: {failure.strerror}"
-        raise OutputError(Problem(message, remedy="set HPCGEN_CONFIG to a file in a folder of your own")) from failure
+        raise OutputError(message, remedy="set HPCGEN_CONFIG to a file in a folder of your own") from failure
     write_file(target, written)
     return path
 

@@ -24,7 +24,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from hpcgen.config import plain_yaml
-from hpcgen.errors import InputError, Position, Problem
+from hpcgen.errors import InputError, Position
 
 MAX_BYTES = 1024 * 1024
 
@@ -109,24 +109,24 @@ def load(path: Path, shown: str | None = None) -> Document:
             # One byte more than allowed tells too long from just fitting, whatever the file's kind.
             raw = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _refusal(name, "there is no such file", remedy="check the spelling of its path") from None
+        raise InputError("there is no such file", name, remedy="check the spelling of its path") from None
     except IsADirectoryError:
-        raise _refusal(name, "this is a directory", "a YAML file", "name a file in it") from None
+        raise InputError("this is a directory", name, "a YAML file", "name a file in it") from None
     except PermissionError:
-        raise _refusal(
-            name, "you are not allowed to read this file", remedy="ask its owner, or change its mode"
+        raise InputError(
+            "you are not allowed to read this file", name, remedy="ask its owner, or change its mode"
         ) from None
     except (OSError, ValueError) as failure:
         reason = getattr(failure, "strerror", None) or str(failure)
-        raise _refusal(name, f"this file cannot be read: {reason}") from None
+        raise InputError(f"this file cannot be read: {reason}", name) from None
     _check_size(len(raw), name)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as failure:
         before = failure.object[: failure.start].decode("utf-8", "replace")
-        raise _refusal(
-            _place(before, len(before), name),
+        raise InputError(
             f"the byte 0x{failure.object[failure.start]:02x} is not UTF-8",
+            _place(before, len(before), name),
             "a text file in UTF-8",
             "save the file as UTF-8",
         ) from None
@@ -149,9 +149,9 @@ def loads(text: str, name: str) -> Document:
 def _read(text: str, name: str) -> Document:
     refused = plain_yaml.REFUSED.search(text)
     if refused:
-        raise _refusal(
-            _place(text, refused.start(), name),
+        raise InputError(
             f"the character U+{ord(refused[0]):04X} is not allowed here",
+            _place(text, refused.start(), name),
             "printable text",
             "remove the character",
         )
@@ -160,9 +160,9 @@ def _read(text: str, name: str) -> Document:
 
 def _check_size(size: int, name: str) -> None:
     if size > MAX_BYTES:
-        raise _refusal(
-            name,
+        raise InputError(
             "this file is too large",
+            name,
             f"at most {MAX_BYTES} bytes",
             "split it, or check that it is the right file",
         )
@@ -171,7 +171,3 @@ def _check_size(size: int, name: str) -> None:
 def _place(text: str, offset: int, name: str) -> Position:
     start_of_line = text.rfind("\n", 0, offset) + 1
     return Position(name, text.count("\n", 0, offset) + 1, offset - start_of_line + 1)
-
-
-def _refusal(where: Position | str, message: str, expected: str = "", remedy: str = "") -> InputError:
-    return InputError(Problem(message, where, expected, remedy))

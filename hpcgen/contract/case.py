@@ -124,9 +124,3 @@ def release_of(text: str, parts: int = 2) -> tuple[int, ...]:
             break
         numbers.append(int(digits))
     return tuple(numbers)
-
-
-def some(words: Sequence[str], most: int = 4) -> str:
-    """The first few words, and how many more there are."""
-    more = f" and {len(words) - most} more" if len(words) > most else ""
-    return ", ".join(words[:most]) + more

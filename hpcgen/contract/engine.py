@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hpcgen.contract.case import Case, Check, Outcome, holds, release_of, skipped, some
+from hpcgen.contract.case import Case, Check, Outcome, holds, release_of, skipped
 from hpcgen.contract.fabric import covered
 from hpcgen.launch.start import start_problems
+from hpcgen.support.units import some
 
 COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
 

@@ -81,12 +81,9 @@ def fallback(case: Case) -> list[Check]:
             reason = f"{variable}={value} {why}, although there is {fabric.kind}"
             wanted = fabric.provider or "the fabric's provider"
             remedy = f"name {wanted} alone, or leave {variable} out"
-            found.append(Check(name, "broken", reason, remedy, _expected(variable, fabric.provider), path))
+            expected = f"{variable}={fabric.provider}" if variable in LISTS and fabric.provider is not None else ""
+            found.append(Check(name, "broken", reason, remedy, expected, path))
     return found or [holds(name, "no variable asks for TCP")]
-
-
-def _expected(variable: str, wanted: str | None) -> str:
-    return f"{variable}={wanted}" if variable in LISTS and wanted is not None else ""
 
 
 def _variables(case: Case) -> Iterator[tuple[str, str, str]]:

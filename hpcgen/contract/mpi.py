@@ -87,8 +87,8 @@ def version(case: Case) -> Check:
             return holds(name, told)
         reason = f"{told}: what is newer in the image's would be missing at run time"
         remedy = f'take one that is not newer: --set "{block.name}.version=<={host.version}"'
-        return Check(name, "broken", reason, remedy, f"{block.name} {_dotted(here)} or older", "mpi.version")
-    base = _base_of(host)
+        return Check(name, "broken", reason, remedy, f"{block.name} {'.'.join(map(str, here))} or older", "mpi.version")
+    base = mpich_of(host.version) if host.flavour == "cray-mpich" else ""
     if flavour == "mpich" and base and image[:1] > release_of(base, 1):
         reason = f"{told}, which is made from MPICH {base}: programs that call newer functions do not start"
         remedy = f'take one of its generation: --set "{block.name}.version=<{release_of(base, 1)[0] + 1}"'
@@ -96,14 +96,6 @@ def version(case: Case) -> Check:
     if flavour == "mpich" and base:
         return holds(name, f"{told}, which is made from MPICH {base}")
     return holds(name, f"{told}: other names, one binary interface, so their numbers do not compare")
-
-
-def _base_of(host: HostMpi) -> str:
-    return mpich_of(host.version) if host.flavour == "cray-mpich" else ""
-
-
-def _dotted(numbers: tuple[int, ...]) -> str:
-    return ".".join(str(each) for each in numbers)
 
 
 def pmi(case: Case) -> Check:
@@ -115,7 +107,9 @@ def pmi(case: Case) -> Check:
         return unknown(name, f"the profile does not say what {host.launcher} offers", "mpi.pmi")
     who, understood = _understood(case, host)
     if not understood:
-        return unknown(name, f"{who} does not say what it understands") if not case.swapped else _hosts_own(name, host)
+        if case.swapped:
+            return holds(name, f"the host's own {host.flavour} and {host.launcher} talk to each other")
+        return unknown(name, f"{who} does not say what it understands")
     common = [each for each in host.pmi if each in understood]
     own = launched_by(host.launcher, case.site.scheduler)
     # What the job's line will name.
@@ -128,10 +122,6 @@ def pmi(case: Case) -> Check:
     )
     remedy = f"name {common[0]} first in mpi.pmi" if common else "take another MPI or version: --set mpi.version=…"
     return Check(name, "broken", reason, remedy, f"one of {', '.join(understood)}", "mpi.pmi")
-
-
-def _hosts_own(name: str, host: HostMpi) -> Check:
-    return holds(name, f"the host's own {host.flavour} and {host.launcher} talk to each other")
 
 
 def _understood(case: Case, host: HostMpi) -> tuple[str, tuple[str, ...]]:

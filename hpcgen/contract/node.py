@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hpcgen.contract.case import Case, Check, holds, release_of, skipped, some, unknown
+from hpcgen.contract.case import Case, Check, holds, release_of, skipped, unknown
 from hpcgen.job.layout import memory_problem
 from hpcgen.job.measured_layouts import memory_text
 from hpcgen.model.site import Partition
 from hpcgen.platform.microarchitecture import code_features
+from hpcgen.support.units import some
 
 SELECTING = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
 PBS_SELECTING = ("-l select=", "-l nodes=", "-l feature=")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpcgen.contract.case import Case, Check, holds, skipped, some
+from hpcgen.contract.case import Case, Check, holds, skipped
 from hpcgen.engines import engine_format
 from hpcgen.recipe.formats import engines_reading
+from hpcgen.support.units import some
 
 
 def policy(case: Case) -> list[Check]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import tempfile
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from hpcgen.detect.probes.system import RELEASE
 from hpcgen.detect.recording import Recorder
 from hpcgen.detect.reductions import Private, reduce_file, reduce_output
 from hpcgen.detect.seen import Seen
-from hpcgen.errors import OutputError, Problem
+from hpcgen.errors import OutputError
 from hpcgen.support.file_formats import CAPTURE
 
 DROPPED = (
@@ -77,17 +76,17 @@ def capture(machine: Recorder, folder: Path) -> Captured:
             whole.chmod(0o755)
             whole.rename(folder)
     except OSError as failure:
-        raise OutputError(Problem(f"{folder} cannot be written: {failure.strerror or failure}")) from failure
+        raise OutputError(f"{folder} cannot be written: {failure.strerror or failure}") from failure
     return Captured(files, answers, seen)
 
 
 def _check_empty(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise OutputError(Problem(f"{folder} is something else than a folder", remedy="name a new folder"))
+        raise OutputError(f"{folder} is something else than a folder", remedy="name a new folder")
     if folder.is_dir() and any(folder.iterdir()):
-        raise OutputError(Problem(f"{folder} is not empty", remedy="name a new folder"))
+        raise OutputError(f"{folder} is not empty", remedy="name a new folder")
     if not folder.absolute().parent.is_dir():
-        raise OutputError(Problem(f"{folder.absolute().parent} is not there", remedy="make it, or name another folder"))
+        raise OutputError(f"{folder.absolute().parent} is not there", remedy="make it, or name another folder")
 
 
 def _write_root(machine: Recorder, root: Path, user: str, private: Private) -> int:
@@ -99,10 +98,9 @@ def _write_root(machine: Recorder, root: Path, user: str, private: Private) -> i
         place.symlink_to(private(target))
     for path in sorted(machine.existing):
         place = root / private(path).lstrip("/")
-        kind = _kind(machine, path)
-        if stat.S_ISDIR(kind):
+        if machine.is_dir(path):
             place.mkdir(parents=True, exist_ok=True)
-        elif stat.S_ISREG(kind):
+        elif machine.is_file(path):
             _place(root, private(path)).write_bytes(_content(machine, path, user, private))
             files += 1
     return files
@@ -112,13 +110,6 @@ def _place(root: Path, path: str) -> Path:
     place = root / path.lstrip("/")
     place.parent.mkdir(parents=True, exist_ok=True)
     return place
-
-
-def _kind(machine: Recorder, path: str) -> int:
-    try:
-        return os.lstat(machine.place(path)).st_mode
-    except OSError:
-        return 0
 
 
 def _content(machine: Recorder, path: str, user: str, private: Private) -> bytes:

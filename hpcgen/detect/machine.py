@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from hpcgen.detect.commands import COMMANDS, SLURM_CONF, ProgramOutput, ask, not_installed
 from hpcgen.detect.tree import Tree
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.support.file_formats import CAPTURE
 
 ENVIRONMENT = (
@@ -87,10 +87,8 @@ class Machine(Tree):
         root = folder / "root"
         if root.is_symlink() or not root.is_dir():
             raise InputError(
-                Problem(
-                    f"{folder} is no captured tree: it has no folder root",
-                    expected="a folder that `hpcgen site capture` wrote, with root/ and commands/ in it",
-                )
+                f"{folder} is no captured tree: it has no folder root",
+                expected="a folder that `hpcgen site capture` wrote, with root/ and commands/ in it",
             )
         # What lies beside the root is read through a tree as well: a link there could lead anywhere.
         beside = Tree(str(folder))

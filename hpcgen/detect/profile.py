@@ -75,19 +75,15 @@ def profile_of(seen: Seen, name: str, date: str, where: str = "the machine itsel
     for section in lacking:
         if section != "mpi":
             _put(data, section.split("."), {})
-    text = _head(name, date, where) + dump({"name": name, "title": f"{name}, as it was seen on {date}"})
+    text = comment(f"Written by `hpcgen site new {name} --detect` on {date}, from {where}.")
+    text += comment("`hpcgen check` tells what is missing; `hpcgen site doctor` compares it with the machine later on.")
+    text += dump({"name": name, "title": f"{name}, as it was seen on {date}"})
     for section in _ORDER:
         text += _section(section, data, still_open)
         if section == "mpi" and mpi is not None:
             text += _commented_mpi(mpi)
     text += "\n" + dump({"sources": sources})
     return NewProfile(text + _notes(seen), still_open, not set(lacking) - {"mpi"})
-
-
-def _head(name: str, date: str, where: str) -> str:
-    return comment(f"Written by `hpcgen site new {name} --detect` on {date}, from {where}.") + comment(
-        "`hpcgen check` tells what is missing; `hpcgen site doctor` compares it with the machine later on."
-    )
 
 
 def _in_profile(path: str) -> str:

@@ -106,7 +106,7 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _plan(path: Path) -> Plan | None:
     """The plan of a lock or a kit; None for a file that is neither, such as another program's lock."""
-    from hpcgen.errors import InputError, Problem
+    from hpcgen.errors import InputError
     from hpcgen.kit.kit import read_plan
     from hpcgen.lockfile.lock import is_sealed, parse_lock
 
@@ -124,4 +124,4 @@ def _plan(path: Path) -> Plan | None:
     try:
         return read_plan(msgspec.json.decode(text), str(path))
     except msgspec.MsgspecError as error:
-        raise InputError(Problem(f"not the plan of a kit of this hpcgen: {error}", str(path))) from error
+        raise InputError(f"not the plan of a kit of this hpcgen: {error}", str(path)) from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from hpcgen.config.provenance import Fact
+from hpcgen.config.provenance import Fact, shown_value
 from hpcgen.detect.commands import COMMANDS
 from hpcgen.detect.seen import NODE, Seen, SeenFact
 from hpcgen.doctor.present import Presence
@@ -43,7 +43,7 @@ class _Examination:
     def remedy(self, fact: Fact, severity: Severity, seen: Any) -> str:
         """What to write where; in a parent's file it concerns others too."""
         place = f"{fact.where.file}:{fact.where.line}"
-        value = _yaml(seen)
+        value = shown_value(seen)
         if seen is None or len(value) > _WIDE:
             line = f"correct it in {place}"
         else:
@@ -113,7 +113,7 @@ def _values(work: _Examination) -> None:
         elif (difference := rule.compare(fact.value, known.value)) is None:
             work.agree.append(fact.path)
         elif rule.judged_by:
-            how = f"{rule.judged_by} is {_yaml(known.value)} ({known.how})"
+            how = f"{rule.judged_by} is {shown_value(known.value)} ({known.how})"
             work.differs(fact, rule.severity(difference), None, how, rule.meaning(difference))
         else:
             work.differs(fact, rule.severity(difference), known.value, known.how, rule.meaning(difference))
@@ -239,12 +239,3 @@ def _unsaid(work: _Examination) -> dict[str, Any]:
             continue
         found[path.replace(NODE, f"partitions.{work.partition}", 1) if node else path] = fact.value
     return found
-
-
-def _yaml(value: Any) -> str:
-    """A value as it could be written on the line."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(_yaml, value))}]"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_yaml(item)}" for key, item in value.items()) + "}"
-    return str(value).lower() if isinstance(value, bool) else str(value)

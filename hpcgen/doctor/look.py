@@ -7,17 +7,16 @@ from collections.abc import Iterable
 from hpcgen.detect.detection import detect
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.probes.batch import offered_pmi
+from hpcgen.detect.probes.mpi import ROOTS
 from hpcgen.detect.seen import Seen
 from hpcgen.model.site import Site
-
-_OTHER_ROOTS = ("I_MPI_ROOT", "CRAY_MPICH_DIR", "MPICH_DIR", "MPI_HOME", "EBROOTOPENMPI", "EBROOTIMPI", "EBROOTPSMPI")
 
 
 def seen_for(machine: Machine, site: Site) -> Seen:
     """Everything that can be seen of a machine, the MPI being the one that the profile names."""
     mpi = site.mpi
     if mpi is not None and mpi.root is not None:
-        for name in _OTHER_ROOTS:
+        for name in ROOTS:
             machine.environment.pop(name, None)
         machine.environment["MPI_ROOT"] = mpi.root
         machine.environment["LD_LIBRARY_PATH"] = ":".join(mpi.libraries)

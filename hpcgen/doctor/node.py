@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hpcgen.detect.seen import NODE, Seen
 from hpcgen.doctor.values import by_model, by_number, by_size, by_target
-from hpcgen.errors import Problem, UnknownNameError, did_you_mean
 from hpcgen.model.site import Partition, Site
 
 
@@ -22,11 +21,9 @@ def which_partition(site: Site, seen: Seen, asked: str | None, queue: str) -> tu
     """
     known = list(site.partitions)
     if asked is not None:
-        if asked not in known:
-            message = f"{site.name} has no partition {asked!r}"
-            raise UnknownNameError(Problem(message, "--partition", remedy=did_you_mean(asked, known)))
-        return asked, "asked for"
-    of_queue = [name for name in known if queue and (name == queue or queue in _queues(site.partitions[name]))]
+        return site.known_partition(asked), "asked for"
+    queues = {name: [name, *(each.name for each in site.partitions[name].queues)] for name in known}
+    of_queue = [name for name in known if queue and queue in queues[name]]
     if len(of_queue) == 1:
         return of_queue[0], f"the job runs in {queue}"
     if len(known) == 1:
@@ -34,10 +31,6 @@ def which_partition(site: Site, seen: Seen, asked: str | None, queue: str) -> tu
     candidates = of_queue or known
     best = max(candidates, key=lambda name: (fit(site.partitions[name], seen), name == site.default_partition))
     return best, f"of {len(candidates)} the one that fits best by CPU, GPU and memory"
-
-
-def _queues(partition: Partition) -> list[str]:
-    return [queue.name for queue in partition.queues]
 
 
 def fit(partition: Partition, seen: Seen) -> int:

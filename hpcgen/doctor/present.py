@@ -4,27 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from hpcgen.config.provenance import Fact
-from hpcgen.detect.commands import ProgramOutput
+from hpcgen.detect.machine import Machine
 from hpcgen.doctor.report import Severity
-
-
-class HostView(Protocol):
-    """What is asked of a machine."""
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it is the machine itself, and not a tree that was captured of it."""
-
-    def exists(self, path: str) -> bool:
-        """Whether a path leads to anything."""
-
-    def output(self, name: str) -> ProgramOutput:
-        """What a program says that :mod:`hpcgen.detect.commands` knows by this name."""
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -72,7 +58,7 @@ MODULES = Kind(r"(mpi|scheduler|containers\.engines\.[^.]+)\.modules", "warning"
 _NODE_ONLY = re.compile(r"fabric\.devices")
 
 
-def look(machine: HostView, facts: Iterable[Fact], login: bool = False) -> list[Presence]:
+def look(machine: Machine, facts: Iterable[Fact], login: bool = False) -> list[Presence]:
     """Look for everything that the facts of a profile name.
 
     Parameters
@@ -104,7 +90,7 @@ def _paths(value: Any) -> list[str]:
     return [path for path in paths if isinstance(path, str)]
 
 
-def _modules(machine: HostView, fact: Fact) -> Presence:
+def _modules(machine: Machine, fact: Fact) -> Presence:
     answer = machine.output("module-avail")
     if answer.text is None:
         return Presence(fact, MODULES, (), answer.why or "modules cannot be listed")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from hpcgen.engines.base import Call, Engine
-from hpcgen.errors import InputError, Problem, did_you_mean
+from hpcgen.errors import InputError, did_you_mean
 from hpcgen.model.fields import FormatName
 from hpcgen.model.plan import Plan
 from hpcgen.support.registry import Registry
@@ -78,14 +78,12 @@ def builder_for(name: str) -> Engine:
         return found()
     known = list(builders())
     if found is None:
-        raise InputError(Problem(f"no engine is called {name!r}", "--engine", remedy=did_you_mean(name, known)))
+        raise InputError(f"no engine is called {name!r}", "--engine", remedy=did_you_mean(name, known))
     raise InputError(
-        Problem(
-            f"{name} starts images and builds none",
-            "--engine",
-            expected=" or ".join(known),
-            remedy=f"build with {found.built_by}: --engine {found.built_by}",
-        )
+        f"{name} starts images and builds none",
+        "--engine",
+        expected=" or ".join(known),
+        remedy=f"build with {found.built_by}: --engine {found.built_by}",
     )
 
 

@@ -36,7 +36,6 @@ class Apptainer(Engine):
     starts = ("sif", "sandbox")
     # Where --nv and --rocm put the driver's libraries.
     library_path = "/.singularity.d/libs"
-    keeps_steps = False
     comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
     rocm_since = ""
 

@@ -72,9 +72,9 @@ class Engine:
     be in the image. ``targets_in_image``: it binds only onto folders that the image has.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
-    ``alone``: it does one step after the other. ``keeps_steps``: it has a cache of steps. ``service``: it works through
-    a service of the machine, so others are tried before. ``builds_since``: the release that reads our recipes, and for
-    what of them. ``comes_from``: where a person gets it.
+    ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
+    tried before. ``builds_since``: the release that reads our recipes, and for what of them. ``comes_from``: where a
+    person gets it.
     """
 
     name: ClassVar[str]
@@ -99,7 +99,6 @@ class Engine:
 
     builder: ClassVar[str] = ""
     alone: ClassVar[bool] = True
-    keeps_steps: ClassVar[bool] = True
     service: ClassVar[bool] = False
     builds_since: ClassVar[tuple[str, str]] = ("", "")
     comes_from: ClassVar[str] = ""
@@ -146,7 +145,7 @@ class Engine:
 
     def refuse(self, message: str, remedy: str) -> PolicyError:
         """That this engine cannot do what the job needs."""
-        return PolicyError(Problem(f"{self.name} {self.version or 'of unknown version'}: {message}", remedy=remedy))
+        return PolicyError(f"{self.name} {self.version or 'of unknown version'}: {message}", remedy=remedy)
 
     # starting images
 
@@ -245,9 +244,7 @@ def bind_words(option: str, binds: Iterable[Bind]) -> list[list[str]]:
     for bind in binds:
         for path in (bind.source, bind.target):
             if ":" in path or "," in path:
-                raise InputError(
-                    Problem(f"{path!r} cannot be bound: engines read ':' and ',' as separators", "mpi.binds")
-                )
+                raise InputError(f"{path!r} cannot be bound: engines read ':' and ',' as separators", "mpi.binds")
         result.append([option, f"{bind.source}:{bind.target}"])
     return result
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.engines.steps import Step
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.bundle_paths import FILES
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import BuiltImage, ImageKindName
@@ -94,10 +94,8 @@ class BundleFolder(msgspec.Struct, frozen=True):
         found = sorted((self.folder / FILES).glob(f"*/{name}"))
         if not found:
             raise InputError(
-                Problem(
-                    f"{self.folder} has no {name}, which ch-image needs",
-                    remedy="make the bundle of a lock whose format is charliecloud",
-                )
+                f"{self.folder} has no {name}, which ch-image needs",
+                remedy="make the bundle of a lock whose format is charliecloud",
             )
         return found[0]
 

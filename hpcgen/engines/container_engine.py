@@ -10,7 +10,7 @@ docs/build-install/containers.md.
 from __future__ import annotations
 
 from hpcgen.engines.base import Call, Engine, environment_words
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import Shell, joined
@@ -58,5 +58,5 @@ class ContainerEngine(Engine):
 
 def _plain(path: str) -> str:
     if any(sign in path for sign in ':"\\$'):
-        raise InputError(Problem(f"{path!r} cannot be mounted: the definition file reads ':' and '$'", "mpi.binds"))
+        raise InputError(f"{path!r} cannot be mounted: the definition file reads ':' and '$'", "mpi.binds")
     return path

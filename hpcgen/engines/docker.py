@@ -83,10 +83,8 @@ class Docker(DockerfileEngine):
             return []
         if not self._buildx():
             raise MissingToolError(
-                Problem(
-                    f"docker {self.installed_version()} without the plugin buildx cannot build from a bundle",
-                    remedy="install docker-buildx 0.8 or later, or build with --engine podman",
-                )
+                f"docker {self.installed_version()} without the plugin buildx cannot build from a bundle",
+                remedy="install docker-buildx 0.8 or later, or build with --engine podman",
             )
         folder = work.bundle.folder
         contexts = [f"bundle={folder}"]

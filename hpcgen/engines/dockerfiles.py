@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpcgen.engines.base import Call, Engine, bind_words
 from hpcgen.engines.building import EngineCommand, FromFile, Target, Word, Work
 from hpcgen.engines.steps import Labels, Recipe, dockerfile_steps
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKindName
@@ -82,21 +82,17 @@ class DockerfileEngine(Engine):
         if separator and store in ("podman", "docker", "ch-image", "oci-archive"):
             if store != self.store:
                 raise InputError(
-                    Problem(
-                        f"{self.builder_name()} does not put images into {store}",
-                        "--output",
-                        remedy=f"leave {store}: out, or build first and use hpcgen convert",
-                    )
+                    f"{self.builder_name()} does not put images into {store}",
+                    "--output",
+                    remedy=f"leave {store}: out, or build first and use hpcgen convert",
                 )
             name = rest
         if not name or name.startswith(("/", ".")) or name.endswith((".sif", ".sqfs", ".tar.gz", ".tar")):
             raise InputError(
-                Problem(
-                    f"{self.builder_name()} makes no file: {name!r} cannot be the name of an image",
-                    "--output",
-                    expected="a name such as mpi-hello:here",
-                    remedy="build first, then make the file with hpcgen convert",
-                )
+                f"{self.builder_name()} makes no file: {name!r} cannot be the name of an image",
+                "--output",
+                expected="a name such as mpi-hello:here",
+                remedy="build first, then make the file with hpcgen convert",
             )
         return Target(self.store, name, self.temporary_name(token), is_file=False)
 

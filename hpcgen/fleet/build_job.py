@@ -119,7 +119,7 @@ def build_script(job: BuildJob) -> tuple[str, str]:
     if job.members:
         if not scheduler.task_variable:
             message = f"hpcgen submits no arrays to {scheduler.title}, the batch system of {site.name}"
-            raise PolicyError(Problem(message, "--array", remedy="build one after the other: leave --array out"))
+            raise PolicyError(message, "--array", remedy="build one after the other: leave --array out")
         directives.append(scheduler.array(len(job.members), job.limit))
     lines = ["#!/bin/bash", *(f"{scheduler.mark} {each}" for each in directives)]
     lines += ["", f"# {_about(job)}", *_modules(job), "", "set -euo pipefail"]
@@ -141,15 +141,8 @@ def _laid_out(job: BuildJob) -> Job:
     cores = site.partitions[job.partition].cpu.cores
     if site.scheduler.account == "required" and not job.request.account:
         message = f"{site.name} requires an account, and none was given"
-        raise PolicyError(Problem(message, remedy="add --account NAME"))
-    request = JobRequest(
-        nodes=1,
-        ranks_per_node=1,
-        threads_per_rank=cores,
-        walltime=job.request.walltime,
-        queue=job.request.queue,
-        account=job.request.account,
-    )
+        raise PolicyError(message, remedy="add --account NAME")
+    request = msgspec.structs.replace(job.request, nodes=1, ranks_per_node=1, threads_per_rank=cores)
     build = Stack(name="build", title="a build", blocks={}, run=RunSpec(command=["hpcgen", "build"], mpi=False))
     return resolve_job(site, job.partition, build, request)
 

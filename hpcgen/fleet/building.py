@@ -114,13 +114,9 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: B
     how.report(state.member.name, image.name, run)
     wrong = failed(run)
     if wrong:
-        problems = [Problem(_test_failure(state.member.name, each.group, each.name, each.reason)) for each in wrong]
-        raise TestFailedError(problems)
+        told = ((f"{each.group}: {each.name}", f" ({each.reason})" if each.reason else "") for each in wrong)
+        raise TestFailedError(Problem(f"{state.member.name}: test failed: {test}{why}") for test, why in told)
     return run
-
-
-def _test_failure(member: str, group: str, name: str, reason: str) -> str:
-    return f"{member}: test failed: {group}: {name}" + (f" ({reason})" if reason else "")
 
 
 def _locked(record: BuildRecord, run: TestRun | None) -> LockedImage:

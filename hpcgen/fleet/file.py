@@ -51,9 +51,7 @@ class LoadedFleet(msgspec.Struct, frozen=True):
             if member.name == name:
                 return member
         known = [member.name for member in self.members]
-        raise UnknownNameError(
-            Problem(f"{self.path} has no member {name!r}", "--member", remedy=did_you_mean(name, known))
-        )
+        raise UnknownNameError(f"{self.path} has no member {name!r}", "--member", remedy=did_you_mean(name, known))
 
     @property
     def lock_path(self) -> Path:

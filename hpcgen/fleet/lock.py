@@ -11,7 +11,7 @@ import msgspec
 
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import load, loads
-from hpcgen.errors import OutputError, Problem
+from hpcgen.errors import OutputError
 from hpcgen.model.fleet import FleetLock, LockedImage
 from hpcgen.support.file_formats import FLEET_LOCK
 from hpcgen.support.writing import write_file
@@ -77,4 +77,4 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _refusal(path: Path, failure: OSError, remedy: str) -> OutputError:
-    return OutputError(Problem(f"cannot lock {path}: {failure.strerror or failure}", remedy=remedy))
+    return OutputError(f"cannot lock {path}: {failure.strerror or failure}", remedy=remedy)

@@ -38,11 +38,9 @@ def push_commands(image: LockedImage, target: str, scratch: Path) -> list[list[s
     if commands := builder_for(image.engine).push(kind, name, target, scratch):
         return commands
     raise InputError(
-        Problem(
-            f"an image of the kind {kind} cannot be pushed to a registry",
-            expected="an image of podman, docker or ch-image, a SIF or a squashfs file",
-            remedy="hpcgen convert makes another kind of it",
-        )
+        f"an image of the kind {kind} cannot be pushed to a registry",
+        expected="an image of podman, docker or ch-image, a SIF or a squashfs file",
+        remedy="hpcgen convert makes another kind of it",
     )
 
 
@@ -103,7 +101,7 @@ def _chosen(
     where = loaded.document.position()
     if not loaded.fleet.registry:
         message = "this fleet says no registry to publish to"
-        raise InputError(Problem(message, where, "registry: registry.example.org/hpc", "add `registry: …`"))
+        raise InputError(message, where, "registry: registry.example.org/hpc", "add `registry: …`")
     chosen: dict[str, tuple[LockedImage, str]] = {}
     problems = []
     for member in [loaded.member(name) for name in names] if names else loaded.members:
@@ -139,16 +137,11 @@ def _publish(
             status = stream([program, *words[1:]], lambda line: say(f"  {line}"), env=environment)
             if status != 0:
                 raise OutputError(
-                    Problem(
-                        f"{name} was not pushed to {target}: {words[0]} ended with status {status}",
-                        remedy=f"read what it said above; it logs in as ${USER} with ${PASSWORD} if these are set",
-                    )
+                    f"{name} was not pushed to {target}: {words[0]} ended with status {status}",
+                    remedy=f"read what it said above; it logs in as ${USER} with ${PASSWORD} if these are set",
                 )
-        digest = _digest(scratch / "digest")
+        told = scratch / "digest"
+        digest = told.read_text().strip() if told.exists() else ""
     changed = msgspec.structs.replace(image, published=target, digest=digest or image.digest)
     update_lock(lock, {name: changed})
     yield target
-
-
-def _digest(file: Path) -> str:
-    return file.read_text().strip() if file.exists() else ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.fleet.build_job import BuildJob, build_script, check_site
 from hpcgen.fleet.changes import MemberState
 from hpcgen.fleet.file import LoadedFleet, build_site
@@ -34,7 +34,7 @@ def array_site(loaded: LoadedFleet, states: Sequence[MemberState], asked: str | 
         if len(sites) > 1:
             message = f"the members are for {', '.join(sites)}: which of them builds?"
             where = loaded.document.position()
-            raise InputError(Problem(message, where, remedy="add `build_on: SITE` to the fleet, or --on SITE"))
+            raise InputError(message, where, remedy="add `build_on: SITE` to the fleet, or --on SITE")
         name = sites[0]
     site = loaded.catalog.site(name)
     check_site(site, loaded.catalog.site_document(name))

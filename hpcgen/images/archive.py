@@ -13,7 +13,7 @@ from typing import IO, Any, cast
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, too_large
 
 _HEADER_BYTES = 1024 * 1024
@@ -47,7 +47,7 @@ class Entry(msgspec.Struct, frozen=True):
     link: str | None = None
 
 
-class _Member(tarfile.TarInfo):
+class BoundedMember(tarfile.TarInfo):
     """A member whose extended header is of a sensible size: tarfile reads it into memory as a whole."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
@@ -69,11 +69,13 @@ def read_archive(open_layers: Layers, paths: Sequence[str], name: str, top: str 
     ------
     InputError: damaged, of an unknown compression, or a file in it is absurdly large.
     """
-    interest = {path for wanted in paths for path in _prefixes(normal(wanted))}
+    interest = {path for wanted in paths for path in prefixes(normal(wanted))}
     for _ in range(_ROUNDS):
-        view = _view(open_layers, interest, name, top)
+        view: dict[str, Entry] = {}
+        for layer in open_layers():
+            _apply(view, layer, interest, name, top)
         resolved = {wanted: _resolve(view, normal(wanted)) for wanted in paths}
-        more = {path for place in resolved.values() for path in _prefixes(place)} - interest
+        more = {path for place in resolved.values() for path in prefixes(place)} - interest
         if not more:
             break
         interest |= more
@@ -85,7 +87,7 @@ def members(stream: IO[bytes], name: str) -> Iterator[tuple[tarfile.TarFile, tar
     """The members of a tar file, one after the other, without keeping them; InputError where it is damaged."""
     try:
         # tarfile's own decompression copies its whole buffer for each header; this is many times faster.
-        with tarfile.open(fileobj=decompressed(stream, name), mode="r:", tarinfo=_Member) as archive:
+        with tarfile.open(fileobj=decompressed(stream, name), mode="r:", tarinfo=BoundedMember) as archive:
             while (member := archive.next()) is not None:
                 archive.members.clear()  # type: ignore[attr-defined]
                 yield archive, member
@@ -105,10 +107,8 @@ def decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
         return lzma.open(stream)
     if first.startswith(b"\x28\xb5\x2f\xfd"):
         raise InputError(
-            Problem(
-                f"a layer of {name} is compressed with zstd, which hpcgen does not read",
-                remedy="skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
-            )
+            f"a layer of {name} is compressed with zstd, which hpcgen does not read",
+            remedy="skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
         )
     return stream
 
@@ -129,14 +129,7 @@ def content(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> byt
 
 
 def _unreadable(name: str, failure: Exception) -> InputError:
-    return InputError(Problem(f"{name} cannot be read: {failure}", remedy="copy the image again"))
-
-
-def _view(open_layers: Layers, interest: set[str], name: str, top: str) -> dict[str, Entry]:
-    view: dict[str, Entry] = {}
-    for layer in open_layers():
-        _apply(view, layer, interest, name, top)
-    return view
+    return InputError(f"{name} cannot be read: {failure}", remedy="copy the image again")
 
 
 def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: str, top: str) -> None:
@@ -161,15 +154,12 @@ def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: s
         if member.isreg():
             view[path] = Entry(data=content(archive, member, name))
         elif member.islnk():
-            view[path] = _hard_link(view, normal(member.linkname).removeprefix(top))
+            target = normal(member.linkname).removeprefix(top)
+            view[path] = view.get(target) or Entry(link=target)
         elif member.issym():
             view[path] = Entry(link=normal(posixpath.join(folder, member.linkname)))
         else:
             view[path] = Entry()
-
-
-def _hard_link(view: dict[str, Entry], target: str) -> Entry:
-    return view.get(target) or Entry(link=target)
 
 
 def _forget(view: dict[str, Entry], folder: str, kept: set[str]) -> None:
@@ -180,7 +170,7 @@ def _forget(view: dict[str, Entry], folder: str, kept: set[str]) -> None:
 def _resolve(view: dict[str, Entry], path: str) -> str:
     """Where a path leads, as far as the view tells."""
     for _ in range(MAX_LINKS):
-        for prefix in _prefixes(path):
+        for prefix in prefixes(path):
             entry = view.get(prefix)
             if entry is not None and entry.link is not None:
                 path = normal(entry.link + path[len(prefix) :])
@@ -190,7 +180,8 @@ def _resolve(view: dict[str, Entry], path: str) -> str:
     return "/"
 
 
-def _prefixes(path: str) -> list[str]:
+def prefixes(path: str) -> list[str]:
+    """The path and every folder above it, the topmost first."""
     parts = [part for part in path.split("/") if part]
     return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 
 MAX_FILE = 16 * 1024 * 1024
 """Bytes that one file of an image may have to be read; a large plan has less than one."""
@@ -74,7 +74,7 @@ def _read(place: str, path: str) -> bytes | None:
         with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             data = stream.read(MAX_FILE + 1)
     except OSError as failure:
-        raise InputError(Problem(f"the image's {path} cannot be read: {failure.strerror}")) from failure
+        raise InputError(f"the image's {path} cannot be read: {failure.strerror}") from failure
     if len(data) > MAX_FILE:
         raise too_large(path)
     return data
@@ -82,7 +82,7 @@ def _read(place: str, path: str) -> bytes | None:
 
 def too_large(path: str) -> InputError:
     """The error for a file that no kit has."""
-    return InputError(Problem(f"the image's {path} has more than {MAX_FILE} bytes", expected="a file of a kit"))
+    return InputError(f"the image's {path} has more than {MAX_FILE} bytes", expected="a file of a kit")
 
 
 if __name__ == "__main__":

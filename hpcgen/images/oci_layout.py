@@ -6,7 +6,6 @@ Source: OCI image specification 1.1, image-layout.md, image-index.md, manifest.m
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -23,7 +22,7 @@ from hpcgen.images.archive import read_archive
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.model.bundle_paths import image_name
 from hpcgen.support.hashing import hash_file, open_plain, sha256_of
-from hpcgen.support.writing import write_file
+from hpcgen.support.writing import alone_in, write_file
 
 REF_NAME = "org.opencontainers.image.ref.name"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -173,7 +172,7 @@ def archive_image(path: str) -> LayoutImage:
         archive = tarfile.open(path, "r:")  # noqa: SIM115 - open as long as the image is used
         there = {member.name.removeprefix("./"): member for member in islice(archive, _MAX_MEMBERS)}
     except (tarfile.TarError, OSError, ValueError) as failure:
-        raise InputError(Problem(f"{path} cannot be read as an OCI archive: {failure}")) from failure
+        raise InputError(f"{path} cannot be read as an OCI archive: {failure}") from failure
 
     def opened(name: str) -> IO[bytes]:
         stream = archive.extractfile(there[name]) if name in there and there[name].isreg() else None
@@ -225,26 +224,17 @@ def aside(layout: Path) -> Iterator[Path]:
     OutputError: another process is at it, or nothing can be written there.
     """
     folder = layout / _ASIDE
-    try:
-        layout.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(layout, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as failure:
-        raise OutputError(Problem(f"cannot write {layout}: {failure.strerror}", remedy="write elsewhere")) from failure
-    try:
+    taken = OutputError(f"another hpcgen is writing images into {layout}", remedy="wait until it is done")
+    with contextlib.ExitStack() as held:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OutputError(
-                Problem(f"another hpcgen is writing images into {layout}", remedy="wait until it is done")
-            ) from None
-        except OSError:
-            pass  # some network file systems lock no folders
+            layout.mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone_in(layout, taken))
+        except OSError as failure:
+            raise OutputError(f"cannot write {layout}: {failure.strerror}", remedy="write elsewhere") from failure
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(descriptor)
 
 
 def add(layout: Path, name: str, blobs: Mapping[str, Path], manifest: bytes) -> str:
@@ -263,7 +253,7 @@ def add(layout: Path, name: str, blobs: Mapping[str, Path], manifest: bytes) -> 
             path.replace(layout / blob_path(each))
     except OSError as failure:
         raise OutputError(
-            Problem(f"cannot write {folder}: {failure.strerror}", remedy="free some space, or write elsewhere")
+            f"cannot write {folder}: {failure.strerror}", remedy="free some space, or write elsewhere"
         ) from failure
     write_file(layout / blob_path(digest), manifest.decode("utf-8"))
     entries: list[dict[str, Any]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.errors import HpcgenError, InputError
 from hpcgen.images.recorded import StoredKit, typed_kit
 from hpcgen.kit.kit import make_kit
 from hpcgen.lockfile.lock import is_sealed, parse_lock
@@ -57,9 +57,7 @@ def whole_kit(kit: StoredKit, comparison: Comparison, name: str) -> dict[str, Ki
         return kit.files
     if not comparison.same:
         raise InputError(
-            Problem(
-                f"only labels of {name} can be read here, and this hpcgen would not write the rest of its kit the same",
-                remedy="read the image where its engine runs, or use the hpcgen of its label io.hpcgen.version",
-            )
+            f"only labels of {name} can be read here, and this hpcgen would not write the rest of its kit the same",
+            remedy="read the image where its engine runs, or use the hpcgen of its label io.hpcgen.version",
         )
     return comparison.made

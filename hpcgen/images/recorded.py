@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hpcgen.errors import HpcgenError, InputError, MissingToolError, Problem
+from hpcgen.errors import HpcgenError, InputError, MissingToolError
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import known_files, programs, read_plan
 from hpcgen.model.fields import EnvName
@@ -73,12 +73,10 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
 
         wrote = kit.plan.get("hpcgen")
         raise InputError(
-            Problem(
-                f"the record in {name} is not understood: {failure}",
-                expected=f"a record of hpcgen {__version__}",
-                remedy=f"use hpcgen {wrote if isinstance(wrote, str) and wrote.isprintable() else 'that wrote it'}; "
-                "hpcgen rebuild writes its kit with any release",
-            )
+            f"the record in {name} is not understood: {failure}",
+            expected=f"a record of hpcgen {__version__}",
+            remedy=f"use hpcgen {wrote if isinstance(wrote, str) and wrote.isprintable() else 'that wrote it'}; "
+            "hpcgen rebuild writes its kit with any release",
         ) from failure
     for variable, value in lock.environment.items():
         plain(value, f"the variable {variable} in {name}")
@@ -87,6 +85,8 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
 
 def stored_kit(image: ImageReference) -> StoredKit:
     """The kit that an image carries, as it is; InputError if there is none."""
+    from hpcgen.config.yamlfile import loads
+
     labels = image_labels(image)
     whole = True
     try:
@@ -98,24 +98,20 @@ def stored_kit(image: ImageReference) -> StoredKit:
             raise
     if not whole and "plan.json" in data and "hpcgen.lock" not in data:
         raise InputError(
-            Problem(
-                f"the labels of {image} do not hold its whole record: its lock is too long for a label",
-                remedy="read the image where its engine runs, or convert it to a file: hpcgen convert",
-            )
+            f"the labels of {image} do not hold its whole record: its lock is too long for a label",
+            remedy="read the image where its engine runs, or convert it to a file: hpcgen convert",
         )
     if "plan.json" not in data or "hpcgen.lock" not in data:
         raise InputError(
-            Problem(
-                f"there is no record in {image}: it was not built from a kit of hpcgen",
-                expected=f"a kit in the image's {KIT}",
-                remedy="render the kit again and build it with this hpcgen",
-            )
+            f"there is no record in {image}: it was not built from a kit of hpcgen",
+            expected=f"a kit in the image's {KIT}",
+            remedy="render the kit again and build it with this hpcgen",
         )
     files = {name: KitFile(_text(content, name, image), name in programs()) for name, content in data.items()}
     return StoredKit(
         files,
         plan=_json(files["plan.json"].text, image),
-        lock=_yaml(files["hpcgen.lock"].text, image),
+        lock=loads(files["hpcgen.lock"].text, f"hpcgen.lock in {image}").data,
         labels=labels,
         whole=whole,
     )
@@ -133,11 +129,11 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
     try:
         names = msgspec.json.decode(kit.files[FACTS_FILE].text, type=RecipeFacts).files
     except (msgspec.MsgspecError, RecursionError) as failure:
-        raise InputError(Problem(f"{FACTS_FILE} in {image} is damaged: {failure}")) from failure
+        raise InputError(f"{FACTS_FILE} in {image} is damaged: {failure}") from failure
     found = image.read([f"{KIT}/{name}" for name in names]) if names else {}
     missing = [name for name in names if f"{KIT}/{name}" not in found]
     if missing:
-        raise InputError(Problem(f"the kit in {image} is not whole: {missing[0]} is not in its {KIT}"))
+        raise InputError(f"the kit in {image} is not whole: {missing[0]} is not in its {KIT}")
     more = {name: KitFile(_text(found[f"{KIT}/{name}"], name, image)) for name in names}
     return msgspec.structs.replace(kit, files=kit.files | more)
 
@@ -168,21 +164,14 @@ def _text(data: bytes, name: str, image: ImageReference) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as failure:
-        raise InputError(Problem(f"the kit's {name} in {image} is no text")) from failure
+        raise InputError(f"the kit's {name} in {image} is no text") from failure
 
 
 def _json(text: str, image: ImageReference) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as failure:
-        raise InputError(Problem(f"plan.json in {image} is damaged: {failure}")) from failure
+        raise InputError(f"plan.json in {image} is damaged: {failure}") from failure
     if not isinstance(found, dict):
-        raise InputError(Problem(f"plan.json in {image} is damaged: it is no mapping"))
+        raise InputError(f"plan.json in {image} is damaged: it is no mapping")
     return found
-
-
-def _yaml(text: str, image: ImageReference) -> dict[str, Any]:
-    from hpcgen.config.yamlfile import loads
-
-    data: dict[str, Any] = loads(text, f"hpcgen.lock in {image}").data
-    return data

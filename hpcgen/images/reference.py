@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.errors import HpcgenError, InputError, Problem, UnknownNameError
+from hpcgen.errors import HpcgenError, InputError, UnknownNameError
 from hpcgen.images.kinds import KINDS, ImageKind, every_kind, kind_for, recognised
 from hpcgen.model.record import ImageKindName
 from hpcgen.support.quoting import plain
@@ -73,19 +73,17 @@ def _at_path(path: Path, kind: str | None) -> ImageReference:
     full = Path(os.path.normpath(Path.cwd() / path.expanduser()))
     if not full.exists():
         raise UnknownNameError(
-            Problem(f"there is no image {full}", remedy="name a file or folder, or a store's image as podman:NAME")
+            f"there is no image {full}", remedy="name a file or folder, or a store's image as podman:NAME"
         )
     try:
         known = None if kind else recognised(full)
     except OSError as failure:
-        raise InputError(Problem(f"{full} cannot be read: {failure.strerror}")) from failure
+        raise InputError(f"{full} cannot be read: {failure.strerror}") from failure
     found = kind or (known.name if known is not None else None)
     if found is None:
         raise InputError(
-            Problem(
-                f"{full} is no container image that hpcgen knows",
-                expected="a SIF, a squashfs, a tar file, an OCI archive or a folder with an image's root",
-            )
+            f"{full} is no container image that hpcgen knows",
+            expected="a SIF, a squashfs, a tar file, an OCI archive or a folder with an image's root",
         )
     return ImageReference(found, str(full))
 
@@ -94,7 +92,7 @@ def stored_reference(kind: str, name: str) -> ImageReference:
     """An image of a store by its name; InputError for what no store takes as a name."""
     if not _NAME.fullmatch(name):
         raise InputError(
-            Problem(f"{name!r} is no image name", expected="letters, digits and . _ / : @ + % -, as in localhost/x:1")
+            f"{name!r} is no image name", expected="letters, digits and . _ / : @ + % -, as in localhost/x:1"
         )
     return ImageReference(kind, name)
 
@@ -106,13 +104,11 @@ def _look_up(text: str) -> ImageReference:
     found = [each.name for each in stores if each.is_stored(text)]
     if len(found) > 1:
         names = [f"{kind}:{text}" for kind in found]
-        raise InputError(Problem(f"several stores have an image {text}", remedy=f"say {' or '.join(names)}"))
+        raise InputError(f"several stores have an image {text}", remedy=f"say {' or '.join(names)}")
     if not found:
         where = f"in the stores of {', '.join(have)}" if have else "and no engine with a store is installed"
         raise UnknownNameError(
-            Problem(
-                f"there is no file or folder {text}, {'nor an image ' if have else ''}{where}",
-                remedy="check the name, or name the store: podman:NAME, docker:NAME, ch-image:NAME",
-            )
+            f"there is no file or folder {text}, {'nor an image ' if have else ''}{where}",
+            remedy="check the name, or name the store: podman:NAME, docker:NAME, ch-image:NAME",
         )
     return ImageReference(found[0], text)

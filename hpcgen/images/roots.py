@@ -20,8 +20,8 @@ from typing import IO, Any, Protocol
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem
-from hpcgen.images.archive import members, normal
+from hpcgen.errors import InputError
+from hpcgen.images.archive import members, normal, prefixes
 from hpcgen.images.oci_layout import archive_image
 from hpcgen.images.tarball import opened
 from hpcgen.support.hashing import sha256_of
@@ -81,7 +81,7 @@ def mark_folder(folder: Path, marks: Marks) -> None:
 def _within(folder: Path, name: str) -> Path:
     parent = (folder / name).parent
     if not parent.resolve().is_relative_to(folder.resolve()):
-        raise InputError(Problem(f"in {folder} a link leads from {posixpath.dirname(name)} out of the image"))
+        raise InputError(f"in {folder} a link leads from {posixpath.dirname(name)} out of the image")
     place = folder / name
     # A merged /usr has bin as a link to a folder; any link will do where a name must be taken.
     return place.resolve() if place.is_symlink() and place.resolve().is_relative_to(folder.resolve()) else place
@@ -100,10 +100,14 @@ def mark_tar(path: Path, marks: Marks) -> None:
             parts = name.split("/")[:-1]
             for count in range(1, len(parts) + 1):
                 _add_folder(archive, "/".join(parts[:count]), present)
-            member = tarfile.TarInfo(f"./{name}")
-            data = files[name].encode()
-            member.size, member.mode = len(data), 0o755 if name.endswith(".sh") else 0o644
-            archive.addfile(member, io.BytesIO(data))
+            add_file(archive, f"./{name}", files[name].encode(), 0o755 if name.endswith(".sh") else 0o644)
+
+
+def add_file(archive: tarfile.TarFile, name: str, data: bytes, mode: int = 0o644) -> None:
+    """A member with these bytes; it has no time and no owner's name."""
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(data), mode
+    archive.addfile(member, io.BytesIO(data))
 
 
 def _add_folder(archive: tarfile.TarFile, name: str, present: set[str]) -> None:
@@ -155,9 +159,7 @@ def tar_to_oci(source: Path, target: Path, marks: Marks, architecture: str, leve
         blobs = _layout(marks, architecture, plain.hexdigest(), hashing)
         with tarfile.open(target, "w") as archive:
             for name, blob in blobs.items():
-                member = tarfile.TarInfo(name)
-                member.size = len(blob)
-                archive.addfile(member, io.BytesIO(blob))
+                add_file(archive, name, blob)
             member = tarfile.TarInfo(f"blobs/sha256/{hashing.sha256.hexdigest()}")
             member.size = hashing.length
             with layer.open("rb") as stream:
@@ -236,12 +238,7 @@ class _Hidden:
     def has(self, path: str) -> bool:
         if path in self.seen or path in self.covered:
             return True
-        return any(parent in self.covered for parent in _parents(path))
-
-
-def _parents(path: str) -> list[str]:
-    parts = path.strip("/").split("/")[:-1]
-    return ["/" + "/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+        return any(parent in self.covered for parent in prefixes(path)[:-1])
 
 
 def _copy_layer(

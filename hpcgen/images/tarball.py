@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import IO
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.images.archive import members, read_archive
 
 
@@ -23,7 +23,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     try:
         stream = open(path, "rb")  # noqa: SIM115 - closed below, after the reader is done
     except OSError as failure:
-        raise InputError(Problem(f"{path} cannot be read: {failure.strerror}")) from failure
+        raise InputError(f"{path} cannot be read: {failure.strerror}") from failure
     with stream:
         yield stream
 

@@ -46,11 +46,7 @@ def parse_walltime(text: str, where: str | None = "--time") -> int:
             seconds = ((days * 24 + hours) * 60 + minutes) * 60 + rest
     if seconds < 1:
         raise InputError(
-            Problem(
-                f"{text!r} is not a time limit",
-                where,
-                "36h, 90m, 36:00:00 (hours first) or 1-12:00:00 (days first)",
-            )
+            f"{text!r} is not a time limit", where, "36h, 90m, 36:00:00 (hours first) or 1-12:00:00 (days first)"
         )
     return seconds
 

@@ -67,10 +67,8 @@ def read_kit(folder: Path) -> KitFolder:
     folder = folder.absolute()
     if not (folder / "plan.json").is_file():
         raise InputError(
-            Problem(
-                f"{folder} is no kit: it has no plan.json",
-                remedy="make one with hpcgen render --site SITE --stack STACK -o DIR",
-            )
+            f"{folder} is no kit: it has no plan.json",
+            remedy="make one with hpcgen render --site SITE --stack STACK -o DIR",
         )
     plan = _decoded(folder / "plan.json", read_plan)
     form = format_for(plan.format)
@@ -96,7 +94,7 @@ def _decoded(path: Path, convert: Callable[[object, str], T]) -> T:
         return convert(msgspec.json.decode(_read(path)), str(path))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InputError(
-            Problem(f"{path} is not that of a kit: {error}", remedy="render the kit again with this hpcgen")
+            f"{path} is not that of a kit: {error}", remedy="render the kit again with this hpcgen"
         ) from error
 
 
@@ -106,7 +104,7 @@ def _lock(path: Path) -> dict[str, Any]:
     try:
         data = yaml.load(_read(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        raise InputError(Problem(f"{path} cannot be read: {error}", remedy="render the kit again")) from error
+        raise InputError(f"{path} cannot be read: {error}", remedy="render the kit again") from error
     LOCK.check(data, str(path))
     return data if isinstance(data, dict) else {}
 
@@ -114,12 +112,12 @@ def _lock(path: Path) -> dict[str, Any]:
 def _read(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InputError(Problem(f"{path} is larger than any file of a kit", remedy="render the kit again"))
+            raise InputError(f"{path} is larger than any file of a kit", remedy="render the kit again")
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as failure:
         said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
         raise InputError(
-            Problem(f"the kit's {path.name} cannot be read: {said}", remedy="render the kit again with -o")
+            f"the kit's {path.name} cannot be read: {said}", remedy="render the kit again with -o"
         ) from failure
 
 

@@ -115,7 +115,8 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
     found: list[tuple[str, str, str, list[str]]] = []
     if how.engine.image_is_file and not named and plan.job.nodes > 1:
         found.append(("FAILED", "image", "put it on a file system that every node sees", [Shell('"$1"')]))
-    if gpu is not None and _wants_gpu(plan):
+    # What is made for GPUs says so by `host`; the rest works without.
+    if gpu is not None and any(block.host for block in plan.blocks):
         todo = f"take nodes of the partition {plan.partition}, and ask for their GPUs in the header of the job"
         found.append(("FAILED", "GPU", todo, [GPU_DEVICES[gpu.vendor]]))
     if how.mpi is not None or how.inner:
@@ -135,11 +136,6 @@ def _cpu(plan: Plan, built_for: str) -> str:
         return ""
     todo = f"its programs would end with SIGILL: take nodes of the partition {plan.partition}, or build it for these"
     return fill("cpu", features=line(told), cpu=sh(f"{target}, for which the image was compiled"), todo=sh(todo))
-
-
-def _wants_gpu(plan: Plan) -> bool:
-    """Whether something in the image is made for GPUs; the rest works without."""
-    return any(block.host for block in plan.blocks)
 
 
 def _driver(plan: Plan) -> str:

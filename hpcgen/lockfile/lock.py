@@ -56,7 +56,7 @@ def read_lock(path: Path) -> Lock:
     ------
     InputError: it cannot be read, it was edited, it pins nothing, or a newer hpcgen wrote it.
     """
-    from hpcgen.errors import InputError, Problem
+    from hpcgen.errors import InputError
 
     try:
         with path.open("rb") as stream:
@@ -65,10 +65,10 @@ def read_lock(path: Path) -> Lock:
     except (OSError, UnicodeDecodeError) as failure:
         said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
         raise InputError(
-            Problem(f"the lock {path} cannot be read: {said}", remedy="write one with hpcgen lock -o FILE")
+            f"the lock {path} cannot be read: {said}", remedy="write one with hpcgen lock -o FILE"
         ) from failure
     if len(data) > MAX_BYTES:
-        raise InputError(Problem(f"{path} is larger than any lock", remedy="write it again with hpcgen lock"))
+        raise InputError(f"{path} is larger than any lock", remedy="write it again with hpcgen lock")
     return parse_lock(text, str(path))
 
 
@@ -78,7 +78,7 @@ def parse_lock(text: str, name: str) -> Lock:
     import yaml
 
     from hpcgen._version import __version__
-    from hpcgen.errors import InputError, Problem
+    from hpcgen.errors import InputError
     from hpcgen.model.lock import Lock
 
     _check_number(text, name)
@@ -92,11 +92,9 @@ def parse_lock(text: str, name: str) -> Lock:
     except (yaml.YAMLError, KeyError, AttributeError, ValueError, RecursionError) as failure:
         wrote = _written_by(text)
         raise InputError(
-            Problem(
-                f"the lock {name} is not understood: {failure}",
-                expected=f"a lock of hpcgen {__version__}",
-                remedy=f"use hpcgen {wrote}, or write it again with hpcgen lock",
-            )
+            f"the lock {name} is not understood: {failure}",
+            expected=f"a lock of hpcgen {__version__}",
+            remedy=f"use hpcgen {wrote}, or write it again with hpcgen lock",
         ) from failure
 
 
@@ -121,24 +119,20 @@ def _check_number(text: str, name: str) -> None:
 
 
 def _check_seal(text: str, name: str) -> None:
-    from hpcgen.errors import InputError, Problem
+    from hpcgen.errors import InputError
 
     body, found, seal = text.rpartition(f"\n{SEAL}")
     if not found:
         raise InputError(
-            Problem(
-                f"{name} pins nothing: it has no seal",
-                expected="a lock that hpcgen lock wrote; the one of a kit only names what was chosen",
-                remedy="hpcgen lock --site SITE --stack STACK -o hpcgen.lock",
-            )
+            f"{name} pins nothing: it has no seal",
+            expected="a lock that hpcgen lock wrote; the one of a kit only names what was chosen",
+            remedy="hpcgen lock --site SITE --stack STACK -o hpcgen.lock",
         )
     if seal != _hash(body + "\n") + "\n":
         raise InputError(
-            Problem(
-                f"{name} is not as hpcgen lock wrote it: its seal does not fit what it says",
-                expected="an unchanged file; a merge or an edit by hand leaves the old seal",
-                remedy="take the file anew from where it is from, or write it again: hpcgen lock --update NAME",
-            )
+            f"{name} is not as hpcgen lock wrote it: its seal does not fit what it says",
+            expected="an unchanged file; a merge or an edit by hand leaves the old seal",
+            remedy="take the file anew from where it is from, or write it again: hpcgen lock --update NAME",
         )
 
 

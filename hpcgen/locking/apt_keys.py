@@ -74,7 +74,7 @@ class AptRelease(msgspec.Struct, frozen=True):
         except (TypeError, ValueError):
             date = None
         if date is None:
-            raise FetchError(Problem(f"the index {self.uri} {self.suite} has no date", expected="a field Date"))
+            raise FetchError(f"the index {self.uri} {self.suite} has no date", expected="a field Date")
         return date.astimezone(timezone.utc) if date.tzinfo else date.replace(tzinfo=timezone.utc)
 
 

@@ -114,16 +114,14 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
         digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image")
         if digest != pin.digest:
             raise FetchError(
-                Problem(
-                    f"the base image {name} from {pin.origin} is not the one that is pinned: it has {digest}",
-                    expected=pin.digest,
-                    remedy="hpcgen lock --update images takes the new one; or give back the old one with --image",
-                )
+                f"the base image {name} from {pin.origin} is not the one that is pinned: it has {digest}",
+                expected=pin.digest,
+                remedy="hpcgen lock --update images takes the new one; or give back the old one with --image",
             )
         config = decoded(blobs[_described(manifest, name)[0]["digest"]].read_bytes(), f"{name}'s configuration")
         wanted = _ARCHITECTURES[architecture]
         if config.get("architecture") != wanted:
-            raise FetchError(Problem(f"{pin.origin} is for {config.get('architecture')}", expected=wanted))
+            raise FetchError(f"{pin.origin} is for {config.get('architecture')}", expected=wanted)
         oci_layout.add(layout, name, blobs, manifest)
 
 
@@ -137,7 +135,7 @@ def root_tar(layout: Path, name: str, target: Path) -> None:
     import tarfile
 
     from hpcgen.errors import OutputError
-    from hpcgen.images.roots import flatten
+    from hpcgen.images.roots import add_file, flatten
 
     image = folder_layout(layout).image(name)
     part = target.with_name(f".{target.name}.part")
@@ -145,11 +143,11 @@ def root_tar(layout: Path, name: str, target: Path) -> None:
         with tarfile.open(part, "w", format=tarfile.PAX_FORMAT) as out:
             flatten(image, out, _wanted_in_root)
             for path, data in _metadata(image).items():
-                _add_file(out, path, data)
+                add_file(out, f"./{path}", data)
         part.replace(target)
     except OSError as failure:
         raise OutputError(
-            Problem(f"cannot write {target}: {failure.strerror}", remedy="free some space, or write elsewhere")
+            f"cannot write {target}: {failure.strerror}", remedy="free some space, or write elsewhere"
         ) from failure
     finally:
         part.unlink(missing_ok=True)
@@ -184,22 +182,13 @@ def _metadata(image: LayoutImage) -> dict[str, bytes]:
     }
 
 
-def _add_file(out: Any, path: str, data: bytes) -> None:
-    import io
-    import tarfile
-
-    member = tarfile.TarInfo(f"./{path}")
-    member.size, member.mode = len(data), 0o644
-    out.addfile(member, io.BytesIO(data))
-
-
 def _remedy(name: str) -> str:
     return f"say where it is: --image {name}=oci-archive:/path/image.tar (or docker://…, containers-storage:…)"
 
 
 def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
     if not re.search(ORIGIN_PATTERN, source):  # as an option of skopeo, say
-        raise InputError(Problem(f"{source!r} names no image", expected="TRANSPORT:NAME, such as oci-archive:FILE"))
+        raise InputError(f"{source!r} names no image", expected="TRANSPORT:NAME, such as oci-archive:FILE")
     if source.startswith(_REBUILT):
         import tempfile
 
@@ -212,7 +201,7 @@ def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
         digest = _instance(manifest, architecture, source)
         if not source.startswith("docker://"):
             raise InputError(
-                Problem("an archive of images for several architectures is not read", remedy="skopeo copy one of them")
+                "an archive of images for several architectures is not read", remedy="skopeo copy one of them"
             )
         raw = _raw(skopeo, _at_digest(source, digest))
         manifest = decoded(raw, source)
@@ -225,7 +214,7 @@ def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
 def _raw(skopeo: str, source: str) -> bytes:
     answer = ask([skopeo, "inspect", "--raw", source])
     if answer.status:
-        raise FetchError(Problem(_plain(answer.last_line)))
+        raise FetchError(_plain(answer.last_line))
     return answer.output
 
 
@@ -250,7 +239,7 @@ def _instance(index: dict[str, Any], architecture: str, source: str) -> str:
         if platform.get("os", "linux") == "linux" and platform.get("architecture") == wanted:
             return str(each.get("digest"))
         offered.append(f"{platform.get('os')}/{platform.get('architecture')}")
-    raise FetchError(Problem(f"{source} has no image for linux/{wanted}, only {', '.join(sorted(set(offered)))}"))
+    raise FetchError(f"{source} has no image for linux/{wanted}, only {', '.join(sorted(set(offered)))}")
 
 
 def _at_digest(source: str, digest: str) -> str:
@@ -271,7 +260,7 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
     argv = [skopeo, *options, "copy", "--quiet", "--retry-times=3", *how, source, f"dir:{folder}"]
     status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"})
     if status:
-        raise FetchError(Problem(_plain(said[-1]) if said else f"skopeo ended with {status}", source))
+        raise FetchError(_plain(said[-1]) if said else f"skopeo ended with {status}", source)
     raw = (folder / "manifest.json").read_bytes()
     manifest = _rebuilt(raw, source, folder) if rebuilt else _as_oci(raw, source)
     digest = sha256_of(manifest if rebuilt else raw)
@@ -283,7 +272,7 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
         except OSError:
             sha256, size = "", -1
         if (f"sha256:{sha256}", size) != (each["digest"], each["size"]):
-            raise FetchError(Problem(f"{source}: {each['digest']} is altered, cut off or missing"))
+            raise FetchError(f"{source}: {each['digest']} is altered, cut off or missing")
         blobs[each["digest"]] = path
     return f"sha256:{digest}", manifest, blobs
 
@@ -296,7 +285,7 @@ def _described(manifest: bytes, source: str) -> list[dict[str, Any]]:
     for each in listed:
         digest = each.get("digest") if isinstance(each, dict) else None
         if not isinstance(digest, str) or not digest.startswith("sha256:") or not digest[7:].isalnum():
-            raise FetchError(Problem(f"the manifest of {source} is not that of an image"))
+            raise FetchError(f"the manifest of {source} is not that of an image")
     return [{"digest": each["digest"], "size": each.get("size")} for each in listed if isinstance(each, dict)]
 
 
@@ -308,9 +297,7 @@ def _as_oci(raw: bytes, source: str) -> bytes:
         return raw
     if kind != _DOCKER_MANIFEST:
         raise FetchError(
-            Problem(
-                f"{source} has a manifest of kind {kind}", expected="OCI, or Docker's schema 2", remedy="push it anew"
-            )
+            f"{source} has a manifest of kind {kind}", expected="OCI, or Docker's schema 2", remedy="push it anew"
         )
     layers = [{**_plain_descriptor(each), "mediaType": _layer_kind(each, source)} for each in manifest["layers"]]
     return _manifest(_plain_descriptor(manifest["config"]), layers)
@@ -319,7 +306,7 @@ def _as_oci(raw: bytes, source: str) -> bytes:
 def _layer_kind(layer: dict[str, Any], source: str) -> str:
     kind = str(layer.get("mediaType"))
     if kind not in _LAYERS:
-        raise FetchError(Problem(f"{source} has a layer of kind {kind}, which cannot be taken along"))
+        raise FetchError(f"{source} has a layer of kind {kind}, which cannot be taken along")
     return _LAYERS[kind]
 
 
@@ -329,7 +316,7 @@ def _rebuilt(raw: bytes, source: str, folder: Path) -> bytes:
     sized = [(each["digest"], (folder / each["digest"].partition(":")[2])) for each in (config, *layers)]
     missing = [digest for digest, path in sized if not path.is_file()]
     if missing:
-        raise FetchError(Problem(f"{source}: {', '.join(missing)} was not copied"))
+        raise FetchError(f"{source}: {', '.join(missing)} was not copied")
     described = [{"digest": digest, "size": path.stat().st_size} for digest, path in sized]
     return _manifest(described[0], [{**each, "mediaType": _PLAIN_LAYER} for each in described[1:]])
 

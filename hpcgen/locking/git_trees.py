@@ -22,7 +22,7 @@ from pathlib import Path
 
 from hpcgen.blocks.git_trees import HTTPS_ALONE, PLAIN, check_tree, tree_file
 from hpcgen.blocks.steps import GitTree
-from hpcgen.errors import FetchError, Problem
+from hpcgen.errors import FetchError
 from hpcgen.support.hashing import file_sha256
 from hpcgen.support.processes import require_program
 
@@ -159,8 +159,6 @@ def _printable(text: str) -> str:
 
 def _unfit(tree: GitTree, why: str) -> FetchError:
     return FetchError(
-        Problem(
-            f"{tree.url} at {tree.commit} could not be fetched: {why}",
-            remedy="check the address and the commit, and git's own settings for a proxy or certificates",
-        )
+        f"{tree.url} at {tree.commit} could not be fetched: {why}",
+        remedy="check the address and the commit, and git's own settings for a proxy or certificates",
     )

@@ -91,10 +91,8 @@ def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
 def _block_files(name: str, catalog: Catalog) -> list[Path]:
     if catalog.is_given(name):
         raise InputError(
-            Problem(
-                f"block {name} is {catalog.block_origin(name)}, and a lock pins files",
-                remedy=f"put it into a collection: building_blocks/{name}.py and {name}.yaml",
-            )
+            f"block {name} is {catalog.block_origin(name)}, and a lock pins files",
+            remedy=f"put it into a collection: building_blocks/{name}.py and {name}.yaml",
         )
     return [catalog.find("block", name), *catalog.release_files(name)]
 
@@ -104,11 +102,9 @@ def _check_manager(plan: Plan, catalog: Catalog) -> None:
     manager = catalog.releases(base.name)[base.version].values["package_manager"]
     if manager != "apt":
         raise PolicyError(
-            Problem(
-                f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
-                expected="a base with apt: debian or ubuntu",
-                remedy="choose one with --set base.provider=debian; render without a lock works for every base",
-            )
+            f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
+            expected="a base with apt: debian or ubuntu",
+            remedy="choose one with --set base.provider=debian; render without a lock works for every base",
         )
 
 

@@ -65,11 +65,9 @@ def resolve_packages(
     """
     if manager != "apt":
         raise PolicyError(
-            Problem(
-                f"the packages of {image} cannot be pinned: its package manager is {manager}",
-                expected="a base with apt: debian or ubuntu",
-                remedy="choose one with --set base.provider=debian; render without a lock works for every base",
-            )
+            f"the packages of {image} cannot be pinned: its package manager is {manager}",
+            expected="a base with apt: debian or ubuntu",
+            remedy="choose one with --set base.provider=debian; render without a lock works for every base",
         )
     with base_shell(layout, image, {**stage.arguments, **stage.environment}) as shell:
         present = _present(shell)
@@ -91,7 +89,7 @@ def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) 
     try:
         return msgspec.convert({"present": present, "added": msgspec.to_builtins(added)}, StagePackages)
     except msgspec.ValidationError as failure:
-        raise FetchError(Problem(f"{image}: what apt and dpkg answer is not understood: {failure}")) from failure
+        raise FetchError(f"{image}: what apt and dpkg answer is not understood: {failure}") from failure
 
 
 def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None:
@@ -101,7 +99,7 @@ def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None
             data = Path(file.source).read_bytes()
         except OSError as failure:
             raise InputError(
-                Problem(f"{file.source} cannot be read: {failure.strerror}", "network.ca_certificates")
+                f"{file.source} cannot be read: {failure.strerror}", "network.ca_certificates"
             ) from failure
         shell.put(file.target, data)
     for label, step in stage.steps[: stage.prepared]:
@@ -141,18 +139,16 @@ def _read_uri(line: str, image: str) -> tuple[str, PackagePin]:
     """One line of ``--print-uris``: address, NAME_VERSION_ARCHITECTURE.deb with ``:`` as ``%3a``, size, hash."""
     match = _URI.fullmatch(line)
     if match is None:
-        raise FetchError(Problem(f"{image}: apt's answer is not understood: {line[:200]}"))
+        raise FetchError(f"{image}: apt's answer is not understood: {line[:200]}")
     url, file, size, hashed = match.groups()
     kind, _, value = hashed.partition(":")
     parts = [unquote(part) for part in file.removesuffix(".deb").split("_")]
     if kind != "SHA256" or len(parts) != 3:
         raise InputError(
-            Problem(
-                f"{image}: the repository gives {file} no sha256, only {kind or 'nothing'}",
-                remedy="ask whoever keeps the repository to add SHA256 to its index",
-            )
+            f"{image}: the repository gives {file} no sha256, only {kind or 'nothing'}",
+            remedy="ask whoever keeps the repository to add SHA256 to its index",
         )
     if not re.match(r"(https?|file|copy):", url):
-        raise FetchError(Problem(f"{image}: {file} is at {url}", expected="an address of http, https or file"))
+        raise FetchError(f"{image}: {file} is at {url}", expected="an address of http, https or file")
     name, version, architecture = parts
     return name, PackagePin(version=version, architecture=architecture, sha256=value.lower(), size=int(size), url=url)

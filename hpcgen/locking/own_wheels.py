@@ -22,7 +22,7 @@ from pathlib import Path
 import msgspec
 from packaging.requirements import Requirement
 
-from hpcgen.errors import FetchError, InputError, Problem
+from hpcgen.errors import FetchError, InputError
 from hpcgen.locking.uv_resolver import run_uv
 from hpcgen.locking.wheels import lock_wheels
 from hpcgen.model.bundle import Wanted
@@ -97,10 +97,8 @@ def own_wheel(folder: Path) -> Path:
     checkout = package.parent
     if not (checkout / "pyproject.toml").is_file():
         raise InputError(
-            Problem(
-                f"hpcgen runs from {package}, which pip did not install and which is no checkout",
-                remedy="install hpcgen with pip, or pip install -e a checkout",
-            )
+            f"hpcgen runs from {package}, which pip did not install and which is no checkout",
+            remedy="install hpcgen with pip, or pip install -e a checkout",
         )
     return _built(checkout, folder)
 
@@ -127,9 +125,9 @@ def rebuild(distribution: importlib.metadata.Distribution, folder: Path) -> Path
     remedy = f"install {name} anew, with pip install --force-reinstall {name}=={version}"
     if missing:
         shown = ", ".join(missing[:5])
-        raise InputError(Problem(f"the installation of {name} lacks {len(missing)} files: {shown}", remedy=remedy))
+        raise InputError(f"the installation of {name} lacks {len(missing)} files: {shown}", remedy=remedy)
     if not files:
-        raise InputError(Problem(f"the installation of {name} has no list of its files (RECORD)", remedy=remedy))
+        raise InputError(f"the installation of {name} has no list of its files (RECORD)", remedy=remedy)
     return _write(folder / f"{name.replace('-', '_')}-{version}-{_TAG}.whl", files)
 
 
@@ -165,10 +163,8 @@ def _built(checkout: Path, folder: Path) -> Path:
     if done.returncode != 0 or len(built) != 1:
         said = " ".join(f"{done.stdout}\n{done.stderr}".split())[-600:]
         raise FetchError(
-            Problem(
-                f"hpcgen's own wheel could not be built from {checkout}: {said or 'uv made none'}",
-                remedy=f"{sys.executable} -m pip install hatchling, or install hpcgen from a wheel",
-            )
+            f"hpcgen's own wheel could not be built from {checkout}: {said or 'uv made none'}",
+            remedy=f"{sys.executable} -m pip install hatchling, or install hpcgen from a wheel",
         )
     with zipfile.ZipFile(built[0]) as archive:
         files = {

@@ -126,7 +126,7 @@ def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dic
         pin = Requirement(line)
         version = str(pin.specifier).removeprefix("==")
         if len(pin.specifier) != 1 or not str(pin.specifier).startswith("==") or version.endswith("*"):
-            raise InputError(Problem(f"{line!r} does not say which source package", expected="name==version"))
+            raise InputError(f"{line!r} does not say which source package", expected="name==version")
         files = [each for each in index.files(pin.name, version) if not each.file.endswith(".whl") and each.sha256]
         if not files:
             problems.append(Problem(f"no package index has {line} as source with a sha256"))
@@ -210,14 +210,12 @@ def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
     words = "\n  ".join(lines[:_LAST_LINES])
     asked = ", ".join([*request.sdists, *request.requirements][:12])
     if _NO_ANSWER.search(words):
-        return FetchError(Problem(f"uv could not ask a package index for {asked}:\n  {words}"))
+        return FetchError(f"uv could not ask a package index for {asked}:\n  {words}")
     target = request.target
     where = f"CPython {target.python}, {target.architecture}, glibc {target.glibc}"
     return ConflictError(
-        Problem(
-            f"uv found no wheels for {asked} on {where}:\n  {words}",
-            remedy="choose other versions; packages that exist as source only cannot be locked here",
-        )
+        f"uv found no wheels for {asked} on {where}:\n  {words}",
+        remedy="choose other versions; packages that exist as source only cannot be locked here",
     )
 
 

@@ -42,7 +42,11 @@ def lock_wheels(
     InputError: a requirement that is none.
     MissingToolError: hpcgen was installed without the extra ``lock``, or there is no pip.
     """
-    held = [_without_hashes(line) for line in constraints if line.strip() and not line.lstrip().startswith("#")]
+    held = [
+        line.split(" --hash", 1)[0].strip()
+        for line in constraints
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     request = Request(
         WheelTarget(python, architecture, glibc),
         tuple(requirements),
@@ -86,10 +90,6 @@ def check(request: Request) -> None:
             problems.append(Problem(f"wheels cannot be chosen for {value!r}", expected=f"such as {example}"))
     if problems:
         raise InputError(problems)
-
-
-def _without_hashes(line: str) -> str:
-    return line.split(" --hash", 1)[0].strip()
 
 
 def _held_hashes(constraints: Sequence[str]) -> dict[tuple[str, str], str]:

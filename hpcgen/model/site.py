@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from hpcgen.errors import UnknownNameError, did_you_mean
 from hpcgen.model.fields import (
     NAMES_OF,
     AbsolutePath,
@@ -388,3 +389,12 @@ class Site(Record, frozen=True):
     sources: dict[str, Source] = {}
     extends: Name | None = None
     abstract: bool = False
+
+    def known_partition(self, name: str) -> str:
+        """The name itself; UnknownNameError where no partition is called so."""
+        if name not in self.partitions:
+            known = list(self.partitions)
+            raise UnknownNameError(
+                f"{self.name} has no partition {name!r}", "--partition", "", did_you_mean(name, known)
+            )
+        return name

@@ -84,7 +84,7 @@ def _html_files(data: bytes, url: str) -> list[IndexFile]:
     for href, yanked in reader.links:
         address, fragment = urllib.parse.urldefrag(_joined(base, href.strip()))
         # The name is the address's last part, as pip takes it; the text between the tags is only for people.
-        path = _split(address).path
+        path = urllib.parse.urlsplit(address).path
         name = urllib.parse.unquote(posixpath.basename(path))
         sha256 = dict(urllib.parse.parse_qsl(fragment)).get("sha256", "")
         files.append(IndexFile(name, address, _sha256(sha256), None, yanked))
@@ -140,7 +140,3 @@ def _joined(base: str, link: str) -> str:
     except ValueError:
         return ""
     return address if address.isprintable() and " " not in address else ""
-
-
-def _split(address: str) -> urllib.parse.SplitResult:
-    return urllib.parse.urlsplit(address)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.support.hashing import CHUNK
+from hpcgen.support.writing import sync_folder
 
 _TAG_BYTES = 4096
 
@@ -118,13 +119,3 @@ class Part:
 
     def _tag(self) -> Path:
         return self.path.with_name(f"{self.path.name}.tag")
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk too; some network file systems cannot, and need not."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -17,7 +17,7 @@ import sys
 
 import msgspec
 
-from hpcgen.errors import InputError, MissingToolError, Problem
+from hpcgen.errors import InputError, MissingToolError
 
 _TIMEOUT_S = 60
 _SETTING = re.compile(r"(:env:|download|global)\.([a-z-]+)=(.+)")
@@ -57,12 +57,10 @@ def pip_settings() -> PipSettings:
             return _settings(python, done.stdout)
         if "No module named" not in done.stderr:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
-            raise InputError(Problem(f"pip of {python} cannot say what its indexes are: {said}", remedy="mend pip"))
+            raise InputError(f"pip of {python} cannot say what its indexes are: {said}", remedy="mend pip")
     raise MissingToolError(
-        Problem(
-            f"pip is needed to say which package indexes this machine uses; {' and '.join(pythons)} have none",
-            remedy=f"{sys.executable} -m ensurepip --upgrade",
-        )
+        f"pip is needed to say which package indexes this machine uses; {' and '.join(pythons)} have none",
+        remedy=f"{sys.executable} -m ensurepip --upgrade",
     )
 
 
@@ -82,7 +80,7 @@ def _default_index(python: str) -> str:
     """The index of a pip that was told of none, as its help names it."""
     found = _DEFAULT_INDEX.search(" ".join(_pip(python, "download", "--help").stdout.split()))
     if found is None:
-        raise InputError(Problem(f"pip of {python} names no index", remedy="pip config set global.index-url ADDRESS"))
+        raise InputError(f"pip of {python} names no index", remedy="pip config set global.index-url ADDRESS")
     return found[1]
 
 

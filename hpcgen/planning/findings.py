@@ -5,6 +5,7 @@ from __future__ import annotations
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.plan import Finding, PlannedBlock
 from hpcgen.model.site import Site
+from hpcgen.support.units import some
 
 
 def unverified_facts(site: Site, partition: str) -> list[Finding]:
@@ -21,16 +22,10 @@ def unverified_facts(site: Site, partition: str) -> list[Finding]:
         Finding(
             name="unverified-facts",
             severity="note",
-            message=f"not verified in the profile of {site.name}: {_some(sorted(paths))}",
+            message=f"not verified in the profile of {site.name}: {some(sorted(paths))}",
             remedy=f"see hpcgen show site {site.name}",
         )
     ]
-
-
-def _some(names: list[str]) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-    return ", ".join(names[:4]) + more
 
 
 def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
@@ -46,7 +41,7 @@ def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Fi
         Finding(
             name="unverified-releases",
             severity="note",
-            message=f"not verified in the release tables: {_some(rows)}",
+            message=f"not verified in the release tables: {some(rows)}",
             remedy="see hpcgen show block NAME",
         )
     ]

@@ -235,19 +235,8 @@ def _place(document: Document | None, path: str) -> Position | None:
 
 def _partition(site: Site, asked: str | None) -> str:
     if site.abstract:
-        raise InputError(
-            Problem(f"{site.name} is an abstract profile", remedy="name a site that extends it: hpcgen list sites")
-        )
-    name = asked or site.default_partition
-    if name not in site.partitions:
-        raise UnknownNameError(
-            Problem(
-                f"{site.name} has no partition {name!r}",
-                "--partition",
-                remedy=did_you_mean(name, list(site.partitions)),
-            )
-        )
-    return name
+        raise InputError(f"{site.name} is an abstract profile", remedy="name a site that extends it: hpcgen list sites")
+    return site.known_partition(asked or site.default_partition)
 
 
 def _engine(site: Site, format: FormatName | None) -> EngineName:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from hpcgen.errors import InputError, Problem, did_you_mean
+from hpcgen.errors import InputError, did_you_mean
 
 # Features, by Linux's names, whose instructions compilers choose by themselves once -march allows them. Others serve
 # the operating system and programs that ask the CPU first, by built-in functions (rdrand, rdseed, clflushopt, clwb,
@@ -30,10 +30,7 @@ def _target(name: str) -> Any:
 
     if name not in archspec.cpu.TARGETS:
         raise InputError(
-            Problem(
-                f"{name!r} is no CPU that archspec knows",
-                remedy=did_you_mean(name, list(archspec.cpu.TARGETS)),
-            )
+            f"{name!r} is no CPU that archspec knows", remedy=did_you_mean(name, list(archspec.cpu.TARGETS))
         )
     return archspec.cpu.TARGETS[name]
 

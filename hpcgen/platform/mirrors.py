@@ -197,7 +197,7 @@ def repository_lines(archive: str, values: Mapping[str, Any]) -> list[str]:
     missing = [name for name in ("repositories", "more_repositories", "keyring") if name not in values]
     if missing:
         problem = f"the base's release has no {', '.join(missing)} among its values, so no mirror of dnf can be used"
-        raise InputError(Problem(problem, remedy="add them to the release table, or leave network.mirrors.dnf out"))
+        raise InputError(problem, remedy="add them to the release table, or leave network.mirrors.dnf out")
     lines = []
     for enabled, repositories in ((1, values["repositories"]), (0, values["more_repositories"])):
         for name, path in repositories.items():

@@ -136,7 +136,7 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
     if problems or not chosen:
         message = f"the plan does not fit the collections here: {', '.join(problems) or 'it has no blocks'}"
         remedy = "install that release, name its collections with --collection, or plan again"
-        raise InputError(Problem(message, expected=f"those that hpcgen {plan.hpcgen} planned with", remedy=remedy))
+        raise InputError(message, expected=f"those that hpcgen {plan.hpcgen} planned with", remedy=remedy)
     return chosen
 
 
@@ -194,7 +194,7 @@ def _base_image(stage: str, parts: list[_Part]) -> Image:
     if len(claims) > 1:
         names = ", ".join(f"{label} ({claim.name})" for label, claim in claims)
         remedy = "let only one of them do so, through its options"
-        raise InputError(Problem(f"more than one block chooses the base image: {names}", remedy=remedy))
+        raise InputError(f"more than one block chooses the base image: {names}", remedy=remedy)
     if claims:
         return claims[0][1]
     return image(parts[0].ctx.base.release.images["default"])

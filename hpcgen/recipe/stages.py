@@ -6,7 +6,7 @@ import msgspec
 
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.plan import PlannedBlock
 
 
@@ -57,7 +57,7 @@ class Assembly(msgspec.Struct):
                 other = found.setdefault(file.path, file)
                 if (other.text, other.executable) != (file.text, file.executable):
                     raise InputError(
-                        Problem(f"{label} has another {file.path} than a block before it", remedy="rename one of them")
+                        f"{label} has another {file.path} than a block before it", remedy="rename one of them"
                     )
         return dict(sorted(found.items()))
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.config.user_config import configured
-from hpcgen.errors import InputError, OutputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, OutputError, UnknownNameError, did_you_mean
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.record import BuildRecord, BuiltImage, TestRun
 from hpcgen.support.file_formats import RECORD
@@ -49,9 +49,7 @@ def save(record: BuildRecord) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         raise OutputError(
-            Problem(
-                f"cannot make {path.parent}: {failure.strerror}", remedy="set HPCGEN_RECORDS to a folder of your own"
-            )
+            f"cannot make {path.parent}: {failure.strerror}", remedy="set HPCGEN_RECORDS to a folder of your own"
         ) from failure
     numbered = {RECORD.field: RECORD.newest, **msgspec.to_builtins(record)}
     write_file(path, msgspec.json.format(msgspec.json.encode(numbered), indent=1).decode() + "\n")
@@ -82,10 +80,10 @@ def find(id_or_prefix: str) -> BuildRecord:
         return _load(_path(fitting[0]))
     if fitting:
         raise UnknownNameError(
-            Problem(f"{len(fitting)} records begin with {id_or_prefix}", remedy=f"say which: {', '.join(fitting[:5])}")
+            f"{len(fitting)} records begin with {id_or_prefix}", remedy=f"say which: {', '.join(fitting[:5])}"
         )
     raise UnknownNameError(
-        Problem(f"there is no build record {id_or_prefix!r} in {folder}", remedy=did_you_mean(id_or_prefix, names))
+        f"there is no build record {id_or_prefix!r} in {folder}", remedy=did_you_mean(id_or_prefix, names)
     )
 
 
@@ -122,14 +120,14 @@ def _full_name(name: str) -> str:
 
 def _path(record_id: str) -> Path:
     if not _ID.fullmatch(record_id):
-        raise UnknownNameError(Problem(f"{record_id!r} is no id of a build record"))
+        raise UnknownNameError(f"{record_id!r} is no id of a build record")
     return records_folder() / f"{record_id}.json"
 
 
 def _load(path: Path) -> BuildRecord:
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InputError(Problem(f"{path} is too large for a build record"))
+            raise InputError(f"{path} is too large for a build record")
         data = msgspec.json.decode(path.read_bytes())
         RECORD.check(data, str(path))
         for run in data.get("tests", ()):
@@ -139,5 +137,5 @@ def _load(path: Path) -> BuildRecord:
         return msgspec.convert(data, BuildRecord)
     except (msgspec.DecodeError, RecursionError, OSError, LookupError, TypeError, AttributeError) as failure:
         raise InputError(
-            Problem(f"{path} is no build record that this hpcgen reads: {failure}", remedy="remove it, or use a newer")
+            f"{path} is no build record that this hpcgen reads: {failure}", remedy="remove it, or use a newer"
         ) from failure

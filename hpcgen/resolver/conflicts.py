@@ -9,7 +9,7 @@ import msgspec
 import resolvelib
 
 from hpcgen.blocks.requirements import Candidate, Origin, Requirement, refusing_facts, version
-from hpcgen.errors import ConflictError, Problem
+from hpcgen.errors import ConflictError
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.search import search
 
@@ -38,7 +38,7 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
     if fact:
         other = "see whether the profile is right about it, or choose another option or provider"
     remedy = nearest_change(question, roots) or other
-    return ConflictError(Problem(message, expected=expected, remedy=remedy))
+    return ConflictError(message, expected=expected, remedy=remedy)
 
 
 def _who(requirement: Requirement) -> str:

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from hpcgen.errors import JobFailedError, Problem
+from hpcgen.errors import JobFailedError
 from hpcgen.run.here import OWN_STATUS, status_text
 from hpcgen.run.submission import Submitted
 from hpcgen.schedulers.base import GONE, JobState, Scheduler
@@ -106,9 +106,7 @@ class Follower:
         if state is None:
             if time.monotonic() - self.heard > DEAF_S:
                 message = f"the batch system has not answered for {DEAF_S:.0f} s; job {self.submitted.id} may go on"
-                raise JobFailedError(
-                    Problem(message, remedy=f"later: {' '.join(self.submitted.queue.look(self.submitted.id))}")
-                )
+                raise JobFailedError(message, remedy=f"later: {' '.join(self.submitted.queue.look(self.submitted.id))}")
             return
         self.heard = time.monotonic()
         if state.phase == "gone" and not self.shown:
@@ -229,7 +227,7 @@ def failure(result: Result, queue: Scheduler) -> JobFailedError:
         if lines := last_lines(Path(name)):
             message += f"\nthe end of {name}:\n" + "\n".join(f"  | {line}" for line in lines)
     where = f"; the output is in {' and '.join(result.output)}" if result.output else "; it has left no output"
-    return JobFailedError(Problem(message, remedy=_remedy(result, queue) + where))
+    return JobFailedError(message, remedy=_remedy(result, queue) + where)
 
 
 def _remedy(result: Result, queue: Scheduler) -> str:

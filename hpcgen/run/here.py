@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpcgen.errors import JobFailedError, PolicyError, Problem
+from hpcgen.errors import JobFailedError, PolicyError
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
@@ -49,11 +49,9 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
         return [f"not in an allocation of {plan.site.name}: {starter.launcher} asks for one of its own"]
     if plan.job.nodes > 1:
         raise PolicyError(
-            Problem(
-                f"{plan.job.nodes} nodes need an allocation, and this is outside of one",
-                expected="--nodes 1",
-                remedy=f"hpcgen submit, or hpcgen run inside of {batch.interactive}",
-            )
+            f"{plan.job.nodes} nodes need an allocation, and this is outside of one",
+            expected="--nodes 1",
+            remedy=f"hpcgen submit, or hpcgen run inside of {batch.interactive}",
         )
     return [f"not in an allocation of {plan.site.name}: it starts on this machine, which may be shared by all users"]
 
@@ -84,8 +82,7 @@ def run_here(job: ImageJob) -> None:
     if status in BROKEN_PIPE:
         raise BrokenPipeError
     if status:
-        message = f"{job.plan.job.command[0]} ended with {status_text(status)}"
-        raise JobFailedError(Problem(message, remedy=_remedy(status)))
+        raise JobFailedError(f"{job.plan.job.command[0]} ended with {status_text(status)}", remedy=_remedy(status))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

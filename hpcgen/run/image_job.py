@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpcgen.engines import engine_for, runners
-from hpcgen.errors import PolicyError, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import PolicyError
 from hpcgen.images.kinds import kind_for
 from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
 from hpcgen.launch.script import job_script, preflight_script
@@ -204,10 +204,7 @@ def _partition(recorded: Plan, site: Site, asked: str | None) -> str:
     if asked is None:
         same = site.name == recorded.site.name and recorded.partition in site.partitions
         return recorded.partition if same else site.default_partition
-    if asked not in site.partitions:
-        remedy = did_you_mean(asked, list(site.partitions))
-        raise UnknownNameError(Problem(f"{site.name} has no partition {asked!r}", "--partition", remedy=remedy))
-    return asked
+    return site.known_partition(asked)
 
 
 def choose_engine(
@@ -228,10 +225,10 @@ def choose_engine(
     able = tuple(sorted(starters, key=lambda each: starters[each]))
     if not able:
         remedy = f"make another of it first: hpcgen convert {name} …"
-        raise PolicyError(Problem(f"no engine starts an image of the kind {kind}: {name}", remedy=remedy))
+        raise PolicyError(f"no engine starts an image of the kind {kind}: {name}", remedy=remedy)
     if asked is not None and asked not in able:
         expected = f"--engine {' or '.join(able)}"
-        raise PolicyError(Problem(f"{asked} does not start an image of the kind {kind}", "--engine", expected))
+        raise PolicyError(f"{asked} does not start an image of the kind {kind}", "--engine", expected)
     known = site.containers.engines
     allowed = _allowed(site, (asked,) if asked is not None else able, name)
     allowed.sort(key=lambda each: (each != site.containers.preferred, each not in known))
@@ -247,7 +244,7 @@ def _allowed(site: Site, wanted: tuple[EngineName, ...], image: str) -> list[Eng
         why = "; ".join(f"{each}: {known[each].reason}" for each in wanted)
         remedy = "make another of it: hpcgen convert, or build it for this site"
         message = f"{site.name} does not allow {' or '.join(wanted)} to start {image} ({why})"
-        raise PolicyError(Problem(message, remedy=remedy))
+        raise PolicyError(message, remedy=remedy)
     return allowed
 
 
@@ -269,7 +266,7 @@ def _check_mpi(plan: Plan) -> None:
         message = (
             f"{block.name} {block.version} of the image cannot be replaced by the {host.flavour} of {plan.site.name}"
         )
-        raise PolicyError(Problem(message, expected=f"an MPI with the binary interface of {host.abi}", remedy=remedy))
+        raise PolicyError(message, expected=f"an MPI with the binary interface of {host.abi}", remedy=remedy)
 
 
 def _contract(plan: Plan) -> list[Finding]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.errors import JobFailedError, PolicyError, Problem
+from hpcgen.errors import JobFailedError, PolicyError
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.run.image_job import ImageJob, batch_script, checks
 from hpcgen.schedulers import Scheduler, scheduler_for
@@ -28,6 +28,12 @@ class Submitted(msgspec.Struct, frozen=True):
     job: ImageJob
     queue: Scheduler
 
+    @property
+    def hint(self) -> str:
+        """How a person finds it again, and stops it."""
+        look, cancel = (" ".join(words(self.id)) for words in (self.queue.look, self.queue.cancel))
+        return f"look at it with `{look}`, cancel it with `{cancel}`"
+
 
 def submit(job: ImageJob, folder: Path) -> Submitted:
     """Write the script and its preflight into a folder and submit it from there.
@@ -46,11 +52,9 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     plan = job.plan
     queue = scheduler_for(plan.site.scheduler)
     if not queue.takes_jobs:
-        raise PolicyError(Problem(f"{plan.site.name} has no batch system", remedy="start it right here: hpcgen run"))
+        raise PolicyError(f"{plan.site.name} has no batch system", remedy="start it right here: hpcgen run")
     if plan.site.scheduler.account == "required" and not plan.job.account:
-        raise PolicyError(
-            Problem(f"{plan.site.name} requires an account, and none was given", remedy="add --account NAME")
-        )
+        raise PolicyError(f"{plan.site.name} requires an account, and none was given", remedy="add --account NAME")
     require_programs(queue, plan.site.name)
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,15 +88,13 @@ def submit_script(queue: Scheduler, script: Path) -> str:
         )
     except subprocess.TimeoutExpired:
         message = f"{command[0]} has not answered for {TIMEOUT_S:.0f} s; whether the job was taken is not known"
-        raise JobFailedError(
-            Problem(message, str(script), remedy="look at your jobs before you submit it again")
-        ) from None
+        raise JobFailedError(message, str(script), remedy="look at your jobs before you submit it again") from None
     said = "\n".join(part.strip() for part in (done.stdout, done.stderr) if part.strip())
     if done.returncode != 0:
         message = f"{command[0]} did not take the job:\n{said or f'status {done.returncode}, without a word'}"
-        raise JobFailedError(Problem(message, str(script), remedy="other wishes: --queue, --account, --time, --nodes"))
+        raise JobFailedError(message, str(script), remedy="other wishes: --queue, --account, --time, --nodes")
     job_id = queue.job_id(done.stdout)
     if not job_id:
         message = f"{command[0]} took the job, but its id is not in what it said:\n{said}"
-        raise JobFailedError(Problem(message, str(script), remedy="look at your jobs with the batch system's command"))
+        raise JobFailedError(message, str(script), remedy="look at your jobs with the batch system's command")
     return job_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -80,6 +81,8 @@ class Scheduler:
     job_variable: is set in an allocation.
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
     launcher: its own program that starts the ranks; "" where an MPI's does.
+    pmi: ways in which that can tell ranks about each other.
+    id_form: a regular expression of the job's id in a line that the submitting command prints.
     launcher_allocates: that program asks for nodes of its own outside of an allocation.
     endings: what to do about a state in which a job ended, by its word.
     """
@@ -96,6 +99,8 @@ class Scheduler:
     job_variable: ClassVar[str] = ""
     task_variable: ClassVar[str] = ""
     launcher: ClassVar[str] = ""
+    pmi: ClassVar[tuple[str, ...]] = ()
+    id_form: ClassVar[str] = ""
     launcher_allocates: ClassVar[bool] = False
     endings: ClassVar[Mapping[str, str]] = {}
 
@@ -124,8 +129,8 @@ class Scheduler:
         raise NotImplementedError
 
     def requested_pmi(self, pmi: Sequence[str]) -> str | None:
-        """Which of these the launch line names; None where it leaves that to the launcher."""
-        return None
+        """Which of these the launch line names: the first that it can; None where it leaves that to the launcher."""
+        return next((each for each in pmi if each in self.pmi), None)
 
     # the queue
 
@@ -134,8 +139,9 @@ class Scheduler:
         raise NotImplementedError
 
     def job_id(self, output: str) -> str:
-        """The job's id from what that command printed; "" if it is not there."""
-        raise NotImplementedError
+        """The job's id from what that command printed, which is its last line that is one; "" if it is not there."""
+        ids = [line.strip() for line in output.splitlines() if re.fullmatch(self.id_form, line.strip())]
+        return ids[-1] if ids else ""
 
     def ask(self, job_id: str) -> list[list[str]]:
         """Commands that tell the state; the next is tried where one knows nothing of the job."""
@@ -161,6 +167,12 @@ class Scheduler:
 def option(name: str, value: str | int, join: str = "=") -> str:
     """``name=value`` of a header, which has no quoting; InputError for what cannot be written there."""
     return f"{name}{join}{directive(str(value), name)}"
+
+
+def file_options(header: Header, output: str, error: str) -> list[str]:
+    """Where the profile says that output and errors go, by short options; they have defaults."""
+    named = ((output, header.scheduler.output), (error, header.scheduler.error))
+    return [option(name, value, " ") for name, value in named if value]
 
 
 def queue_options(header: Header, name: str, join: str = "=") -> list[str]:

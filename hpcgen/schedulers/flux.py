@@ -25,7 +25,6 @@ NEVER_STARTED = -128
 """The return code of a job that was cancelled before it began."""
 _UNITS = (("h", 3600), ("m", 60))
 _TAG = re.compile(r"\{\{([a-z.]+)\}\}")
-_ID = re.compile(r"[ƒf][1-9A-HJ-NP-Za-km-z]+")
 
 
 class Flux(Scheduler):
@@ -40,6 +39,10 @@ class Flux(Scheduler):
     interactive = "flux alloc"
     job_variable = "FLUX_ENCLOSING_ID"
     launcher = "flux"
+    # PMIx by its plugin, or PMI-1.
+    pmi = ("pmix", "pmi")
+    # F58, whose first letter is f where the locale has no ƒ.
+    id_form = r"[ƒf][1-9A-HJ-NP-Za-km-z]+"
     launcher_allocates = True
     endings = {"TIMEOUT": "give it more time: --time", "CANCELED": "submit it again: it was cancelled"}
 
@@ -66,18 +69,9 @@ class Flux(Scheduler):
         asked = self.requested_pmi(pmi)
         return [*words, "-o", f"pmi={'pmix' if asked == 'pmix' else 'simple'}"] if asked is not None else words
 
-    def requested_pmi(self, pmi: Sequence[str]) -> str | None:
-        """The first that Flux or its plugin has: PMIx or PMI-1."""
-        return next((each for each in pmi if each in ("pmix", "pmi")), None)
-
     def submit(self, script: Path) -> list[str]:
         """It copies the script and prints the id."""
         return ["flux", "batch", str(script)]
-
-    def job_id(self, output: str) -> str:
-        """The last line that is an id in F58, whose first letter is f where the locale has no ƒ."""
-        ids = [line.strip() for line in output.splitlines() if _ID.fullmatch(line.strip())]
-        return ids[-1] if ids else ""
 
     def ask(self, job_id: str) -> list[list[str]]:
         """flux jobs, which knows ended jobs too when they are named."""

@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hpcgen.model.job import Job
 from hpcgen.model.site import BatchSystem
 from hpcgen.schedulers.base import (
@@ -19,6 +21,7 @@ from hpcgen.schedulers.base import (
     JobState,
     Phase,
     Scheduler,
+    file_options,
     option,
     queue_options,
     seconds_of,
@@ -53,6 +56,8 @@ class Slurm(Scheduler):
     job_variable = "SLURM_JOB_ID"
     task_variable = "SLURM_ARRAY_TASK_ID"
     launcher = "srun"
+    # Those that srun has a plugin of.
+    pmi = ("pmix", "pmi2")
     launcher_allocates = True
     endings = {
         "TIMEOUT": "give it more time: --time",
@@ -65,11 +70,7 @@ class Slurm(Scheduler):
     def directives(self, header: Header) -> list[str]:
         """Name, output, time, nodes, ranks, threads, queue, account, GPUs, then the site's own."""
         job = header.job
-        lines = [option("-J", header.name, " ")]
-        if header.scheduler.output:
-            lines.append(option("-o", header.scheduler.output, " "))
-        if header.scheduler.error:
-            lines.append(option("-e", header.scheduler.error, " "))
+        lines = [option("-J", header.name, " "), *file_options(header, "-o", "-e")]
         lines += [
             option("--time", walltime_text(job.walltime_s)),
             option("--nodes", job.nodes),
@@ -95,10 +96,6 @@ class Slurm(Scheduler):
         words += [f"--ntasks-per-node={job.ranks_per_node}", f"--cpus-per-task={job.threads_per_rank}"]
         flavour = self.requested_pmi(pmi)
         return [*words, f"--mpi={flavour}"] if flavour is not None else words
-
-    def requested_pmi(self, pmi: Sequence[str]) -> str | None:
-        """The first that srun has a plugin of."""
-        return next((each for each in pmi if each in ("pmix", "pmi2")), None)
 
     def submit(self, script: Path) -> list[str]:
         """``--parsable`` prints the id alone."""
@@ -173,14 +170,9 @@ def _of_scontrol(text: str) -> JobState:
     reason = fields.get("Reason", "")
     state = _state(fields["JobState"], fields.get("ExitCode", ""), seconds_of(fields.get("RunTime", "")))
     nodes = fields.get("NodeList", "")
-    return JobState(
-        phase=state.phase,
-        word=state.word,
-        good=state.good,
+    return replace(
+        state,
         reason="" if reason in NO_REASON else reason,
-        exit_status=state.exit_status,
-        signal=state.signal,
-        elapsed_s=state.elapsed_s,
         where="" if nodes == "(null)" else nodes,
         output=output,
         error="" if error == output else error,

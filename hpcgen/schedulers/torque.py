@@ -20,6 +20,7 @@ from hpcgen.schedulers.base import (
     JobState,
     Phase,
     Scheduler,
+    file_options,
     option,
     queue_options,
     seconds_of,
@@ -52,14 +53,11 @@ class Torque(Scheduler):
     output_at_end = True
     interactive = "qsub -I"
     job_variable = "PBS_JOBID"
+    id_form = r"\d+(?:\.\S+)?"
 
     def directives(self, header: Header) -> list[str]:
         """Name, shell, output, resources, queue, account, then the site's own."""
-        lines = [option("-N", job_name(header.name), " "), "-S /bin/bash"]
-        if header.scheduler.output:
-            lines.append(option("-o", header.scheduler.output, " "))
-        if header.scheduler.error:
-            lines.append(option("-e", header.scheduler.error, " "))
+        lines = [option("-N", job_name(header.name), " "), "-S /bin/bash", *file_options(header, "-o", "-e")]
         lines += self.resources(header)
         lines += queue_options(header, "-q", " ")
         if header.job.account:
@@ -76,11 +74,6 @@ class Torque(Scheduler):
     def submit(self, script: Path) -> list[str]:
         """qsub prints ``NUMBER.SERVER``."""
         return ["qsub", str(script)]
-
-    def job_id(self, output: str) -> str:
-        """The last line that is an id."""
-        ids = [line.strip() for line in output.splitlines() if re.fullmatch(r"\d+(?:\.\S+)?", line.strip())]
-        return ids[-1] if ids else ""
 
     def ask(self, job_id: str) -> list[list[str]]:
         return [["qstat", "-f", job_id]]
@@ -129,7 +122,8 @@ def _state(attributes: dict[str, str]) -> JobState:
     text = attributes.get("Exit_status", attributes.get("exit_status", "")).strip()
     status = int(text) if re.fullmatch(r"-?\d+", text) else None
     number = status - SIGNAL_BASE if status is not None and status > SIGNAL_BASE else 0
-    output, error = (_path(attributes.get(name, "")) for name in ("Output_Path", "Error_Path"))
+    # Each is HOST:/PATH.
+    output, error = (re.sub(r"^.*?:(?=/)", "", attributes.get(name, "")) for name in ("Output_Path", "Error_Path"))
     joined = attributes.get("Join_Path", "n") not in ("n", "")
     return JobState(
         phase=phase,
@@ -143,8 +137,3 @@ def _state(attributes: dict[str, str]) -> JobState:
         output=output,
         error="" if joined or error == output else error,
     )
-
-
-def _path(value: str) -> str:
-    """``HOST:/PATH`` without the host."""
-    return value[value.index(":/") + 1 :] if ":/" in value else value

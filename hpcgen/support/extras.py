@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hpcgen.errors import MissingToolError, Problem
+from hpcgen.errors import MissingToolError
 
 
 @contextmanager
@@ -22,8 +22,6 @@ def extra(name: str, purpose: str) -> Iterator[None]:
     except ImportError as failure:
         missing = (failure.name or "a library").partition(".")[0]
         raise MissingToolError(
-            Problem(
-                f"the Python package {missing} is needed to {purpose}, and is not installed",
-                remedy=f"pip install 'hpcgen[{name}]'",
-            )
+            f"the Python package {missing} is needed to {purpose}, and is not installed",
+            remedy=f"pip install 'hpcgen[{name}]'",
         ) from failure

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _RELEASE = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
@@ -45,21 +45,17 @@ class FileFormat(NamedTuple):
         number = int(said) if isinstance(said, str) and _NUMBER.fullmatch(said) else said
         if type(number) is not int or number < 1:
             raise InputError(
-                Problem(
-                    f"{name} is damaged: `{self.field}` is {ascii(number)[:40]}",
-                    expected="the number of its format, from 1 on",
-                    remedy=f"take it anew from where it is from, or write it again with: {self.command}",
-                )
+                f"{name} is damaged: `{self.field}` is {ascii(number)[:40]}",
+                expected="the number of its format, from 1 on",
+                remedy=f"take it anew from where it is from, or write it again with: {self.command}",
             )
         if number > self.newest:
             wrote = data.get("hpcgen")
             known = isinstance(wrote, str) and _RELEASE.fullmatch(wrote) is not None
             raise NewerFormatError(
-                Problem(
-                    f"{name} was made by a newer hpcgen (format {number}; this one reads up to {self.newest})",
-                    remedy=f"use hpcgen {f'>= {wrote}' if known else 'of the release that wrote it'}, "
-                    f"or write it again with: {self.command}",
-                )
+                f"{name} was made by a newer hpcgen (format {number}; this one reads up to {self.newest})",
+                remedy=f"use hpcgen {f'>= {wrote}' if known else 'of the release that wrote it'}, "
+                f"or write it again with: {self.command}",
             )
 
 

@@ -8,7 +8,7 @@ import shutil
 import stat
 from pathlib import Path
 
-from hpcgen.errors import OutputError, Problem
+from hpcgen.errors import OutputError
 
 PARTIAL = ".hpcgen-"
 """How the name of an image begins that is not whole."""
@@ -70,7 +70,7 @@ def remove(path: Path) -> bool:
 
 def refusal(path: Path, message: str, remedy: str) -> OutputError:
     """That an image cannot be written there, as the error to raise."""
-    return OutputError(Problem(f"cannot write {path}: {message}", "--output", remedy=remedy))
+    return OutputError(f"cannot write {path}: {message}", "--output", remedy=remedy)
 
 
 def folder_bytes(folder: Path) -> int:

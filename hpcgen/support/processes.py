@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 
-from hpcgen.errors import MissingToolError, Problem
+from hpcgen.errors import MissingToolError
 
 GRACE_S = 10.0
 """How long a program may take to end after it was asked to, before it is killed."""
@@ -22,7 +22,7 @@ def require_program(program: str, purpose: str, remedy: str = "", path: str | No
     """The full path of a program; MissingToolError that says what it is for and where it comes from."""
     found = shutil.which(program, path=path)
     if found is None:
-        raise MissingToolError(Problem(f"{program} is not on PATH; it is needed to {purpose}", remedy=remedy))
+        raise MissingToolError(f"{program} is not on PATH; it is needed to {purpose}", remedy=remedy)
     return found
 
 

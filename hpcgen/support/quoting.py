@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 
 # For the records' fields, in the regular expressions that Python and JSON Schema have in common.
 # The last part is there because Python's `$` alone lets a line break through at the end.
@@ -40,7 +40,7 @@ def plain(value: str, what: str = "the value") -> str:
     name = {"\n": "a line break", "\r": "a line break", "\t": "a tab", "\0": "a NUL"}.get(
         bad, f"the character U+{ord(bad):04X}"
     )
-    raise _refusal(f"{what} contains {name}", "printable text on one line", "remove it")
+    raise InputError(f"{what} contains {name}", expected="printable text on one line", remedy="remove it")
 
 
 def sh(word: str, what: str = "the word") -> str:
@@ -119,9 +119,9 @@ def docker_label(key: str, value: str) -> str:
     InputError: ``key`` is not of letters, digits, ``.``, ``_``, ``/`` and ``-``; as :func:`docker_env`.
     """
     if not _LABEL_KEY.fullmatch(key):
-        raise _refusal(
+        raise InputError(
             f"{_quoted(key)} cannot be a label's name",
-            "letters, digits, '.', '_', '/' and '-', such as org.example.title",
+            expected="letters, digits, '.', '_', '/' and '-', such as org.example.title",
         )
     return _instruction("LABEL", key, value)
 
@@ -136,9 +136,9 @@ def directive(value: str, what: str = "the value") -> str:
     """
     if _DIRECTIVE.fullmatch(value):
         return value
-    raise _refusal(
+    raise InputError(
         f"{what} {_quoted(value)} cannot be written in a job script's header",
-        "letters, digits and . _ / + @ % : , = & | * ^ ~ ! ( ) [ ] - only, no spaces, quotes or $",
+        expected="letters, digits and . _ / + @ % : , = & | * ^ ~ ! ( ) [ ] - only, no spaces, quotes or $",
     )
 
 
@@ -151,10 +151,10 @@ def safe_path(value: str, what: str = "the path") -> str:
     """
     if _PATH.search(value):
         return value
-    raise _refusal(
+    raise InputError(
         f"{what} {_quoted(value)} cannot be used",
-        "an absolute path of letters, digits and . _ / + @ % : , = -",
-        "" if value.startswith("/") else "start it with /",
+        expected="an absolute path of letters, digits and . _ / + @ % : , = -",
+        remedy="" if value.startswith("/") else "start it with /",
     )
 
 
@@ -162,17 +162,17 @@ def _instruction(keyword: str, name: str, value: str) -> str:
     plain(value, f"the value of {name}")
     if "\\" in value:
         # ch-image 0.31 stops at a value that ends in one, and at the next variable after any other one.
-        raise _refusal(
+        raise InputError(
             f"the value of {name}, {_quoted(value)}, contains a backslash",
-            "a value that every builder reads alike",
-            "remove the backslash, or set the variable in a script",
+            expected="a value that every builder reads alike",
+            remedy="remove the backslash, or set the variable in a script",
         )
     if "$" in value:
         # A `\$` keeps its backslash in ch-image, a bare `$` is a reference in the others.
-        raise _refusal(
+        raise InputError(
             f"the value of {name}, {_quoted(value)}, contains a $",
-            "a value that every builder reads alike",
-            "write the value of the variable itself, or set it in a script",
+            expected="a value that every builder reads alike",
+            remedy="write the value of the variable itself, or set it in a script",
         )
     quoted = value.replace('"', r"\"")
     # ch-image reads `K="-O2 -march=native"` as two variables, `K` = `"-O2` and `-march` = `native"`,
@@ -183,16 +183,12 @@ def _instruction(keyword: str, name: str, value: str) -> str:
 
 def _check_env_name(name: str) -> None:
     if not _ENV_NAME.search(name):
-        raise _refusal(
+        raise InputError(
             f"{_quoted(name)} cannot be the name of an environment variable",
-            "letters, digits and '_', not starting with a digit",
+            expected="letters, digits and '_', not starting with a digit",
         )
 
 
 def _quoted(value: str) -> str:
     """``value`` for a message: its control characters escaped, not sent to the terminal."""
     return f"'{value}'" if value.isprintable() and "'" not in value else repr(value)
-
-
-def _refusal(message: str, expected: str, remedy: str = "") -> InputError:
-    return InputError(Problem(message, None, expected, remedy))

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Generic, TypeVar
 
-from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 
 T = TypeVar("T")
 
@@ -66,9 +66,7 @@ class Registry(Generic[T]):
             return self._from_file(name, path)
         target = self.built_in.get(name) or dict(self._entry_points()).get(name)
         if target is None:
-            raise UnknownNameError(
-                Problem(f"no {self.kind} is called {name!r}", where, remedy=did_you_mean(name, self.names()))
-            )
+            raise UnknownNameError(f"no {self.kind} is called {name!r}", where, remedy=did_you_mean(name, self.names()))
         module, _, attribute = target.partition(":")
         found: type[T] = getattr(importlib.import_module(module), attribute)
         return found
@@ -86,7 +84,7 @@ class Registry(Generic[T]):
                 named = next((each for each in found if vars(each).get("name") == name), None)
                 if named is None:
                     expected = f"a class with name = {name!r}"
-                    raise InputError(Problem(f"{path} has no {self.kind} named {name!r}", expected=expected))
+                    raise InputError(f"{path} has no {self.kind} named {name!r}", expected=expected)
                 self._files[path] = named
             return self._files[path]
 
@@ -138,7 +136,7 @@ def load_file(path: Path) -> ModuleType:
     module_name = f"hpcgen_{path.parent.name}_{path.stem}_{abs(hash(path.as_posix())):x}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise InputError(Problem(f"{path} cannot be loaded as Python"))
+        raise InputError(f"{path} cannot be loaded as Python")
     module = importlib.util.module_from_spec(spec)
     # Options structs look their annotations up through sys.modules.
     sys.modules[module_name] = module
@@ -147,9 +145,6 @@ def load_file(path: Path) -> ModuleType:
     except Exception as error:
         del sys.modules[module_name]
         raise InputError(
-            Problem(
-                f"{path} cannot be loaded: {type(error).__name__}: {error}",
-                remedy="run with --debug to see where",
-            )
+            f"{path} cannot be loaded: {type(error).__name__}: {error}", remedy="run with --debug to see where"
         ) from error
     return module

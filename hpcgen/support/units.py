@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def size(count: int | None) -> str:
     """Bytes in the unit that reads best; powers of ten, as disks and quotas are sold."""
@@ -34,3 +36,9 @@ def number(value: float) -> str:
 def files(count: int) -> str:
     """``1 file``, ``2 files``."""
     return f"{count} file{'' if count == 1 else 's'}"
+
+
+def some(words: Sequence[str], most: int = 4) -> str:
+    """The first few words, and how many more there are."""
+    more = f" and {len(words) - most} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + more

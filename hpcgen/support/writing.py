@@ -31,7 +31,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.errors import OutputError, Problem
+from hpcgen.errors import OutputError
 
 _MARKER = "hpcgen.lock"
 """The file by which a folder is known to be a kit."""
@@ -77,7 +77,7 @@ def write_file(path: Path, text: str, executable: bool = False) -> None:
         except BaseException:
             aside.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def write_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str] = frozenset()) -> None:
@@ -107,7 +107,7 @@ def write_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[
             return
         if not directory.is_dir():
             raise _refusal(directory, "this is a file, not a folder", "name a new or an empty folder")
-        with _alone_in(directory):
+        with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it is done")):
             # What an earlier hpcgen may have left when it was killed.
             _settle(directory)
             if any(directory.iterdir()) and not (directory / _MARKER).is_file():
@@ -132,7 +132,7 @@ def _create_kit(directory: Path, files: Mapping[str, KitFile]) -> None:
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-    _sync_folder(directory.parent)
+    sync_folder(directory.parent)
 
 
 def _fill(folder: Path, files: Mapping[str, KitFile]) -> None:
@@ -141,7 +141,7 @@ def _fill(folder: Path, files: Mapping[str, KitFile]) -> None:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         _write_through(folder / name, file)
     for parent in {(folder / name).parent for name in files} | {folder}:
-        _sync_folder(parent)
+        sync_folder(parent)
 
 
 def _replace_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str]) -> None:
@@ -158,7 +158,7 @@ def _replace_kit(directory: Path, files: Mapping[str, KitFile], retired: frozens
         # Half a list could name the wrong file, so it too appears whole or not at all.
         _write_through(swap / "list", KitFile("\n".join(sorted(set(files) - present))))
         (swap / "list").rename(swap / _ADDED)
-        _sync_folder(swap)
+        sync_folder(swap)
         # Folders take room for data, so they come before the first file that is moved.
         for name in files:
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ def _replace_kit(directory: Path, files: Mapping[str, KitFile], retired: frozens
         _settle(directory)
         raise
     _remove_empty(directory, present - set(files))
-    _sync_folder(directory)
+    sync_folder(directory)
     _settle(directory)
 
 
@@ -197,7 +197,7 @@ def _settle(directory: Path) -> None:
         for name in sorted(kept, key=lambda name: (name == _MARKER, name)):
             (directory / name).parent.mkdir(parents=True, exist_ok=True)
             (old / name).replace(directory / name)
-        _sync_folder(directory)
+        sync_folder(directory)
     shutil.rmtree(swap, ignore_errors=True)
 
 
@@ -219,7 +219,7 @@ def _write_through(path: Path, file: KitFile) -> None:
         os.fsync(stream.fileno())
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Have the names in a folder on the disk too; some network file systems cannot, and need not."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -230,14 +230,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _alone_in(directory: Path) -> Iterator[None]:
-    """Keep a second hpcgen out of this folder meanwhile, where the file system has locks."""
+def alone_in(directory: Path, taken: OutputError) -> Iterator[None]:
+    """Keep a second hpcgen out of a folder meanwhile, where the file system has locks; ``taken`` if one is there."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise _refusal(directory, "another hpcgen is writing there", "wait until it is done") from None
+            raise taken from None
         except OSError:
             # Some network file systems lock no folders: then two writers at once are the user's risk.
             pass
@@ -279,4 +279,4 @@ def _explained(target: Path) -> Iterator[None]:
 
 
 def _refusal(path: Path, message: str, remedy: str) -> OutputError:
-    return OutputError(Problem(f"cannot write {path}: {message}", None, "", remedy))
+    return OutputError(f"cannot write {path}: {message}", None, "", remedy)

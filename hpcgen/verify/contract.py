@@ -15,13 +15,13 @@ from hpcgen.platform.fabrics import drivers
 from hpcgen.platform.microarchitecture import code_features
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
 from hpcgen.run.here import status_text
+from hpcgen.support.units import some
 from hpcgen.verify.lines import CONTRACT
 from hpcgen.verify.node import Node, engine_version
 from hpcgen.verify.ranks import Ranks, agree, read_ranks, version_of
 from hpcgen.verify.starts import StartResult
 
-FEW = 6
-
+_FEW = 6
 NO_MPI = "the stack runs without MPI"
 NO_GPU = "the partition has no GPU"
 
@@ -100,7 +100,7 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
     ):
         missing = sorted(code_features(target) - node.features)
         if missing:
-            raise BrokenPromise(said % _some(missing))
+            raise BrokenPromise(said % some(missing, _FEW))
     return f"it has all that code for {built_for} uses"
 
 
@@ -188,7 +188,7 @@ def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:
     numbers = sorted(number for number, _ in ranks.seen)
     if numbers != list(range(wanted)):
         missing = sorted(set(range(wanted)) - set(numbers))
-        raise BrokenPromise(f"rank {_some([str(number) for number in missing])} of {wanted} did not come up")
+        raise BrokenPromise(f"rank {some([str(number) for number in missing], _FEW)} of {wanted} did not come up")
     if ended.status != 0:
         how = "it took too long to end" if ended.status is None else f"the start ended with {status_text(ended.status)}"
         raise BrokenPromise(f"all {wanted} ranks came up, but {how}")
@@ -197,14 +197,15 @@ def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:
 
 def _library(plan: Plan, ranks: Ranks) -> str:
     whose, folders = mpi_folders(plan)
+    below = tuple(f"{folder.rstrip('/')}/" for folder in folders)
     wrong = []
     for rank in sorted({number for number, _ in ranks.seen}):
         paths = ranks.mpi(rank)
         if not paths:
             raise BrokenPromise(f"rank {rank} has mapped no MPI library")
-        wrong += [f"rank {rank}: {path}" for path in paths if not _below(path, folders)]
+        wrong += [f"rank {rank}: {path}" for path in paths if not path.startswith(below)]
     if wrong:
-        raise BrokenPromise(f"not {whose} from {' or '.join(folders)}: {_some(wrong)}")
+        raise BrokenPromise(f"not {whose} from {' or '.join(folders)}: {some(wrong, _FEW)}")
     return f"{whose}: {', '.join(ranks.mpi(ranks.seen[0][0]))}"
 
 
@@ -213,9 +214,9 @@ def _one_library(ranks: Ranks) -> str:
     for rank in sorted({number for number, _ in ranks.seen}):
         sets.setdefault(tuple(ranks.mpi(rank)), []).append(rank)
     if () in sets:
-        raise BrokenPromise(f"rank {_some([str(rank) for rank in sets[()]])} has mapped no MPI library")
+        raise BrokenPromise(f"rank {some([str(rank) for rank in sets[()]], _FEW)} has mapped no MPI library")
     if len(sets) > 1:
-        told = [f"rank {_some([str(rank) for rank in who])}: {', '.join(paths)}" for paths, who in sets.items()]
+        told = [f"rank {some([str(rank) for rank in who], _FEW)}: {', '.join(paths)}" for paths, who in sets.items()]
         raise BrokenPromise(f"ranks of one job use different libraries: {'; '.join(told)}")
     return f"the same for {'all ' if len(ranks.seen) > 1 else ''}{len(ranks.seen)}"
 
@@ -247,15 +248,6 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
     if ranks.provider.split(";")[0] not in drivers(fabric.provider):
         raise BrokenPromise(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")
     return ranks.provider
-
-
-def _below(path: str, folders: list[str]) -> bool:
-    return any(path.startswith(f"{folder.rstrip('/')}/") for folder in folders)
-
-
-def _some(words: list[str]) -> str:
-    more = f" and {len(words) - FEW} more" if len(words) > FEW else ""
-    return ", ".join(words[:FEW]) + more
 
 
 def older(here: str, wanted: str) -> bool:

@@ -16,7 +16,7 @@ from hpcgen.model.record import TestResult, TestRun
 from hpcgen.model.site import Site
 from hpcgen.run.image_job import ImageJob, plan_for_image
 from hpcgen.verify.contract import engine_tests, no_ranks, node_tests, rank_tests
-from hpcgen.verify.lines import CONTRACT, OnBegin, OnResult, SelfTestLines
+from hpcgen.verify.lines import CONTRACT, OnBegin, SelfTestLines
 from hpcgen.verify.node import engine_script, node_command, read_node
 from hpcgen.verify.starts import start_job, start_script, with_layout
 
@@ -33,8 +33,7 @@ def verify_image(
     ranks_per_node: int | None = None,
     threads: int | None = None,
     timeout_s: float = TIMEOUT_S,
-    on_begin: OnBegin | None = None,
-    on_result: OnResult | None = None,
+    on_begin: OnBegin = lambda group, name: None,
 ) -> TestRun:
     """Run the self-tests and the contract's run-time half right here, by the site's own launch line.
 
@@ -44,7 +43,6 @@ def verify_image(
         a node, two are started unless ``ranks_per_node`` says otherwise.
     timeout_s: seconds for each start of the image.
     on_begin: called with the group and name of each test that begins.
-    on_result: called with each result, as it is known.
 
     Returns
     -------
@@ -56,23 +54,13 @@ def verify_image(
     PolicyError: it cannot be started here, whatever the result would be.
     """
     request = JobRequest(ranks_per_node=ranks_per_node, threads_per_rank=threads)
+    started, began = datetime.now(timezone.utc), time.monotonic()
     job = plan_for_image(image, site=site, partition=partition, request=request, engine=engine)
     if ranks_per_node is None:
         job = _with_company(job)
-    return verify_job(job, timeout_s=timeout_s, on_begin=on_begin, on_result=on_result)
-
-
-def verify_job(
-    job: ImageJob,
-    *,
-    timeout_s: float = TIMEOUT_S,
-    on_begin: OnBegin | None = None,
-    on_result: OnResult | None = None,
-) -> TestRun:
-    """The same for an image that is laid out already; of several nodes one is used."""
-    started, began = datetime.now(timezone.utc), time.monotonic()
+    # Of several nodes one is used.
     job = with_layout(job, job.plan.job.command, job.plan.job.ranks_per_node)
-    proof = _Proof(job, timeout_s, on_begin or _ignore, on_result or _ignore)
+    proof = _Proof(job, timeout_s, on_begin)
     proof.run()
     return TestRun(
         started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -98,19 +86,14 @@ def failed(run: TestRun) -> list[TestResult]:
     return [each for each in run.results if each.result == "failed"]
 
 
-def _ignore(*words: object) -> None:
-    """Nobody is told."""
-
-
 class _Proof:
     """The starts of one image, one after the other."""
 
-    def __init__(self, job: ImageJob, timeout_s: float, on_begin: OnBegin, on_result: OnResult) -> None:
+    def __init__(self, job: ImageJob, timeout_s: float, on_begin: OnBegin) -> None:
         self.results: list[TestResult] = []
         self._job = job
         self._timeout_s = timeout_s
         self._on_begin = on_begin
-        self._tell = on_result
 
     def run(self) -> None:
         """All of them; without an engine there is nothing to start."""
@@ -120,28 +103,20 @@ class _Proof:
         self._selftest()
         self._ranks()
 
-    def _known(self, found: list[TestResult]) -> None:
-        for each in found:
-            self._on_result(each)
-
-    def _on_result(self, result: TestResult) -> None:
-        self.results.append(result)
-        self._tell(result)
-
     def _engine(self) -> bool:
         """Whether there is one that starts."""
         self._on_begin(CONTRACT, "engine")
         ended = start_script(engine_script(self._job.plan, self._job.environment), self._timeout_s)
-        self._known(engine_tests(self._job.plan, ended))
+        self.results += engine_tests(self._job.plan, ended)
         return ended.status == 0
 
     def _node(self) -> None:
         self._on_begin(CONTRACT, "CPU and GPU")
         ended = start_job(with_layout(self._job, node_command(), 1), self._timeout_s)
-        self._known(node_tests(self._job.plan, read_node(ended.lines), ended, self._job.built_for))
+        self.results += node_tests(self._job.plan, read_node(ended.lines), ended, self._job.built_for)
 
     def _selftest(self) -> None:
-        reader = SelfTestLines(self._on_begin, self._on_result)
+        reader = SelfTestLines(self._on_begin, self.results.append)
         job = with_layout(self._job, [SELFTEST, "--lines"], 1)
         ended = start_job(job, self._timeout_s, reader.feed)
         reader.finish(ended.status, self._timeout_s)
@@ -155,4 +130,4 @@ class _Proof:
             debug = {name: value for name, value in asked.items() if name not in plan.stack.run.environment}
             job = with_layout(self._job, [RANK_PROGRAM], plan.job.ranks_per_node, debug)
             ended = start_job(job, self._timeout_s)
-        self._known(rank_tests(plan, ended))
+        self.results += rank_tests(plan, ended)

@@ -32,7 +32,7 @@ def probe(machine: Machine, seen: Seen) -> None:
             seen.add("node.cpu.target", target, f"flags in {_INFO} against archspec's table")
             if target == architecture:
                 seen.notes.append(f"archspec knows no CPU with the flags in {_INFO} but {target} in general")
-        seen.add("node.cpu.model", _model(cpus[0]), _INFO)
+        seen.add("node.cpu.model", re.sub(r"\s+", " ", cpus[0].get("model name", "")).strip(), _INFO)
         _counts(machine, cpus, seen)
     _numa(machine, seen)
     _memory(machine, seen)
@@ -88,11 +88,6 @@ def _arm_vendor(cpu: dict[str, str]) -> str:
 
     code = cpu.get("CPU implementer", "")
     return str(TARGETS_JSON["conversions"]["arm_vendors"].get(code, code))
-
-
-def _model(cpu: dict[str, str]) -> str | None:
-    name = cpu.get("model name")
-    return re.sub(r"\s+", " ", name).strip() if name else None
 
 
 def _counts(machine: Machine, cpus: list[dict[str, str]], seen: Seen) -> None:

@@ -18,7 +18,9 @@ def probe(machine: Machine, seen: Seen) -> None:
     """Facts below ``fabric``. The first kind that is there counts, in the order of the code."""
     cxi = machine.names(_CXI, "cxi[0-9]*")
     adapters = machine.names(_INFINIBAND)
-    drivers = {name: _driver(machine, name) for name in adapters}
+    drivers = {
+        name: (machine.real(f"{_INFINIBAND}/{name}/device/driver") or "").rsplit("/", 1)[-1] for name in adapters
+    }
     omni_path = [name for name in adapters if name.startswith("hfi1_")]
     efa = [name for name in adapters if drivers[name] == "efa" or name.startswith("efa_")]
     infiniband = [name for name in adapters if name not in efa and _links(machine, name) == {"InfiniBand"}]
@@ -54,10 +56,6 @@ def _plain(machine: Machine, adapters: list[str], seen: Seen) -> None:
         return
     batch = seen.value("scheduler.kind") not in (None, "none")
     seen.add("fabric.kind", "ethernet" if batch else "none", f"neither {_INFINIBAND} nor {_CXI} has a device")
-
-
-def _driver(machine: Machine, name: str) -> str:
-    return (machine.real(f"{_INFINIBAND}/{name}/device/driver") or "").rsplit("/", 1)[-1]
 
 
 def _links(machine: Machine, name: str) -> set[str | None]:

@@ -37,7 +37,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     chip = _table()["chips"].get(row.get("chip"), {})
     how = f"PCI device {number} in hpcgen's table of GPUs"
     seen.add("node.gpu.model", row.get("model", f"{vendor} GPU, PCI device {number}"), how)
-    seen.add("node.gpu.memory_gb", _number(row.get("memory_gb")), how)
+    seen.add("node.gpu.memory_gb", int(row.get("memory_gb") or 0) or None, how)
     seen.add("node.gpu.capability", chip.get("capability"), f"{how}, chip {row.get('chip')}")
     seen.add("node.gpu.target", chip.get("target"), f"{how}, chip {row.get('chip')}")
     if vendor == "nvidia":
@@ -94,10 +94,6 @@ def _amd(machine: Machine, seen: Seen) -> None:
         if size.isdigit() and int(size) >= 2**30:
             seen.add("node.gpu.memory_gb", round(int(size) / 2**30), path)
             break
-
-
-def _number(text: str | None) -> float | int | None:
-    return int(text) if text else None
 
 
 @lru_cache(maxsize=1)

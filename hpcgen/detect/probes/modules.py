@@ -6,6 +6,7 @@ import re
 
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
+from hpcgen.support.units import some
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+/-]{0,199}")
 WORTH_KNOWING = re.compile(r"(apptainer|singularity|charliecloud|podman|enroot|sarus|.*mpi.*|.*mpich.*)(/.*)?", re.I)
@@ -20,8 +21,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     seen.add("system.modules", "module", init)
     names = [name for name in available(machine) if WORTH_KNOWING.fullmatch(name)]
     if names:
-        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        seen.notes.append(f"modules of engines and MPI: {', '.join(names[:_SHOWN])}{more}")
+        seen.notes.append(f"modules of engines and MPI: {some(names, _SHOWN)}")
     elif machine.output("module-avail").text is None:
         seen.notes.append(f"modules: {machine.output('module-avail').why}")
 

@@ -29,7 +29,7 @@ VERSIONS = {
     "openmpi": re.compile(rb"\0v(\d+\.\d+\.\d+)[0-9a-z]*\0Open MPI\0|Open MPI v(\d+\.\d+\.\d+)"),
 }
 _IN_PATH = re.compile(r"/(?:[a-z]*mpi(?:ch)?[a-z0-9]*|hpcx)[/-](?:[A-Za-z]+-)?v?(\d+(?:\.\d+)+)")
-_ROOTS = (
+ROOTS = (
     "I_MPI_ROOT",
     "CRAY_MPICH_DIR",
     "MPICH_DIR",
@@ -112,7 +112,8 @@ def probe(machine: Machine, seen: Seen) -> None:
     usable = [
         each
         for each in found
-        if (machine.real(each.folder) or each.folder) not in _SYSTEM and not _linked(machine, each)
+        if (machine.real(each.folder) or each.folder) not in _SYSTEM
+        and (machine.real(each.file) or "").rsplit("/", 1)[0] not in _SYSTEM
     ]
     for each in found:
         if not usable or each is not usable[0]:
@@ -129,11 +130,6 @@ def probe(machine: Machine, seen: Seen) -> None:
         )
         return
     _facts(machine, usable[0], seen)
-
-
-def _linked(machine: Machine, each: Installation) -> bool:
-    """Whether the file is a link into a folder of the system."""
-    return (machine.real(each.file) or "").rsplit("/", 1)[0] in _SYSTEM
 
 
 def installations(machine: Machine) -> list[Installation]:
@@ -166,7 +162,7 @@ def _order(each: Installation) -> tuple[Any, ...]:
 def _folders(machine: Machine) -> list[tuple[str, int]]:
     environment = machine.environment
     ranked = [
-        (f"{environment[name].rstrip('/')}/{below}", 0) for name in _ROOTS if name in environment for below in _BELOW
+        (f"{environment[name].rstrip('/')}/{below}", 0) for name in ROOTS if name in environment for below in _BELOW
     ]
     ranked += [
         (folder.rstrip("/"), 1)
@@ -286,16 +282,12 @@ def _binds(machine: Machine, root: str, libraries: list[str]) -> list[dict[str, 
     places = [real] if links else []
     for folder in libraries:
         there = machine.real(folder)
-        if there and not _is_below(there, real):
+        if there and there != real and not there.startswith(f"{real.rstrip('/')}/"):
             places.append(there)
     for place in dict.fromkeys(places):
         if place != root and place not in _SYSTEM:
             binds.append({"source": place, "target": place})
     return binds
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(f"{folder.rstrip('/')}/")
 
 
 def _launching(machine: Machine, each: Installation, seen: Seen) -> None:

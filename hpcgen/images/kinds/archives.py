@@ -7,9 +7,16 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.images import roots
-from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.base import (
+    Conversion,
+    ConversionStep,
+    ConversionTask,
+    ImageKind,
+    by_command,
+    conversion_command,
+)
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.oci_layout import archive_image
 from hpcgen.images.roots import Marks
@@ -25,16 +32,14 @@ def _is_layout(path: Path) -> bool:
         with tarfile.open(path, "r:") as archive:
             names = {member.name.removeprefix("./") for member in islice(archive, _FIRST_MEMBERS)}
     except (tarfile.TarError, OSError, ValueError) as failure:
-        raise InputError(Problem(f"{path} cannot be read as a tar file: {failure}")) from failure
+        raise InputError(f"{path} cannot be read as a tar file: {failure}") from failure
     if "oci-layout" in names:
         return True
     if "manifest.json" in names and any(name.endswith(("/layer.tar", ".json")) for name in names - {"manifest.json"}):
         raise InputError(
-            Problem(
-                f"{path} is a Docker archive",
-                expected="an OCI archive, a SIF, a squashfs, a folder or a tar file of a root",
-                remedy=f"skopeo copy docker-archive:{path.name} oci-archive:{path.stem}-oci.tar",
-            )
+            f"{path} is a Docker archive",
+            expected="an OCI archive, a SIF, a squashfs, a folder or a tar file of a root",
+            remedy=f"skopeo copy docker-archive:{path.name} oci-archive:{path.stem}-oci.tar",
         )
     return False
 
@@ -69,9 +74,7 @@ def _oci_to_tar(task: ConversionTask) -> list[ConversionStep]:
 
 def skopeo(before: str, after: str) -> Callable[[ConversionTask], list[ConversionStep]]:
     """A conversion by skopeo, from one of its transports to another."""
-    return lambda task: [
-        conversion_command("skopeo", "copy", "--quiet", f"{before}:{task.source}", f"{after}:{task.target}")
-    ]
+    return by_command("skopeo", "copy", "--quiet", f"{before}:{{source}}", f"{after}:{{target}}")
 
 
 class OciArchiveKind(ImageKind):

@@ -57,6 +57,16 @@ def conversion_command(*argv: str, undo: Sequence[str] = ()) -> ConversionStep:
     return ConversionStep(argv=list(argv), undo=list(undo))
 
 
+def by_command(*argv: str, undo: Sequence[str] = ()) -> Callable[[ConversionTask], list[ConversionStep]]:
+    """A conversion that is one command; ``{source}`` and ``{target}`` in its words are filled in."""
+
+    def steps(task: ConversionTask) -> list[ConversionStep]:
+        words, back = ([word.format(source=task.source, target=task.target) for word in each] for each in (argv, undo))
+        return [conversion_command(*words, undo=back)]
+
+    return steps
+
+
 class ImageKind:
     """One kind of image: how it is recognised, read without a start, and converted.
 

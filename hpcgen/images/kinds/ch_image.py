@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from hpcgen.errors import Problem, UnknownNameError
+from hpcgen.errors import UnknownNameError
 from hpcgen.images.folder import read_folder
-from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.base import Conversion, ImageKind, by_command
 from hpcgen.support.placing import folder_bytes
+
+_CONVERT = ("ch-convert", "-i", "ch-image", "-o")
+_IMPORT = by_command("ch-image", "import", "{source}", "{target}", undo=["ch-image", "delete", "{target}"])
 
 
 def storage_folder(name: str) -> Path:
@@ -19,16 +22,6 @@ def storage_folder(name: str) -> Path:
     return Path(storage) / "img" / name.replace("/", "%").replace(":", "+")
 
 
-def _ch_convert(form: str) -> Callable[[ConversionTask], list[ConversionStep]]:
-    return lambda task: [conversion_command("ch-convert", "-i", "ch-image", "-o", form, task.source, task.target)]
-
-
-def _ch_import(task: ConversionTask) -> list[ConversionStep]:
-    return [
-        conversion_command("ch-image", "import", task.source, task.target, undo=["ch-image", "delete", task.target])
-    ]
-
-
 class ChImageStore(ImageKind):
     """A name in ch-image's storage."""
 
@@ -36,9 +29,9 @@ class ChImageStore(ImageKind):
     stored = True
     spelled = True
     conversions = (
-        Conversion("ch-image", "directory", ("ch-convert",), 2, _ch_convert("dir")),
-        Conversion("ch-image", "squashfs", ("ch-convert",), 3, _ch_convert("squash")),
-        Conversion("directory", "ch-image", ("ch-image",), 2, _ch_import),
+        Conversion("ch-image", "directory", ("ch-convert",), 2, by_command(*_CONVERT, "dir", "{source}", "{target}")),
+        Conversion("ch-image", "squashfs", ("ch-convert",), 3, by_command(*_CONVERT, "squash", "{source}", "{target}")),
+        Conversion("directory", "ch-image", ("ch-image",), 2, _IMPORT),
     )
 
     def programs(self) -> tuple[str, ...]:
@@ -53,10 +46,8 @@ class ChImageStore(ImageKind):
         folder = storage_folder(name)
         if not folder.is_dir():
             raise UnknownNameError(
-                Problem(
-                    f"ch-image has no image {name} ({folder} is not there)",
-                    remedy="ch-image list shows what it has; CH_IMAGE_STORAGE says where",
-                )
+                f"ch-image has no image {name} ({folder} is not there)",
+                remedy="ch-image list shows what it has; CH_IMAGE_STORAGE says where",
             )
         return read_folder(str(folder), paths)
 

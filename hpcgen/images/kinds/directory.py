@@ -12,8 +12,18 @@ from pathlib import Path
 
 from hpcgen.images import roots
 from hpcgen.images.folder import read_folder
-from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.base import (
+    Conversion,
+    ConversionStep,
+    ConversionTask,
+    ImageKind,
+    by_command,
+    conversion_command,
+)
 from hpcgen.support.placing import folder_bytes
+
+_OPTIONS = ("-noappend", "-no-progress", "-no-xattrs", "-all-root")
+_SQUASH = by_command("mksquashfs", "{source}", "{target}", *_OPTIONS)
 
 
 def marked(task: ConversionTask) -> ConversionStep:
@@ -29,11 +39,6 @@ def _pack(task: ConversionTask) -> list[ConversionStep]:
     return [tar, ConversionStep("add the image's variables", action=lambda: roots.mark_tar(task.path, task.marks))]
 
 
-def _squash(task: ConversionTask) -> list[ConversionStep]:
-    options = ["-noappend", "-no-progress", "-no-xattrs", "-all-root"]
-    return [conversion_command("mksquashfs", task.source, task.target, *options)]
-
-
 class DirectoryKind(ImageKind):
     """A folder that ch-run or Apptainer starts."""
 
@@ -41,7 +46,7 @@ class DirectoryKind(ImageKind):
     conversions = (
         Conversion("directory", "tar", ("tar",), 2, _pack),
         Conversion("foreign", "tar", ("tar",), 2, _pack),
-        Conversion("directory", "squashfs", ("mksquashfs",), 3, _squash),
+        Conversion("directory", "squashfs", ("mksquashfs",), 3, _SQUASH),
         Conversion("sandbox", "foreign", (), 0, lambda task: []),
     )
 

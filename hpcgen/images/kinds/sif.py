@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hpcgen.errors import InputError, MissingToolError, Problem
+from hpcgen.errors import InputError, MissingToolError
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import MAX_FILE
 from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
@@ -33,12 +33,12 @@ def sif_squashfs_offset(path: str) -> int | None:
             header = _HEADER.unpack(stream.read(_HEADER.size))
             total, offset = header[8], header[9]
             if header[1] != b"SIF_MAGIC\0" or not 0 <= total <= _MAX_DESCRIPTORS or offset < 0:
-                raise InputError(Problem(f"{path} is no SIF image, or its header is damaged"))
+                raise InputError(f"{path} is no SIF image, or its header is damaged")
             stream.seek(offset)
             table = stream.read(total * _DESCRIPTOR.size)
             size = stream.seek(0, 2)
     except (OSError, struct.error) as failure:
-        raise InputError(Problem(f"{path} cannot be read as a SIF image: {failure}")) from failure
+        raise InputError(f"{path} cannot be read as a SIF image: {failure}") from failure
     for at in range(0, len(table) - _DESCRIPTOR.size + 1, _DESCRIPTOR.size):
         entry = _DESCRIPTOR.unpack_from(table, at)
         kind, used, start, extra = entry[0], entry[1], entry[5], entry[-1]
@@ -57,7 +57,7 @@ def _read_by_engine(engine: str, path: str, paths: Sequence[str]) -> dict[str, b
         if answer.status == 0:
             found[wanted] = answer.output
         elif "No such file" not in answer.complaint and "Is a directory" not in answer.complaint:
-            raise InputError(Problem(f"{path} cannot be read: {answer.last_line}"))
+            raise InputError(f"{path} cannot be read: {answer.last_line}")
     return found
 
 
@@ -107,9 +107,7 @@ class SifKind(ImageKind):
         engine = shutil.which("apptainer") or shutil.which("singularity")
         if engine is None:
             raise MissingToolError(
-                Problem(
-                    f"neither unsquashfs nor apptainer is on PATH; one is needed to read {name}",
-                    remedy="install squashfs-tools or Apptainer",
-                )
+                f"neither unsquashfs nor apptainer is on PATH; one is needed to read {name}",
+                remedy="install squashfs-tools or Apptainer",
             )
         return _read_by_engine(engine, name, paths)

@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.images.commands import CommandOutput, ask
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, read_folder
 from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
@@ -92,9 +92,7 @@ def _small_files() -> None:
 
 
 def _unreadable(image: str, answer: CommandOutput) -> InputError:
-    return InputError(
-        Problem(f"{image} cannot be read by unsquashfs: {answer.last_line}", remedy="copy the image again")
-    )
+    return InputError(f"{image} cannot be read by unsquashfs: {answer.last_line}", remedy="copy the image again")
 
 
 def _unsquash(task: ConversionTask) -> list[ConversionStep]:

@@ -18,15 +18,24 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.errors import InputError, MissingToolError, Problem, UnknownNameError
+from hpcgen.errors import InputError, MissingToolError, UnknownNameError
 from hpcgen.images.archive import content, members
 from hpcgen.images.commands import ask
 from hpcgen.images.folder import read_folder
 from hpcgen.images.kinds.archives import skopeo
-from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
+from hpcgen.images.kinds.base import (
+    Conversion,
+    ConversionStep,
+    ConversionTask,
+    ImageKind,
+    by_command,
+    conversion_command,
+)
 from hpcgen.images.roots import Marks
 from hpcgen.model.image_paths import KIT
 
+_SAVE = by_command("podman", "save", "--quiet", "--format", "oci-archive", "-o", "{target}", "{source}")
+_PUSH = by_command("buildah", "push", "--quiet", "{source}", "oci-archive:{target}")
 _ABSENT = ("no such image", "not known", "image not known", "No such image", "no such object")
 
 
@@ -49,12 +58,12 @@ def _stored(kind: str, program: str, name: str) -> StoredImage:
     answer = ask([program, *_inspect(program), name])
     if answer.status:
         if any(word in answer.complaint for word in _ABSENT):
-            raise UnknownNameError(Problem(f"{kind} has no image {name}", remedy=f"{kind} images lists what it has"))
-        raise InputError(Problem(f"{Path(program).name} cannot tell about {name}: {answer.last_line}"))
+            raise UnknownNameError(f"{kind} has no image {name}", remedy=f"{kind} images lists what it has")
+        raise InputError(f"{Path(program).name} cannot tell about {name}: {answer.last_line}")
     try:
         told = msgspec.json.decode(answer.output)
     except (msgspec.DecodeError, RecursionError) as failure:
-        raise InputError(Problem(f"{Path(program).name} says something else than JSON of {name}")) from failure
+        raise InputError(f"{Path(program).name} says something else than JSON of {name}") from failure
     return _facts(told[0] if isinstance(told, list) and told else told)
 
 
@@ -119,7 +128,7 @@ def _read_mounted(program: str, name: str, paths: Sequence[str]) -> dict[str, by
             answer = ask([program, *words, *paths])
             if answer.status == 0:
                 return msgspec.msgpack.decode(answer.output, type=dict[str, bytes])
-        raise InputError(Problem(f"buildah cannot show the files of {name}: {answer.last_line}"))
+        raise InputError(f"buildah cannot show the files of {name}: {answer.last_line}")
 
 
 @contextmanager
@@ -127,24 +136,14 @@ def _container(program: str, name: str, words: Sequence[str]) -> Iterator[str]:
     answer = ask([program, *words])
     if answer.status:
         raise UnknownNameError(
-            Problem(
-                f"{Path(program).name} makes no container of {name}: {answer.last_line}",
-                remedy=f"{Path(program).name} images lists what there is",
-            )
+            f"{Path(program).name} makes no container of {name}: {answer.last_line}",
+            remedy=f"{Path(program).name} images lists what there is",
         )
     container = answer.output.decode().split()[-1]
     try:
         yield container
     finally:
         ask([program, "rm", container])
-
-
-def _podman_save(task: ConversionTask) -> list[ConversionStep]:
-    return [conversion_command("podman", "save", "--quiet", "--format", "oci-archive", "-o", task.target, task.source)]
-
-
-def _buildah_push(task: ConversionTask) -> list[ConversionStep]:
-    return [conversion_command("buildah", "push", "--quiet", task.source, f"oci-archive:{task.target}")]
 
 
 def _buildah_commit(task: ConversionTask) -> list[ConversionStep]:
@@ -176,7 +175,7 @@ class EngineStore(ImageKind):
                 return found
         names = " or ".join(self.tools)
         raise MissingToolError(
-            Problem(f"{names} is not on PATH; it is needed to read {self.name}'s images", remedy=f"install {names}")
+            f"{names} is not on PATH; it is needed to read {self.name}'s images", remedy=f"install {names}"
         )
 
     def is_stored(self, name: str) -> bool:
@@ -203,8 +202,8 @@ class PodmanStore(EngineStore):
     tools = ("podman", "buildah")
     conversions = (
         Conversion("podman", "oci-archive", ("skopeo",), 2, skopeo("containers-storage", "oci-archive")),
-        Conversion("podman", "oci-archive", ("podman",), 2, _podman_save),
-        Conversion("podman", "oci-archive", ("buildah",), 2, _buildah_push),
+        Conversion("podman", "oci-archive", ("podman",), 2, _SAVE),
+        Conversion("podman", "oci-archive", ("buildah",), 2, _PUSH),
         Conversion("oci-archive", "podman", ("skopeo",), 2, skopeo("oci-archive", "containers-storage")),
         Conversion("oci-archive", "podman", ("buildah",), 3, _buildah_commit),
     )

@@ -8,6 +8,7 @@ from hpcgen.blocks.steps import Image, Run, command, run
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats import kit_files
+from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.layout import wrapped
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support.quoting import plain, sh
@@ -42,6 +43,19 @@ def definition_base(image: Image) -> tuple[str, str]:
 def template(name: str) -> Template:
     """A template of the build scripts."""
     return Template(Path(__file__).with_name("templates") / name)
+
+
+def script(plan: Plan, name: str, variable: str, about: str, **values: str) -> str:
+    """A build script: the template of that name, with what all of them have.
+
+    Parameters
+    ----------
+    variable, about: as for :func:`arguments`.
+    values: what this template has beside.
+    """
+    top = commented(header(plan, "build script of "))
+    common = {"header": top, "arguments": arguments(plan, variable, about), "bundle": script_part(plan, "bundle.sh")}
+    return template(name).fill(**common, **values)
 
 
 def script_part(plan: Plan, name: str, /, **values: str) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.blocks.steps import run
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats import Format
 from hpcgen.recipe.formats.base import DAWN
-from hpcgen.recipe.formats.bundled import arguments, base_names, context, script_part, template
+from hpcgen.recipe.formats.bundled import base_names, context, script, script_part
 from hpcgen.recipe.formats.docker import CH_IMAGE, instructions
-from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import sh
@@ -20,36 +19,6 @@ from hpcgen.support.quoting import sh
 DELIMITER = "HPCGEN_DOCKERFILE"
 FAKEROOT = "fakeroot"
 """The package that ``ch-image build --force`` of 0.31 requires in every image where package tools run."""
-
-
-def build_script(plan: Plan, assembly: Assembly) -> Written:
-    """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
-    if plan.supply == "bundle":
-        stages = [_named_base(_with_fakeroot(stage)) for stage in (assembly.builder, assembly.final)]
-        assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
-    dockerfile = instructions(plan, assembly, CH_IMAGE)
-    if DELIMITER in dockerfile.text.splitlines():
-        raise InputError(Problem(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script"))
-    where = "without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network"
-    about = (
-        f"Builds with ch-image {where}, and converts with ch-convert.\n"
-        "OUTPUT may end in .sqfs (squashfs) or .tar.gz, or be a folder; copy it to the system afterwards.\n"
-        "HPCGEN_BUILD_OPTIONS are further words for ch-image build.\n"
-        "The Dockerfile in this script is in the dialect that ch-image 0.31 and later read."
-    )
-    text = template("build_charliecloud.sh").fill(
-        header=commented(header(plan, "build script of ")),
-        arguments=arguments(plan, "output", about),
-        bundle=script_part(plan, "bundle.sh"),
-        files=context(plan, assembly),
-        bases=script_part(plan, "bundle_charliecloud.sh", bases=base_names(assembly), mount=MOUNT),
-        image=sh(f"{plan.stack.name}-{plan.site.name}"),
-        output=sh(f"{plan.stack.name}.sqfs"),
-        delimiter=DELIMITER,
-        dawn=str(DAWN),
-        dockerfile=dockerfile.text,
-    )
-    return Written(text, dockerfile.steps)
 
 
 def _named_base(stage: Stage) -> Stage:
@@ -84,13 +53,40 @@ class CharliecloudFormat(Format):
     first_kit_folder = "kit"
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
-        return build_script(plan, assembly)
+        """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""
+        if plan.supply == "bundle":
+            stages = [_named_base(_with_fakeroot(stage)) for stage in (assembly.builder, assembly.final)]
+            assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
+        dockerfile = instructions(plan, assembly, CH_IMAGE)
+        if DELIMITER in dockerfile.text.splitlines():
+            raise InputError(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script")
+        where = "without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network"
+        about = (
+            f"Builds with ch-image {where}, and converts with ch-convert.\n"
+            "OUTPUT may end in .sqfs (squashfs) or .tar.gz, or be a folder; copy it to the system afterwards.\n"
+            "HPCGEN_BUILD_OPTIONS are further words for ch-image build.\n"
+            "The Dockerfile in this script is in the dialect that ch-image 0.31 and later read."
+        )
+        text = script(
+            plan,
+            "build_charliecloud.sh",
+            "output",
+            about,
+            files=context(plan, assembly),
+            bases=script_part(plan, "bundle_charliecloud.sh", bases=base_names(assembly), mount=MOUNT),
+            image=sh(f"{plan.stack.name}-{plan.site.name}"),
+            output=sh(f"{plan.stack.name}.sqfs"),
+            delimiter=DELIMITER,
+            dawn=str(DAWN),
+            dockerfile=dockerfile.text,
+        )
+        return Written(text, dockerfile.steps)
 
     def engine_text(self, recipe: str) -> str:
         """The Dockerfile inside the build script."""
         start, end = f"<< '{DELIMITER}'\n", f"\n{DELIMITER}\n"
         if start not in recipe or end not in recipe:
             raise InputError(
-                Problem("the kit's build.sh has no Dockerfile in it", remedy="render the kit again with this hpcgen")
+                "the kit's build.sh has no Dockerfile in it", remedy="render the kit again with this hpcgen"
             )
         return recipe.split(start, 1)[1].split(end, 1)[0] + "\n"

@@ -13,13 +13,12 @@ from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror, split_image
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
-    arguments,
     base_name,
     base_names,
     bundled_base,
     context,
+    script,
     script_part,
-    template,
 )
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
@@ -50,20 +49,6 @@ def qualified(image: str) -> str:
     """An image name with its registry: buildah and podman would ask which one is meant."""
     registry, path = split_image(image)
     return f"{registry or 'docker.io'}/{path}"
-
-
-def dockerfile(plan: Plan, assembly: Assembly) -> Written:
-    """The Dockerfile for BuildKit, buildah and podman."""
-    written = instructions(plan, assembly, BUILDKIT)
-    notes = []
-    if assembly.builder.host_files:
-        notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ beside the kit's files")
-    if plan.supply == "bundle":
-        notes.append("the bundle is a build context of its own, called bundle; no step has a network")
-    top = commented([*header(plan), *notes])
-    # The line asks a registry for its frontend, which a build without a network cannot.
-    syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
-    return Written(f"{syntax}{top}\n\n{written.text}\n", written.steps)
 
 
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
@@ -153,25 +138,6 @@ esac
 """
 
 
-def build_script(plan: Plan, assembly: Assembly) -> str:
-    """build.sh for the engines that read Dockerfiles."""
-    about = (
-        "Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.\n"
-        "HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command."
-    )
-    return template("build_docker.sh").fill(
-        header=commented(header(plan, "build script of ")),
-        arguments=arguments(plan, "tag", about),
-        bundle=script_part(plan, "bundle.sh"),
-        context=context(plan, assembly),
-        bases=script_part(plan, "bundle_docker.sh", bases=base_names(assembly)),
-        image=sh(f"{plan.stack.name}:{plan.site.name}"),
-        engine=sh(builder_of(plan.engine).builder_name()),
-        after=engine_for(plan.engine).after_build(plan.stack.name),
-        date=_date_lines(assembly.final.arguments.get("SOURCE_DATE_EPOCH")),
-    )
-
-
 class DockerFormat(Format):
     """A Dockerfile for BuildKit, buildah and podman."""
 
@@ -181,8 +147,33 @@ class DockerFormat(Format):
     certificate_folder = CERTIFICATE_FOLDER
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
-        return dockerfile(plan, assembly)
+        """The Dockerfile for BuildKit, buildah and podman."""
+        written = instructions(plan, assembly, BUILDKIT)
+        notes = []
+        if assembly.builder.host_files:
+            notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ beside the kit's files")
+        if plan.supply == "bundle":
+            notes.append("the bundle is a build context of its own, called bundle; no step has a network")
+        top = commented([*header(plan), *notes])
+        # The line asks a registry for its frontend, which a build without a network cannot.
+        syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
+        return Written(f"{syntax}{top}\n\n{written.text}\n", written.steps)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
-        """For docker, podman and buildah."""
-        return build_script(plan, assembly)
+        """build.sh for the engines that read Dockerfiles."""
+        about = (
+            "Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.\n"
+            "HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command."
+        )
+        return script(
+            plan,
+            "build_docker.sh",
+            "tag",
+            about,
+            context=context(plan, assembly),
+            bases=script_part(plan, "bundle_docker.sh", bases=base_names(assembly)),
+            image=sh(f"{plan.stack.name}:{plan.site.name}"),
+            engine=sh(builder_of(plan.engine).builder_name()),
+            after=engine_for(plan.engine).after_build(plan.stack.name),
+            date=_date_lines(assembly.final.arguments.get("SOURCE_DATE_EPOCH")),
+        )

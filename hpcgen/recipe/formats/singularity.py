@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hpcgen.blocks.steps import Run, command, run
 from hpcgen.engines.steps import STEP_MARK
-from hpcgen.errors import PolicyError, Problem
+from hpcgen.errors import PolicyError
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.image_paths import KIT, SELFTEST
 from hpcgen.model.plan import Plan
@@ -17,13 +17,12 @@ from hpcgen.platform.mirrors import image_mirror
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     BUNDLE_LINK,
-    arguments,
     certificates,
     context,
     definition_base,
     link_steps,
+    script,
     script_part,
-    template,
     unlink_steps,
 )
 from hpcgen.recipe.formats.header import commented, header
@@ -35,25 +34,6 @@ from hpcgen.support.quoting import plain, sh, sh_assign
 CARGO = "/opt/hpcgen-kept.tar"
 
 Steps = list[tuple[str, Run]]
-
-
-def definition(plan: Plan, assembly: Assembly) -> Written:
-    builder, final = assembly.builder, assembly.final
-    steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
-    final_steps = [
-        *link_steps(plan),
-        *_unpacking(final.copies),
-        *final.steps,
-        _kit_step(plan, assembly),
-        *unlink_steps(plan),
-    ]
-    total = len(steps) + len(final_steps)
-    stages = [
-        [*_start(plan, builder), *_steps(steps, 1, total)],
-        [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total), *_final_end(final, assembly)],
-    ]
-    written = emit(stages, "singularity")
-    return Written(f"{commented(header(plan))}\n\n{written.text}\n", written.steps)
 
 
 def _packing(steps: Steps, kept: list[str]) -> Steps:
@@ -115,7 +95,7 @@ def _raw(text: str) -> Primitive:
 def _guarded(text: str) -> str:
     """Apptainer 1.2 and later read ``{{ name }}`` as a template argument."""
     if "{{" in text:
-        raise PolicyError(Problem("a definition file cannot hold '{{': Apptainer reads it as a template argument"))
+        raise PolicyError("a definition file cannot hold '{{': Apptainer reads it as a template argument")
     return text
 
 
@@ -192,30 +172,6 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
     return f"{untagged if untagged and '/' not in tag else name}@{image.digest}", bootstrap
 
 
-def build_script(plan: Plan, assembly: Assembly) -> str:
-    """build.sh for Apptainer and Singularity."""
-    engine = plan.site.containers.engines.get(plan.engine)
-    about = (
-        "Builds Singularity.def beside this script.\n"
-        "HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words for its\n"
-        "build command, --sandbox for example."
-    )
-    bases = {"link": BUNDLE_LINK, "mount": EVERY_IMAGE_HAS}
-    if plan.supply == "bundle":
-        # It takes the certificates from where they are.
-        bases["context"] = context(plan, assembly, certified=False)
-    return template("build_singularity.sh").fill(
-        header=commented(header(plan, "build script of ")),
-        arguments=arguments(plan, "output", about),
-        bundle=script_part(plan, "bundle.sh"),
-        certificates=certificates(assembly),
-        bases=script_part(plan, "bundle_singularity.sh", **bases),
-        engine=sh(plan.engine),
-        image=sh(f"{plan.stack.name}.sif"),
-        fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",
-    )
-
-
 class SingularityFormat(Format):
     """A definition file, which takes the kit's files from the folder that the engine is started in."""
 
@@ -225,8 +181,43 @@ class SingularityFormat(Format):
     bundle_link = BUNDLE_LINK
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
-        return definition(plan, assembly)
+        builder, final = assembly.builder, assembly.final
+        steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
+        final_steps = [
+            *link_steps(plan),
+            *_unpacking(final.copies),
+            *final.steps,
+            _kit_step(plan, assembly),
+            *unlink_steps(plan),
+        ]
+        total = len(steps) + len(final_steps)
+        stages = [
+            [*_start(plan, builder), *_steps(steps, 1, total)],
+            [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total), *_final_end(final, assembly)],
+        ]
+        written = emit(stages, "singularity")
+        return Written(f"{commented(header(plan))}\n\n{written.text}\n", written.steps)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
-        """For Apptainer and Singularity."""
-        return build_script(plan, assembly)
+        """build.sh for Apptainer and Singularity."""
+        engine = plan.site.containers.engines.get(plan.engine)
+        about = (
+            "Builds Singularity.def beside this script.\n"
+            "HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words "
+            "for its\nbuild command, --sandbox for example."
+        )
+        bases = {"link": BUNDLE_LINK, "mount": EVERY_IMAGE_HAS}
+        if plan.supply == "bundle":
+            # It takes the certificates from where they are.
+            bases["context"] = context(plan, assembly, certified=False)
+        return script(
+            plan,
+            "build_singularity.sh",
+            "output",
+            about,
+            certificates=certificates(assembly),
+            bases=script_part(plan, "bundle_singularity.sh", **bases),
+            engine=sh(plan.engine),
+            image=sh(f"{plan.stack.name}.sif"),
+            fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",
+        )

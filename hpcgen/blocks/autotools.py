@@ -1,0 +1,43 @@
+"""Software that is built by ``configure`` and ``make``: the steps that its blocks have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Environment, Part, Run, Runtime, command, run
+from hpcgen.model.image_paths import SCRATCH
+
+
+class AutotoolsBlock(Block):
+    """Base of blocks that compile the archive of their release and install it into their prefix.
+
+    All of that is kept: its tools are how one looks for what is wrong. A subclass says the :meth:`settings`, and
+    overrides what it does in another way.
+    """
+
+    def settings(self, ctx: Context) -> Sequence[str]:
+        """Words of ``configure`` after the prefix."""
+        raise NotImplementedError
+
+    def configure(self, ctx: Context) -> str:
+        """The command that configures, in the source's folder."""
+        return command("./configure", f"--prefix={ctx.prefix}", *self.settings(ctx))
+
+    def install(self, ctx: Context, source: str) -> list[Part]:
+        """Parts of the step that installs and removes the source's folder."""
+        return [command("make", "-C", source, "install"), command("rm", "-rf", source)]
+
+    def environment(self, ctx: Context) -> Environment:
+        """Programs and libraries."""
+        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        source = f"{SCRATCH}/{self.name}"
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
+        make = f'make -C {source} -j "$(nproc)"'
+        yield run("configure and compile", command("cd", source), self.configure(ctx), make)
+        yield run("install", self.install(ctx, source))
+
+    def runtime(self, ctx: Context) -> Runtime:
+        return Runtime(copies=(ctx.prefix,))
