@@ -22,6 +22,8 @@ from hpcgen.support.file_formats import LOCK
 from hpcgen.support.hashing import sha256_of
 
 T = TypeVar("T")
+_FIRST_HEREDOC = "HPCGEN_DOCKERFILE"
+"""Ends the Dockerfile in a build script of hpcgen 0.1.0, whose kits do not say so."""
 MAX_BYTES = 16 * 1024 * 1024
 
 
@@ -72,13 +74,17 @@ def read_kit(folder: Path) -> KitFolder:
         )
     plan = _decoded(folder / "plan.json", read_plan)
     form = format_for(plan.format)
-    recipe = form.engine_text(_read(folder / form.recipe_file))
+    recipe = _read(folder / form.recipe_file)
     for name in files_of(plan):
         _read(folder / name)
     lock = _lock(folder / "hpcgen.lock")
     if FACTS_FILE not in files_of(plan):
+        if form.engine_file != form.recipe_file:
+            recipe = _here_document(recipe, _FIRST_HEREDOC)
         return KitFolder(folder, plan, recipe, lock, None, _certificates_in(_read(folder / "build.sh")))
     facts = _decoded(folder / FACTS_FILE, lambda data, _name: msgspec.convert(data, RecipeFacts))
+    if facts.heredoc:
+        recipe = _here_document(recipe, facts.heredoc)
     for name in facts.files:
         _read(folder / name)
     return KitFolder(folder, plan, recipe, lock, facts, [(each.source, each.name) for each in facts.certificates])
@@ -119,6 +125,19 @@ def _read(path: Path) -> str:
         raise InputError(
             f"the kit's {path.name} cannot be read: {said}", remedy="render the kit again with -o"
         ) from failure
+
+
+def _here_document(script: str, word: str) -> str:
+    _, begun, rest = script.partition(f"<< '{word}'\n")
+    text, ended, _ = rest.partition(f"\n{word}\n")
+    if not (begun and ended):
+        raise InputError(
+            Problem(
+                f"the kit's recipe has no here-document that ends with {word}",
+                remedy="render the kit again with this hpcgen",
+            )
+        )
+    return f"{text}\n"
 
 
 def _certificates_in(script: str) -> list[tuple[str, str]]:

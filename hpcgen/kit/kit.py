@@ -72,6 +72,7 @@ def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
         steps=written.steps,
         certificates=certificates,
         files=[path for path in assembly.files if "/" in path],
+        heredoc=written.heredoc,
     )
 
 

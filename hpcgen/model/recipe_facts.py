@@ -27,10 +27,12 @@ class Certificate(Record, frozen=True):
 class RecipeFacts(Record, frozen=True):
     """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage.
 
-    ``files``: the files in folders of the kit, which the recipe copies into the image.
+    ``files``: the files in folders of the kit, which the recipe copies into the image. ``heredoc``: the word that ends
+    what the engine reads, where the recipe is a script with that in a here-document.
     """
 
     recipe: Literal[1]
     steps: list[list[StepLabel]]
     certificates: list[Certificate] = []
     files: list[KitPath] = []
+    heredoc: Text = ""

@@ -20,7 +20,7 @@ class Format:
     ----------
     name: as ``--format`` names it.
     recipe_file: the file of a kit that holds the recipe.
-    engine_file: the file that engines read; where it is not ``recipe_file``, :meth:`engine_text` makes its text.
+    engine_file: the file that engines read; where it is not ``recipe_file``, it is what that has in a here-document.
     certificate_folder: folder of the build context with the site's certificates; "" where it names them by their paths.
     first_kit_folder: where in the build context recipes of hpcgen 0.1.0 look for the kit's files.
     bundle_link: what a bundle is called in the build context; "" where the engine is told where it lies.
@@ -51,7 +51,3 @@ class Format:
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
         """The text of ``build.sh``; not asked for where that is the recipe."""
         raise NotImplementedError
-
-    def engine_text(self, recipe: str) -> str:
-        """The text of :attr:`engine_file`, from that of the kit's recipe; InputError where it is not in there."""
-        return recipe

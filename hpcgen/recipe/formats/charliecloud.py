@@ -80,13 +80,4 @@ class CharliecloudFormat(Format):
             dawn=str(DAWN),
             dockerfile=dockerfile.text,
         )
-        return Written(text, dockerfile.steps)
-
-    def engine_text(self, recipe: str) -> str:
-        """The Dockerfile inside the build script."""
-        start, end = f"<< '{DELIMITER}'\n", f"\n{DELIMITER}\n"
-        if start not in recipe or end not in recipe:
-            raise InputError(
-                "the kit's build.sh has no Dockerfile in it", remedy="render the kit again with this hpcgen"
-            )
-        return recipe.split(start, 1)[1].split(end, 1)[0] + "\n"
+        return Written(text, dockerfile.steps, DELIMITER)

@@ -42,10 +42,14 @@ class Primitive(msgspec.Struct, frozen=True):
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The text of a recipe, and by stage what its instructions that run commands are for."""
+    """The text of a recipe, and by stage what its instructions that run commands are for.
+
+    ``heredoc``: the word that ends what engines read, where the text is a script with that in a here-document.
+    """
 
     text: str
     steps: list[list[StepLabel]]
+    heredoc: str = ""
 
 
 def primitive(name: str, label: StepLabel | None = None, joined: bool = False, **arguments: Any) -> Primitive:

@@ -26,7 +26,6 @@ from hpcgen.engines.building import BundledBase, BundleFolder, Target, Work, fil
 from hpcgen.engines.docker import Docker
 from hpcgen.errors import BuildFailedError, InputError, MissingToolError, OutputError
 from hpcgen.kit.folder import read_kit
-from hpcgen.recipe.formats import format_for
 from hpcgen.support.placing import put_in_place
 from hpcgen.support.writing import KitFile
 
@@ -159,7 +158,17 @@ def test_the_dockerfile_of_charliecloud_is_what_its_script_writes(tmp_path: Path
     start = script.index('cat > "$context/Dockerfile"')
     end = script.index("\n\n", script.index("\nHPCGEN_DOCKERFILE\n"))
     subprocess.run(["sh", "-c", f"context={tmp_path}\n{script[start:end]}\n"], check=True)
-    assert format_for("charliecloud").engine_text(script) == (tmp_path / "Dockerfile").read_text()
+    assert read_kit(CHARLIECLOUD_KIT).recipe == (tmp_path / "Dockerfile").read_text()
+
+
+def test_the_kit_says_where_the_dockerfile_ends_in_its_script(tmp_path: Path) -> None:
+    files = kit_files(CHARLIECLOUD_KIT)
+    other = {name: files[name].replace("HPCGEN_DOCKERFILE", "THE_END") for name in ("build.sh", "recipe.json")}
+    renamed = written(tmp_path / "renamed", {**files, **other})
+    assert read_kit(renamed).recipe == read_kit(CHARLIECLOUD_KIT).recipe
+    cut = written(tmp_path / "cut", {**files, "build.sh": files["build.sh"].replace("\nHPCGEN_DOCKERFILE\n", "\n")})
+    with pytest.raises(InputError, match=r"the kit's recipe has no here-document that ends with HPCGEN_DOCKERFILE"):
+        read_kit(cut)
 
 
 def kit_files(source: Path, **changed: str) -> dict[str, str]:
