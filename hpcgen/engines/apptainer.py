@@ -5,24 +5,21 @@ which the image's %environment also won over ``SINGULARITYENV_X``. ``--env`` rea
 variable, so ``env`` inside is used in every release; it also comes after the image's %environment.
 
 Output of a build, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` at the beginning, then what the steps print
-(each names itself, see ``steps.STEP_MARK``), lines of ``INFO:`` when the next stage's base is taken, and at the end
+(each names itself, see ``steps.step_mark``), lines of ``INFO:`` when the next stage's base is taken, and at the end
 ``INFO:    Running testscript`` and ``INFO:    Creating SIF file...``. The file is written to the given name while the
 build goes on, and steps are never kept.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from hpcgen.engines.base import Call, Engine, bind_words, environment_words
 from hpcgen.engines.building import EngineCommand, Target, Work, file_target
-from hpcgen.engines.steps import HPCGEN, STEP_MARK, Event, Labels, Reader, Recipe, Step, definition_steps
+from hpcgen.engines.steps import HPCGEN, STEP_BEGINS, Event, Labels, Reader, Recipe, Step, definition_steps
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.plan import Plan
-
-_MARK = re.compile(rf"{re.escape(STEP_MARK)} (\d+) of \d+: ")
 
 
 class Apptainer(Engine):
@@ -106,7 +103,7 @@ class Apptainer(Engine):
             return Event("begin", index)
 
         def read(line: str) -> Iterator[Event]:
-            found = _MARK.match(line)
+            found = STEP_BEGINS.match(line)
             if found is not None and int(found[1]) <= len(marks):
                 yield begin(marks[int(found[1]) - 1])
             elif line.startswith("INFO: "):

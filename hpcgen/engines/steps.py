@@ -15,7 +15,8 @@ import msgspec
 from hpcgen.model.recipe_facts import StepLabel
 
 STEP_MARK = "hpcgen: step"
-"""What a step of a definition file prints before it begins, followed by ``3 of 12: BLOCK VERSION: what is done``."""
+STEP_BEGINS = re.compile(rf"{STEP_MARK} (\d+) of \d+: ")
+"""What a step of a definition file prints as it begins: :func:`step_mark`."""
 
 HPCGEN = "hpcgen"
 """Stands where a block's name is for steps that belong to none."""
@@ -56,6 +57,11 @@ class Step(msgspec.Struct, frozen=True):
     def title(self) -> str:
         """Block and what is done, in one line."""
         return f"{self.block}: {self.about}"
+
+
+def step_mark(number: int, total: int, label: str, about: str) -> str:
+    """The line by which a step of a definition file says that it begins."""
+    return f"{STEP_MARK} {number} of {total}: {label}: {about}"
 
 
 class Recipe(msgspec.Struct, frozen=True):
@@ -162,12 +168,12 @@ def _labels_in_comments(text: str) -> Labels:
 
 def _labels_in_marks(text: str) -> Labels:
     stages: list[list[StepLabel]] = []
-    mark = re.compile(rf"{re.escape(STEP_MARK)} \d+ of \d+: (.+?): (.+)")
+    mark = re.compile(rf"{STEP_BEGINS.pattern}(.+?): (.+)")
     for line in text.splitlines():
         if line.lower().startswith("from:"):
             stages.append([])
         elif STEP_MARK in line and stages:
             found = mark.fullmatch(shlex.split(line)[-1])
             if found is not None:
-                stages[-1].append(StepLabel(block=found[1], about=found[2]))
+                stages[-1].append(StepLabel(block=found[2], about=found[3]))
     return stages

@@ -67,10 +67,10 @@ def _steps(one: BuildRecord, two: BuildRecord) -> list[dict[str, Any]]:
 
 
 def _numbered(record: BuildRecord) -> dict[tuple[str, str, int], Any]:
+    names = _names(record)
     found: dict[tuple[str, str, int], Any] = {}
     for step in record.steps:
-        # A block's version is in the label, and steps of another version are still the same steps.
-        name = step.block.split(" ")[0]
+        name = names.get(step.block, step.block)
         number = sum(key[:2] == (name, step.about) for key in found)
         found[(name, step.about, number)] = step
     return found
@@ -78,4 +78,10 @@ def _numbered(record: BuildRecord) -> dict[tuple[str, str, int], Any]:
 
 def _tests(record: BuildRecord) -> dict[str, str]:
     results = record.tests[-1].results if record.tests else []
-    return {f"{each.group.split(' ')[0]}: {each.name}": each.result for each in results}
+    names = _names(record)
+    return {f"{names.get(each.group, each.group)}: {each.name}": each.result for each in results}
+
+
+def _names(record: BuildRecord) -> dict[str, str]:
+    """Blocks by their labels: steps and tests of another version of a block are still the same."""
+    return {f"{name} {version}": name for name, version in record.blocks.items()}

@@ -7,7 +7,7 @@ stage keeps travels as one tar file. Source: Singularity's change log for 3.5.3.
 from __future__ import annotations
 
 from hpcgen.blocks.steps import Run, command, run
-from hpcgen.engines.steps import STEP_MARK
+from hpcgen.engines.steps import step_mark
 from hpcgen.errors import PolicyError
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.image_paths import KIT, SELFTEST
@@ -130,12 +130,12 @@ def _steps(steps: Steps, first: int, total: int) -> list[Primitive]:
     for label, about, runs in grouped(steps):
         result.append(primitive("comment", joined=True, text=about, reformat=False))
         for step in runs:
-            result.append(_step(label, step, f"{number} of {total}", joined=step is not runs[-1]))
+            result.append(_step(label, step, number, total, joined=step is not runs[-1]))
             number += 1
     return result
 
 
-def _step(label: str, step: Run, number: str, joined: bool) -> Primitive:
+def _step(label: str, step: Run, number: int, total: int, joined: bool) -> Primitive:
     """One step in a shell of its own, as a Dockerfile's RUN has one; the first failing line ends the build.
 
     Apptainer says nothing of its own between two steps, so each names itself.
@@ -149,7 +149,7 @@ def _step(label: str, step: Run, number: str, joined: bool) -> Primitive:
     commands = [
         "(",
         "cd /",
-        command("echo", f"{STEP_MARK} {number}: {label}: {step.about}"),
+        command("echo", step_mark(number, total, label, step.about)),
         *(wrapped(line) for line in (*files, *step.commands)),
         ")",
     ]

@@ -48,8 +48,9 @@ def record(id: str = "0a1b2c3d-x", started: str = "2026-11-20T10:00:00Z", **more
     )
 
 
-def run_of(*results: str) -> TestRun:
-    listed = [TestResult(group="gnu 12.2.0", name=f"test {n}", result=result) for n, result in enumerate(results)]  # type: ignore[arg-type]
+def run_of(*results: str, group: str = "gnu") -> TestRun:
+    """Records of hpcgen 0.1.0 have a block's version in the group."""
+    listed = [TestResult(group=group, name=f"test {n}", result=result) for n, result in enumerate(results)]  # type: ignore[arg-type]
     return TestRun(started="2026-11-20T11:00:00Z", site="here", engine="apptainer", results=listed)
 
 
@@ -113,7 +114,7 @@ def test_a_record_of_a_later_release_is_read_as_far_as_it_is_known(folder: Path)
 def test_list_show_and_compare(folder: Path, hpcgen: Command) -> None:
     env = {"HPCGEN_RECORDS": str(folder)}
     assert "no records yet" in hpcgen("records", env=env).stderr
-    save(record("aa11-x", tests=[run_of("passed", "skipped")]))
+    save(record("aa11-x", tests=[run_of("passed", "skipped", group="gnu 12.2.0")]))
     later = [
         BuiltStep(block="debian 12", about="packages", result="cached"),
         BuiltStep(block="gnu 13.3.0", about="packages", seconds=30),
