@@ -62,6 +62,10 @@ class Apptainer(Engine):
         groups.append([call.image])
         return groups + environment_words(call, call.unset)
 
+    def enter(self, root: str, chroot: list[str]) -> list[str]:
+        """Source: apptainer exec --help."""
+        return [self.name, "exec", "--fakeroot", "--writable", "--contain", "--no-home", root]
+
     def target(self, plan: Plan, output: str | None, token: str) -> Target:
         """A file, or a folder."""
         from hpcgen.engines import job_image

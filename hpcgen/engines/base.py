@@ -169,6 +169,16 @@ class Engine:
         """Lines of shell that make the image ``$tag``, which ``$engine`` built, ready for this engine."""
         return ""
 
+    def enter(self, root: str, chroot: list[str]) -> list[str]:
+        """The words that run a command as root in an image's files, with the host's network; none if it cannot.
+
+        Parameters
+        ----------
+        root: the folder with the files, which the command may change.
+        chroot: words that go there, for whoever is root of a mount namespace.
+        """
+        return []
+
     # building and pushing images
 
     def requires_programs(self, target: Target) -> dict[str, str]:

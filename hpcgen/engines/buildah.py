@@ -45,6 +45,10 @@ class Buildah(DockerfileEngine):
         self._before: frozenset[str] | None = None
         self._layers: set[str] = set()
 
+    def enter(self, root: str, chroot: list[str]) -> list[str]:
+        """By a user namespace with all ids of the user. Source: podman-unshare(1), buildah-unshare(1)."""
+        return [self.builder_name(), "unshare", *chroot]
+
     def begin(self) -> None:
         self._before = frozenset(each["id"] for each in self._containers())
 

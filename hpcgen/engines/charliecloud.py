@@ -98,6 +98,10 @@ class Charliecloud(Engine):
         inside = replace(call, inside={**call.inside, "PWD": SUBMIT_FOLDER})
         return groups + environment_words(inside, unset)
 
+    def enter(self, root: str, chroot: list[str]) -> list[str]:
+        """Source: ch-run(1)."""
+        return ["ch-run", "--write", "--uid=0", "--gid=0", root, "--"]
+
     def requires_programs(self, target: Target) -> dict[str, str]:
         """What turns the image in the store into a file."""
         if target.kind == "ch-image":

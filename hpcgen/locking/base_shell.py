@@ -2,8 +2,8 @@
 
 The image is somebody else's: its commands see their own root alone. They run in a user namespace in which the
 caller is root, as ch-run and rootless podman do it, so nobody needs to be root here, and root gives nothing away.
-Where the kernel keeps plain users from making one, an engine that is installed for them enters it (podman, buildah,
-ch-run, Apptainer). Facts: unshare(1), user_namespaces(7), ch-run(1), podman-unshare(1), apptainer exec --help.
+Where the kernel keeps plain users from making one, an engine that is installed for them enters it.
+Facts: unshare(1), user_namespaces(7).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
+from hpcgen.engines import ENGINES
 from hpcgen.errors import FetchError, InputError, MissingToolError, PolicyError, Problem
 from hpcgen.support.processes import interruptible, require_program, stream
 from hpcgen.support.quoting import sh
@@ -46,23 +45,14 @@ exec chroot "$root" "$@"
 """
 
 
-class RootRunner(msgspec.Struct, frozen=True):
-    """How a command is started in an unpacked root: the words that come before the command."""
-
-    program: str
-    words: list[str]
-
-
-def _ways(root: str) -> list[RootRunner]:
-    enter = ["sh", "-c", _ENTER, "enter", root]
-    ways = [RootRunner("unshare", ["unshare", "--user", "--map-root-user", "--mount", *enter])]
+def _ways(root: str) -> list[list[str]]:
+    """The words that may come before a command, each beginning with a program; best are those that make a chroot."""
+    chroot = ["sh", "-c", _ENTER, "enter", root]
+    own = [["unshare", "--user", "--map-root-user", "--mount", *chroot]]
     if os.geteuid() == 0:
-        ways.append(RootRunner("unshare", ["unshare", "--mount", *enter]))
-    ways += [RootRunner(name, [name, "unshare", *enter]) for name in ("podman", "buildah")]
-    ways.append(RootRunner("ch-run", ["ch-run", "--write", "--uid=0", "--gid=0", root, "--"]))
-    options = ["exec", "--fakeroot", "--writable", "--contain", "--no-home", root]
-    ways += [RootRunner(name, [name, *options]) for name in ("apptainer", "singularity")]
-    return ways
+        own.append(["unshare", "--mount", *chroot])
+    engines = filter(None, (ENGINES.find(name)().enter(root, chroot) for name in ENGINES.names()))
+    return own + sorted(engines, key=lambda words: words[-len(chroot) :] != chroot)
 
 
 class BaseShell:
@@ -85,7 +75,7 @@ class BaseShell:
             lines.append(line)
             on_line(line)
 
-        status = stream([*self._way.words, *self._command(script)], take, env=self._outside(), cwd="/")
+        status = stream([*self._way, *self._command(script)], take, env=self._outside(), cwd="/")
         return status, lines
 
     def check(self, script: str, what: str) -> list[str]:
@@ -115,21 +105,22 @@ class BaseShell:
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as out:
             out.write(data)
 
-    def _find_way(self) -> RootRunner:
+    def _find_way(self) -> list[str]:
         tried: list[str] = []
-        for way in _ways(str(self.root)):
-            if shutil.which(way.program) is None:
+        ways = _ways(str(self.root))
+        for way in ways:
+            if shutil.which(way[0]) is None:
                 continue
             said: list[str] = []
-            status = stream([*way.words, *self._command("true")], said.append, env=self._outside(), cwd="/")
+            status = stream([*way, *self._command("true")], said.append, env=self._outside(), cwd="/")
             if status == 0:
                 return way
-            tried.append(f"{way.program}: {said[-1] if said else f'exit status {status}'}")
+            tried.append(f"{way[0]}: {said[-1] if said else f'exit status {status}'}")
         if not tried:
             raise MissingToolError(
                 Problem(
                     f"nothing here can run a command in {self.image}",
-                    expected="unshare, podman, buildah, ch-run or apptainer on PATH",
+                    expected=f"one of these on PATH: {', '.join(dict.fromkeys(way[0] for way in ways))}",
                     remedy="install util-linux, or one of the engines",
                 )
             )

@@ -31,7 +31,7 @@ import sys
 from pathlib import Path
 from hpcgen.locking import base_shell
 every = base_shell._ways
-base_shell._ways = lambda root: [way for way in every(root) if way.program == sys.argv[1]]
+base_shell._ways = lambda root: [way for way in every(root) if way[0] == sys.argv[1]]
 with base_shell.base_shell(Path("/layout"), "debian:12", {"A": "b c"}) as shell:
     print(shell.run('id -u; pwd; echo "$A"; touch /etc/new && head -c 1 /dev/zero | wc -c'))
 """
@@ -65,7 +65,8 @@ def layout(plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory
 
 
 def stage(*commands: str) -> Stage:
-    return Stage(name="builder", image=Image(NAME), steps=[("test", step("sources", commands))] if commands else [])
+    steps = [("test", step("sources", commands))] if commands else []
+    return Stage(name="builder", image=Image(NAME), steps=steps, prepared=len(steps))
 
 
 def mirrored(facts: dict[str, Any]) -> Stage:
@@ -175,7 +176,7 @@ def test_engines_of_this_machine_enter_the_base(
     layout: Path, program: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     every = base_shell._ways
-    monkeypatch.setattr(base_shell, "_ways", lambda root: [way for way in every(root) if way.program == program])
+    monkeypatch.setattr(base_shell, "_ways", lambda root: [way for way in every(root) if way[0] == program])
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with base_shell.base_shell(layout, NAME, {"A": "b c"}) as shell:
         status, lines = shell.run('id -u; pwd; echo "$A"; touch /etc/new && head -c 1 /dev/zero | wc -c')

@@ -10,7 +10,8 @@ import pytest
 from hpcgen.builders.choosing import builders_reading
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.engines import ENGINES, builder_for, engine_for, runners
-from hpcgen.errors import InputError, UnknownNameError
+from hpcgen.errors import InputError, MissingToolError, UnknownNameError
+from hpcgen.locking.base_shell import BaseShell
 from hpcgen.run.image_job import choose_engine
 from tests.conftest import Command
 
@@ -35,6 +36,9 @@ class Toy(Engine):
     def words(self, call):
         binds = bind_words("--bind", call.binds)
         return [["toyrun", "--here", call.folder], *binds, [call.image], *environment_words(call, call.unset)]
+
+    def enter(self, root, chroot):
+        return ["toyrun", "--root", root]
 
     def after_build(self, stack):
         return f'toypack "$tag" {stack}.toy\\n'
@@ -139,6 +143,22 @@ def test_a_collection_brings_an_engine_in_one_file(collection: Path, hpcgen: Com
     assert "|toy]" in hpcgen(*words, "job", "--help").stdout.replace("\n", "").replace(" ", "")
     without = hpcgen("plan", "--site", str(collection / "site_profiles" / "toyland.yaml"), "--stack", "mpi-hello")
     assert (without.returncode, "no engine is called 'toy'" in without.stderr) == (3, True)
+
+
+def test_an_engine_of_a_collection_enters_a_base_image(
+    collection: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (collection / "engines").mkdir()
+    (collection / "engines" / "toy.py").write_text(TOY)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs))
+    Catalog([collection])
+    with pytest.raises(MissingToolError, match="unshare, podman, .*, ch-run, apptainer, singularity, toyrun"):
+        BaseShell(tmp_path, "debian:12", {})
+    (programs / "toyrun").write_text('#!/bin/sh\n[ "$1" = --root ] && echo "in $2"\nshift 2\nexec "$@"\n')
+    (programs / "toyrun").chmod(0o755)
+    assert BaseShell(tmp_path, "debian:12", {"A": "b"}).run('echo "$A"') == (0, [f"in {tmp_path}", "b"])
 
 
 def test_a_plan_of_an_engine_that_is_gone_says_so() -> None:
