@@ -125,25 +125,28 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
     )
 
 
-def planned(image: ImageReference, output: ImageReference, work: Path, marks: Marks) -> ConversionPlan:
-    """All steps of a conversion that works in the folder ``work``."""
+def planned(
+    image: ImageReference, output: ImageReference, work: Path, marks: Marks, force: bool = False
+) -> ConversionPlan:
+    """All steps of a conversion that works in the folder ``work``; with ``force`` the output may be there already."""
     rows = [row for row in rows_for(image, output) if row.cost]
     token = secrets.token_hex(4)
     architecture = _ARCHITECTURES.get(platform.machine(), platform.machine())
     steps: list[ConversionStep] = []
-    place = image.name
+    place, passing = image.name, None
     for number, row in enumerate(rows, 1):
         last = number == len(rows)
-        if row.end in KINDS and kind_for(row.end).stored:
+        stored = row.end in KINDS and kind_for(row.end).stored
+        if stored:
             target = output.name if last else f"localhost/hpcgen-convert:{token}"
         else:
             ending = next(iter(kind_for(row.end).endings), "") if row.end in KINDS else ""
             target = str(work / f"{number}{ending}")
-        task = ConversionTask(place, target, marks, token, last, architecture)
+        task = ConversionTask(place, target, marks, token, last, architecture, replaces=last and force)
         steps += row.steps(task)
-        if number > 1 and not place.startswith("localhost/hpcgen-convert"):
-            steps.append(_removal(Path(place)))
-        place = target
+        if passing is not None:
+            steps.append(_removal(passing))
+        place, passing = target, None if stored else Path(target)
     if output.kind == "tar" and not output.name.endswith(".tar"):
         packed = work / "packed.tar.gz"
         loose = Path(place)
@@ -204,22 +207,21 @@ def convert(
     """
     check_output(output, force)
     with _work_folder(output) as work:
-        plan = planned(image, output, work, marks_of(image))
-        _run(plan, on_step, force)
+        plan = planned(image, output, work, marks_of(image), force)
+        _run(plan, on_step)
         if not output.image_kind.stored:
             from hpcgen.support.placing import put_in_place
 
             put_in_place(Path(plan.made), Path(output.name))
 
 
-def _run(plan: ConversionPlan, on_step: Callable[[str], None], force: bool) -> None:
+def _run(plan: ConversionPlan, on_step: Callable[[str], None]) -> None:
     undo: list[list[str]] = []
     try:
         for step, line in zip(plan.steps, _lines(plan), strict=True):
             if line:
                 on_step(line)
-            # What was there before must not be taken away.
-            if step.undo and not (force and step.argv[0] == "ch-image"):
+            if step.undo:
                 undo.append(step.undo)
             if step.action is not None:
                 _act(step)

@@ -24,7 +24,10 @@ class ConversionStep(msgspec.Struct, frozen=True):
 
 
 class ConversionTask(msgspec.Struct, frozen=True):
-    """What a conversion is told: source, target, marks of the image, a word that is used once, and the final flag."""
+    """What a conversion is told: source, target, marks of the image, a word that is used once, and the final flag.
+
+    ``replaces``: an image may be there under the target's name, which no undoing may take away.
+    """
 
     source: str
     target: str
@@ -32,6 +35,7 @@ class ConversionTask(msgspec.Struct, frozen=True):
     token: str
     last: bool
     architecture: str = "amd64"
+    replaces: bool = False
 
     @property
     def path(self) -> Path:
@@ -58,11 +62,14 @@ def conversion_command(*argv: str, undo: Sequence[str] = ()) -> ConversionStep:
 
 
 def by_command(*argv: str, undo: Sequence[str] = ()) -> Callable[[ConversionTask], list[ConversionStep]]:
-    """A conversion that is one command; ``{source}`` and ``{target}`` in its words are filled in."""
+    """A conversion that is one command; ``{source}`` and ``{target}`` in its words are filled in.
+
+    ``undo`` takes the target away again, where none was there before.
+    """
 
     def steps(task: ConversionTask) -> list[ConversionStep]:
         words, back = ([word.format(source=task.source, target=task.target) for word in each] for each in (argv, undo))
-        return [conversion_command(*words, undo=back)]
+        return [conversion_command(*words, undo=() if task.replaces else back)]
 
     return steps
 
