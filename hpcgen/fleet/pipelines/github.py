@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hpcgen._version import __version__
-from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, setup_variable
+from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, heading, setup_variable, setups
 from hpcgen.recipe.formats import FORMATS
 
 ACTIONS = {
@@ -22,15 +21,6 @@ ACTIONS = {
 """Commits of the release tags in the actions' own repositories, read there on 2026-11-21."""
 
 RUNNER = "ubuntu-24.04"
-SETUP = {
-    "docker": "",
-    "singularity": "sudo add-apt-repository -y ppa:apptainer/ppa && sudo apt-get -q update "
-    "&& sudo apt-get -qy install apptainer",
-    "charliecloud": "sudo sysctl -qw kernel.apparmor_restrict_unprivileged_userns=0 && sudo apt-get -q update "
-    "&& sudo apt-get -qy install charliecloud squashfs-tools",
-}
-"""What a hosted Ubuntu runner lacks: it has buildah and podman."""
-
 LOCK = f"{WORK}/fleet.lock"
 CACHE = "hpcgen-fleet"
 
@@ -58,15 +48,7 @@ def github_workflow(options: PipelineOptions) -> str:
 
 
 def _head(options: PipelineOptions) -> list[str]:
-    lines = [
-        f"Written by hpcgen {__version__}: hpcgen ci github",
-        "Builds, tests and publishes the images of a fleet whose plan changed. It asks hpcgen which these are, so it",
-        "need not be written again when the fleet changes.",
-        "",
-        "Repository variables: HPCGEN_SETUP_DOCKER, HPCGEN_SETUP_SINGULARITY and HPCGEN_SETUP_CHARLIECLOUD are command",
-        "lines that make a runner ready to build that format. HPCGEN_ACCEPT_LICENCES names the",
-        "licences that are accepted, separated by commas.",
-    ]
+    lines = heading("github", "Repository variables", "a runner")
     if options.registry:
         lines.append("Repository secrets: HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD log in to the registry.")
     return lines
@@ -170,9 +152,8 @@ if [ -n "$setup" ]; then
   bash -euo pipefail -c "$setup"
 fi
 """
-    quoted = {form: command.replace("'", "''") for form, command in SETUP.items()}
-    names = {form: setup_variable(form) for form in FORMATS.names()}
-    variables = {name: f"${{{{ vars.{name} || '{quoted.get(form, '')}' }}}}" for form, name in names.items()}
+    quoted = {name: command.replace("'", "''") for name, command in setups(RUNNER).items()}
+    variables = {name: f"${{{{ vars.{name} || '{command}' }}}}" for name, command in quoted.items()}
     return {"name": "Make the runner ready", "env": variables, "run": script}
 
 

@@ -11,23 +11,14 @@ from typing import Any
 
 from hpcgen._version import __version__
 from hpcgen.fleet.changes import MemberState
-from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, setup_variable
-from hpcgen.recipe.formats import FORMATS
+from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, heading, setup_variable, setups
+from hpcgen.recipe.formats import format_for
 from hpcgen.support.quoting import sh
 
 IMAGE = "debian:12"
 JOBS = f"{WORK}/jobs.yml"
 LOCK = f"{WORK}/fleet.lock"
 _INSTALL = "apt-get -q update && apt-get -qy --no-install-recommends install"
-SETUP = {
-    "docker": f"{_INSTALL} buildah",
-    "singularity": "",
-    "charliecloud": f"{_INSTALL} charliecloud squashfs-tools",
-}
-"""What Debian lacks to build a format; it has no Apptainer: name an image that has one (--image singularity=…)."""
-
-IN_CONTAINER = {"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"}
-"""How buildah works inside the container of a job, without rights of its own (buildah-build(1), storage.conf(5))."""
 
 
 def gitlab_pipeline(options: PipelineOptions) -> str:
@@ -64,15 +55,7 @@ def gitlab_jobs(states: Sequence[MemberState], options: PipelineOptions) -> str:
 
 
 def _head(options: PipelineOptions) -> list[str]:
-    lines = [
-        f"Written by hpcgen {__version__}: hpcgen ci gitlab",
-        "Builds, tests and publishes the images of a fleet whose plan changed. It asks hpcgen which these are, so it",
-        "need not be written again when the fleet changes.",
-        "",
-        "CI/CD variables: HPCGEN_SETUP_DOCKER, HPCGEN_SETUP_SINGULARITY and HPCGEN_SETUP_CHARLIECLOUD are command",
-        "lines that make a job's machine ready to build that format. HPCGEN_ACCEPT_LICENCES names the",
-        "licences that are accepted, separated by commas.",
-    ]
+    lines = heading("gitlab", "CI/CD variables", "a job's machine")
     if options.registry:
         lines += [
             "HPCGEN_REGISTRY_USER and HPCGEN_REGISTRY_PASSWORD (masked) log in to the registry; for the project's own",
@@ -85,7 +68,7 @@ def _variables(options: PipelineOptions) -> dict[str, str]:
     return {
         "HPCGEN_FLEET": options.fleet,
         "HPCGEN_REQUIREMENT": options.requirement,
-        **{setup_variable(form): SETUP.get(form, "") for form in FORMATS.names()},
+        **setups(IMAGE),
     }
 
 
@@ -143,7 +126,7 @@ def _build(state: MemberState, options: PipelineOptions) -> dict[str, Any]:
     return {
         "stage": "build",
         **_machine(options, form),
-        "variables": {"HPCGEN_MEMBER": member.name, **(IN_CONTAINER if form == "docker" else {})},
+        "variables": {"HPCGEN_MEMBER": member.name, **format_for(form).unprivileged},
         "script": script,
         "artifacts": {
             "when": "always",

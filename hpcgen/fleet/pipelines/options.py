@@ -60,6 +60,25 @@ def setup_variable(form: str) -> str:
     return f"HPCGEN_SETUP_{re.sub('[.-]', '_', form.upper())}"
 
 
+def setups(machine: str) -> dict[str, str]:
+    """For each format the variable, and what makes a machine of a CI service ready to build it."""
+    return {setup_variable(form): FORMATS.find(form).setup.get(machine, "") for form in FORMATS.names()}
+
+
+def heading(service: str, variables: str, machine: str) -> list[str]:
+    """What stands on top of a pipeline; what a service calls its variables, and where a job runs."""
+    *names, last = map(setup_variable, FORMATS.names())
+    return [
+        f"Written by hpcgen {__version__}: hpcgen ci {service}",
+        "Builds, tests and publishes the images of a fleet whose plan changed. It asks hpcgen which these are, so it",
+        "need not be written again when the fleet changes.",
+        "",
+        f"{variables}: {', '.join(names)} and {last} are command",
+        f"lines that make {machine} ready to build that format. HPCGEN_ACCEPT_LICENCES names the",
+        "licences that are accepted, separated by commas.",
+    ]
+
+
 def dump(data: dict[str, Any], head: Sequence[str]) -> str:
     """A pipeline as YAML: keys in their order, scripts of several lines as blocks, ``head`` as comments."""
     import yaml

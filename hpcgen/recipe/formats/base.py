@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from hpcgen.model.fields import EngineName
@@ -27,6 +28,8 @@ class Format:
     packages: OS packages that a build of this format installs beside those of the blocks.
     base_from_tar: engines import the base images of a bundle from tar files of their whole content.
     read_by: engines that read it beside those whose own format it is.
+    setup: command lines that make machines of CI services ready to build, by what these call them.
+    unprivileged: variables with which its builders work in a container without rights of its own.
     """
 
     name: ClassVar[str]
@@ -38,6 +41,8 @@ class Format:
     packages: ClassVar[tuple[str, ...]] = ()
     base_from_tar: ClassVar[bool] = False
     read_by: ClassVar[tuple[EngineName, ...]] = ()
+    setup: ClassVar[Mapping[str, str]] = {}
+    unprivileged: ClassVar[Mapping[str, str]] = {}
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         """The text of :attr:`recipe_file`, and what its steps are for.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import msgspec
 
 from hpcgen.blocks.steps import run
@@ -51,6 +53,13 @@ class CharliecloudFormat(Format):
     packages = (FAKEROOT,)
     base_from_tar = True
     first_kit_folder = "kit"
+    setup = MappingProxyType(
+        {
+            "debian:12": "apt-get -q update && apt-get -qy --no-install-recommends install charliecloud squashfs-tools",
+            "ubuntu-24.04": "sudo sysctl -qw kernel.apparmor_restrict_unprivileged_userns=0 && sudo apt-get -q update "
+            "&& sudo apt-get -qy install charliecloud squashfs-tools",
+        }
+    )
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         """build.sh: builds with ch-image, converts with ch-convert, prints the hash."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import msgspec
 
 from hpcgen.blocks.steps import Run
@@ -145,6 +147,10 @@ class DockerFormat(Format):
     recipe_file = engine_file = "Dockerfile"
     first_kit_folder = "kit"
     certificate_folder = CERTIFICATE_FOLDER
+    # Hosted Ubuntu runners have buildah and podman.
+    setup = MappingProxyType({"debian:12": "apt-get -q update && apt-get -qy --no-install-recommends install buildah"})
+    # Source: buildah-build(1), storage.conf(5).
+    unprivileged = MappingProxyType({"BUILDAH_ISOLATION": "chroot", "STORAGE_DRIVER": "vfs"})
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         """The Dockerfile for BuildKit, buildah and podman."""

@@ -6,6 +6,8 @@ stage keeps travels as one tar file. Source: Singularity's change log for 3.5.3.
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 from hpcgen.blocks.steps import Run, command, run
 from hpcgen.engines.steps import step_mark
 from hpcgen.errors import PolicyError
@@ -179,6 +181,13 @@ class SingularityFormat(Format):
     recipe_file = engine_file = "Singularity.def"
     certificate_folder = ""
     bundle_link = BUNDLE_LINK
+    # Debian 12 has no Apptainer: name an image that has one (--image singularity=…).
+    setup = MappingProxyType(
+        {
+            "ubuntu-24.04": "sudo add-apt-repository -y ppa:apptainer/ppa && sudo apt-get -q update "
+            "&& sudo apt-get -qy install apptainer"
+        }
+    )
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         builder, final = assembly.builder, assembly.final

@@ -23,6 +23,8 @@ class Listing(Format):
     recipe_file = engine_file = "Steps"
     certificate_folder = ""
     read_by = ("podman",)
+    setup = {"ubuntu-24.04": "sudo install-lister", "debian:12": "install-lister"}
+    unprivileged = {"LISTER": "unprivileged"}
 
     def recipe(self, plan, assembly):
         steps = [*assembly.builder.steps, *assembly.final.steps]
@@ -71,6 +73,20 @@ def test_its_kit_is_read_back_and_gets_the_context_that_it_says(kit: Path, colle
     names = {path.relative_to(tmp_path / "context").as_posix() for path in (tmp_path / "context").rglob("*")}
     assert {"Steps", "files/tests/rank_test.c"} < names and "certificates" not in names
     assert (tmp_path / "context" / "Steps").read_text() == found.recipe
+
+
+def test_pipelines_make_their_machines_ready_for_it(hpcgen: Command, collection: Path, tmp_path: Path) -> None:
+    member = "{site: workstation, stack: mpi-hello, format: listing}"
+    (tmp_path / "fleet.yaml").write_text(f"collections: [{collection.name}]\nmembers:\n  - {member}\n")
+    told = {}
+    for words in (["github"], ["gitlab"], ["gitlab", "--jobs"]):
+        done = hpcgen("ci", *words, "--fleet", "fleet.yaml")
+        assert done.returncode == 0, done.stderr
+        told["".join(words)] = done.stdout
+    assert "HPCGEN_SETUP_CHARLIECLOUD and HPCGEN_SETUP_LISTING are command" in told["github"]
+    assert "HPCGEN_SETUP_LISTING: ${{ vars.HPCGEN_SETUP_LISTING || 'sudo install-lister' }}" in told["github"]
+    assert "HPCGEN_SETUP_LISTING: install-lister" in told["gitlab"]
+    assert "LISTER: unprivileged" in told["gitlab--jobs"] and "BUILDAH" not in told["gitlab--jobs"]
 
 
 def test_a_kit_in_another_format_leaves_no_recipe_of_it_behind(kit: Path, hpcgen: Command, collection: Path) -> None:
