@@ -62,14 +62,14 @@ class Engine:
 
     Of one that starts images: ``program``: to be found on PATH, the name if empty. ``starts``: the kinds of image that
     it starts as they lie there, the one that it is made for first; ``sandbox`` is a folder that Apptainer built.
-    ``host_environment``: the host's variables enter by themselves. ``image_environment``: the image's own are
-    set by the engine. ``started_by_launcher``: a launcher on the host can start one container per rank.
-    ``library_path``: what the engine adds to the library path, to be kept when that is set inside.
-    ``image_is_file``: the image is a file or folder; else it is in the engine's own store. ``within_srun``: the
-    container is started by an option of srun. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric
-    for which it shows the host's libraries inside without being told of their folders. ``image_releases``: the oldest
-    release that starts an image file, by the end of its name. ``driver_in_image``: the GPU driver's libraries have to
-    be in the image. ``targets_in_image``: it binds only onto folders that the image has.
+    ``host_environment``: the host's variables enter by themselves. ``image_environment``: the image's own are set by
+    the engine. ``started_by_launcher``: a launcher on the host can start one container per rank. ``library_path``: what
+    the engine adds to the library path, to be kept when that is set inside. ``image_is_file``: the image is a file or
+    folder; else it is in the engine's own store. ``launcher``: the batch system's program of which an option starts the
+    container. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric for which it shows the host's
+    libraries inside without being told of their folders. ``image_releases``: the oldest release that starts an image
+    file, by the end of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
+    ``targets_in_image``: it binds only onto folders that the image has.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
@@ -90,7 +90,7 @@ class Engine:
     started_by_launcher: ClassVar[bool] = True
     library_path: ClassVar[str] = ""
     image_is_file: ClassVar[bool] = True
-    within_srun: ClassVar[bool] = False
+    launcher: ClassVar[str] = ""
     brings_mpi: ClassVar[tuple[str, ...]] = ()
     brings_fabrics: ClassVar[tuple[str, ...]] = ()
     image_releases: ClassVar[Mapping[str, str]] = {}

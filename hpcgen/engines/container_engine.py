@@ -25,7 +25,7 @@ class ContainerEngine(Engine):
     built_by = "podman"
     program = "srun"
     starts = ("squashfs",)
-    within_srun = True
+    launcher = "srun"
     brings_fabrics = ("slingshot",)
 
     def image_names(self, stack: str, site: str) -> list[str]:

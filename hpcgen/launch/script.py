@@ -197,7 +197,7 @@ def _with_variable(text: str, root: str) -> str:
 
 
 def _run(how: Start, scheduler: Scheduler) -> str:
-    replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.within_srun else ""
+    replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.launcher else ""
     return f'{replaced}{_outer(how)}"${{container[@]}}" "$@"\n'
 
 

@@ -89,10 +89,8 @@ def launcher(mpi: HostMpi, job: Job, batch: BatchSystem) -> list[str]:
 def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
     if mpi is not None:
         return launcher(mpi, plan.job, plan.site.scheduler)
-    if engine.within_srun:
-        threads = plan.job.ranks_per_node * plan.job.threads_per_rank
-        return ["srun", "--export=ALL", "--nodes=1", "--ntasks=1", f"--cpus-per-task={threads}"]
-    return []
+    own = launched_by(engine.launcher, plan.site.scheduler) if engine.launcher else None
+    return own.launch_one(plan.job.ranks_per_node * plan.job.threads_per_rank) if own is not None else []
 
 
 def _inner_launcher(plan: Plan) -> list[str]:

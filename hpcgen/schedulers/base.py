@@ -128,6 +128,10 @@ class Scheduler:
         """
         raise NotImplementedError
 
+    def launch_one(self, threads: int) -> list[str]:
+        """The words of its own launcher for a single process with that many threads."""
+        raise NotImplementedError
+
     def requested_pmi(self, pmi: Sequence[str]) -> str | None:
         """Which of these the launch line names: the first that it can; None where it leaves that to the launcher."""
         return next((each for each in pmi if each in self.pmi), None)

@@ -90,12 +90,18 @@ class Slurm(Scheduler):
         return option("--array", f"0-{tasks - 1}" + (f"%{limit}" if limit else ""))
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
-        # --export=ALL: after sbatch --export=NONE the ranks would have no variables.
-        words = [self.launcher, "--export=ALL", f"--nodes={job.nodes}", f"--ntasks={job.ranks}"]
+        words = [*self._task_words(job.nodes, job.ranks), f"--ntasks-per-node={job.ranks_per_node}"]
         # --cpus-per-task: since Slurm 22.05 srun does not take it over from the job's header.
-        words += [f"--ntasks-per-node={job.ranks_per_node}", f"--cpus-per-task={job.threads_per_rank}"]
+        words.append(f"--cpus-per-task={job.threads_per_rank}")
         flavour = self.requested_pmi(pmi)
         return [*words, f"--mpi={flavour}"] if flavour is not None else words
+
+    def launch_one(self, threads: int) -> list[str]:
+        return [*self._task_words(1, 1), f"--cpus-per-task={threads}"]
+
+    def _task_words(self, nodes: int, tasks: int) -> list[str]:
+        # --export=ALL: after sbatch --export=NONE the ranks would have no variables.
+        return [self.launcher, "--export=ALL", f"--nodes={nodes}", f"--ntasks={tasks}"]
 
     def submit(self, script: Path) -> list[str]:
         """``--parsable`` prints the id alone."""

@@ -154,7 +154,7 @@ def test_an_engine_of_a_collection_enters_a_base_image(
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs))
     Catalog([collection])
-    with pytest.raises(MissingToolError, match="unshare, podman, .*, ch-run, apptainer, singularity, toyrun"):
+    with pytest.raises(MissingToolError, match=r"unshare, podman, .*, ch-run, apptainer, singularity, toyrun"):
         BaseShell(tmp_path, "debian:12", {})
     (programs / "toyrun").write_text('#!/bin/sh\n[ "$1" = --root ] && echo "in $2"\nshift 2\nexec "$@"\n')
     (programs / "toyrun").chmod(0o755)
