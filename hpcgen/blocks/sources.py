@@ -101,9 +101,7 @@ class Supply:
 
     def tree(self, tree: GitTree, into: str) -> list[str]:
         """Commands that bring a git tree at its commit into a new folder."""
-        from hpcgen.blocks.git_trees import online_commands
-
-        return online_commands(tree, into)
+        return tree.online_commands(into)
 
 
 class BundleSupply(Supply):
@@ -142,21 +140,15 @@ class BundleSupply(Supply):
 
     def bazel_setup(self, files: BazelFiles, version: str) -> list[str]:
         """The files where Bazel looks for them."""
-        from hpcgen.blocks.bazel_layout import distdir_commands
-
-        return distdir_commands(files, version)
+        return files.distdir_commands(version)
 
     def bazel_words(self, files: BazelFiles, version: str) -> list[str]:
         """That Bazel looks there and nowhere else."""
-        from hpcgen.blocks.bazel_layout import bazel_words
-
-        return bazel_words(files, version)
+        return files.bazel_words(version)
 
     def tree(self, tree: GitTree, into: str) -> list[str]:
         """The tree's archive, unpacked."""
-        from hpcgen.blocks.git_trees import bundled_commands
-
-        return bundled_commands(tree, self.trees.get(f"{tree.url}@{tree.commit}", ""), into)
+        return tree.bundled_commands(self.trees.get(f"{tree.url}@{tree.commit}", ""), into)
 
 
 def _checked(sha256: str, path: str) -> list[str]:

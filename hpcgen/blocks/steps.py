@@ -12,25 +12,19 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hpcgen.blocks.inputs import Archive as Archive
-from hpcgen.blocks.inputs import BazelFile as BazelFile
-from hpcgen.blocks.inputs import BazelFiles as BazelFiles
-from hpcgen.blocks.inputs import GitTree as GitTree
-from hpcgen.blocks.inputs import Image as Image
-from hpcgen.blocks.inputs import Input as Input
-from hpcgen.blocks.inputs import Wheels as Wheels
-from hpcgen.blocks.inputs import image as image
+from hpcgen.blocks.inputs.archive import Archive as Archive
+from hpcgen.blocks.inputs.base import Input as Input
+from hpcgen.blocks.inputs.bazel import BazelFiles as BazelFiles
+from hpcgen.blocks.inputs.git_tree import GitTree as GitTree
+from hpcgen.blocks.inputs.image import Image as Image
+from hpcgen.blocks.inputs.image import image as image
+from hpcgen.blocks.inputs.wheels import InstalledList as InstalledList
+from hpcgen.blocks.inputs.wheels import Wheels as Wheels
 from hpcgen.errors import InputError
+from hpcgen.model.bazel import BazelFile as BazelFile
 from hpcgen.model.image_paths import KIT_PATH
-from hpcgen.support.quoting import plain, sh
-
-
-class InstalledList(msgspec.Struct, frozen=True):
-    """A wheel list that a step installs, by its name: into which folder, and whether pip compiles it from source."""
-
-    name: str
-    folder: str
-    compiled: bool = False
+from hpcgen.support.quoting import command as command
+from hpcgen.support.quoting import plain
 
 
 class TextFile(msgspec.Struct, frozen=True):
@@ -80,8 +74,8 @@ class Run(msgspec.Struct, frozen=True):
     files: tuple[TextFile, ...] = ()
 
     def __post_init__(self) -> None:
-        for command in self.commands:
-            plain(command, f"a command of step '{self.about}'")
+        for line in self.commands:
+            plain(line, f"a command of step '{self.about}'")
 
 
 Part = str | TextFile | InstalledList
@@ -100,11 +94,6 @@ def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = ())
         tuple(part for part in flat if isinstance(part, InstalledList)),
         tuple(part for part in flat if isinstance(part, TextFile)),
     )
-
-
-def command(*words: str) -> str:
-    """One simple command from words, each quoted for the shell where it needs to be."""
-    return " ".join(sh(word) for word in words)
 
 
 def lines(*text: str) -> str:

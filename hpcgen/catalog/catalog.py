@@ -24,6 +24,7 @@ from hpcgen.config.inheritance import Merged
 from hpcgen.config.yamlfile import Document, load
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.model.fields import Name, Record
+from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.release import Release, ReleaseTable
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
@@ -286,6 +287,10 @@ class Catalog:
             self._tables[name] = merged
         return self._tables[name]
 
+    def release(self, block: PlannedBlock) -> Release:
+        """The row of a planned block; KeyError if its table has none of that version."""
+        return self.releases(block.name)[block.version]
+
     def release_documents(self, name: str) -> list[Document]:
         """The release tables of a block: that of the class that was given, then one per collection that has one."""
         tables = [load(path, self.shown(path)) for path in self.release_files(name)]
@@ -327,7 +332,7 @@ class Catalog:
         path = self._beside_blocks("bazel", f"{name}.yaml")
         if path is None:
             return None
-        from hpcgen.blocks.bazel_list import read_bazel_files
+        from hpcgen.blocks.inputs.bazel import read_bazel_files
 
         return read_bazel_files(path, self.shown(path))
 

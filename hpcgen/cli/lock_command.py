@@ -146,6 +146,9 @@ def _tell(old: Lock, new: Lock, as_json: bool) -> bool:
 
 
 def _counted(lock: Lock) -> str:
+    from hpcgen.support.units import size
+
     pins = lock.pins
-    packages = {(name, pin.version) for stage in pins.packages.values() for name, pin in stage.added.items()}
-    return f"{len(pins.images)} base images, {len(packages)} packages, plan hash {lock.content[:12]}"
+    packages = {pin.sha256: pin.size for stage in pins.packages.values() for pin in stage.added.values()}
+    weight = size(sum(packages.values()))
+    return f"{len(pins.images)} base images, {len(packages)} packages ({weight}), plan hash {lock.content[:12]}"

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from hpcgen.blocks.inputs import KINDS, Image
+from hpcgen.blocks.inputs import KINDS
+from hpcgen.blocks.inputs.image import Image
 from hpcgen.errors import InputError, Problem
 from hpcgen.kit.kit import read_plan
 from hpcgen.model.plan import Plan

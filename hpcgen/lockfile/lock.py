@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hpcgen.blocks.inputs import Image
+from hpcgen.blocks.inputs.image import Image
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support.file_formats import KIT, LOCK

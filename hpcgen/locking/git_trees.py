@@ -20,8 +20,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpcgen.blocks.git_trees import HTTPS_ALONE, PLAIN, check_tree, tree_file
-from hpcgen.blocks.steps import GitTree
+from hpcgen.blocks.inputs.git_tree import HTTPS_ALONE, PLAIN, GitTree
 from hpcgen.errors import FetchError
 from hpcgen.support.hashing import file_sha256
 from hpcgen.support.processes import require_program
@@ -31,7 +30,7 @@ TIMEOUT_S = 1800.0
 
 
 def fetch_tree(tree: GitTree, folder: Path) -> str:
-    """Make the tree's archive in a folder, named :func:`tree_file`; what was there before is replaced.
+    """Make the tree's archive in a folder, named as :attr:`GitTree.file` says; what was there before is replaced.
 
     Returns
     -------
@@ -42,10 +41,10 @@ def fetch_tree(tree: GitTree, folder: Path) -> str:
     InputError: as :func:`online_commands`. MissingToolError: git is not here.
     FetchError: the repository does not answer, does not have the commit, or its files do not fit it.
     """
-    check_tree(tree)
+    tree.check()
     require_program("git", f"fetch {tree.url}", "install git")
     folder.mkdir(parents=True, exist_ok=True)
-    target = folder / tree_file(tree)
+    target = folder / tree.file
     with tempfile.TemporaryDirectory(prefix=".tree-", dir=folder, ignore_cleanup_errors=True) as scratch:
         repository = Path(scratch, "repository")
         _git(tree, None, "init", "-q", "--bare", str(repository))

@@ -99,7 +99,7 @@ def _block_files(name: str, catalog: Catalog) -> list[Path]:
 
 def _check_manager(plan: Plan, catalog: Catalog) -> None:
     base = plan.blocks[0]
-    manager = catalog.releases(base.name)[base.version].values["package_manager"]
+    manager = catalog.release(base).values["package_manager"]
     if manager != "apt":
         raise PolicyError(
             f"the packages of {base.name} {base.version} cannot be pinned: its package manager is {manager}",
@@ -210,7 +210,7 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say
 
     python = plan.block("python")
     base = plan.blocks[0]
-    glibc = str(catalog.releases(base.name)[base.version].values["glibc"])
+    glibc = str(catalog.release(base).values["glibc"])
     fixed = [line for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed for line in item.requirements]
     kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
     result: dict[str, list[str]] = {}

@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from hpcgen.blocks.inputs import Archive, BazelFiles, GitTree, Input, Wheels
+from hpcgen.blocks.inputs.base import Fetcher, by_kind
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.model.bundle import Wanted
 from hpcgen.model.lock import Lock
-from hpcgen.model.plan import PlannedBlock
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly
-
-OfBlocks = list[tuple[PlannedBlock, Any]]
-"""Inputs of one kind, each with its block."""
-
-
-class _Asked(NamedTuple):
-    lock: Lock
-    catalog: Catalog
-    folder: Path
 
 
 def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> list[Wanted]:
@@ -39,14 +28,16 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
     FetchError: an index does not have what the lock names.
     InputError: the lock does not fit this hpcgen's collections, or an input cannot be bundled.
     """
+    from hpcgen.locking.git_trees import fetch_tree
+    from hpcgen.locking.own_wheels import own_wheels
+    from hpcgen.net.package_index import find_files
+
     inputs = check_lock(lock, catalog).inputs
-    asked = _Asked(lock, catalog, folder)
+    fetcher = Fetcher(lock.plan.site.network.mirrors, lock.pins, folder, catalog.release, find_files, fetch_tree)
     found: list[Wanted] = []
     problems: list[Problem] = []
-    asks: list[Callable[[], list[Wanted]]] = [lambda: _packages(lock), lambda: _own(folder) if own else []]
-    asks += [
-        partial(fetch, [each for each in inputs if isinstance(each[1], kind)], asked) for kind, fetch in FETCHED.items()
-    ]
+    asks: list[Callable[[], list[Wanted]]] = [partial(_packages, lock), *([partial(own_wheels, folder)] if own else [])]
+    asks += [partial(kind.wanted, of_kind, fetcher) for kind, of_kind in by_kind(inputs).items()]
     for ask in asks:
         try:
             found.extend(ask())
@@ -81,18 +72,6 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     )
 
 
-def _archives(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
-    mirror = asked.lock.plan.site.network.mirrors.files
-    found = []
-    for block, item in inputs:
-        licence = asked.catalog.releases(block.name)[block.version].licence
-        urls = [*([f"{mirror.rstrip('/')}/{item.name}"] if mirror is not None else []), item.url]
-        found.append(
-            Wanted(kind="archive", name=item.name, file=item.name, sha256=item.sha256, urls=urls, licence=licence)
-        )
-    return found
-
-
 def _packages(lock: Lock) -> list[Wanted]:
     found = []
     for stage in lock.pins.packages.values():
@@ -103,53 +82,3 @@ def _packages(lock: Lock) -> list[Wanted]:
             urls = [pin.url]
             found.append(Wanted(kind="package", name=title, file=file, sha256=pin.sha256, urls=urls, size=pin.size))
     return found
-
-
-def _wheels(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
-    from hpcgen.net.package_index import find_files
-
-    lines = {line for _, item in inputs for line in item.requirements}
-    mirror = asked.lock.plan.site.network.mirrors.pip
-    return find_files(sorted(lines), [mirror] if mirror is not None else None) if lines else []
-
-
-def _bazel(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
-    from hpcgen.locking.bazel import bazel_wanted
-
-    return [wanted for _, item in inputs for wanted in bazel_wanted(item)]
-
-
-def _trees(inputs: OfBlocks, asked: _Asked) -> list[Wanted]:
-    from hpcgen.blocks.git_trees import tree_file
-    from hpcgen.locking.git_trees import fetch_tree
-
-    found = []
-    for _, item in inputs:
-        name, key = tree_file(item), f"{item.url}@{item.commit}"
-        sha256, pinned = fetch_tree(item, asked.folder), asked.lock.pins.trees.get(key)
-        if sha256 != pinned:
-            raise InputError(
-                Problem(
-                    f"the git tree {key} makes another archive than the lock says",
-                    expected=f"sha256 {pinned}, not {sha256}",
-                    remedy="write the lock again",
-                )
-            )
-        urls = [(asked.folder / name).absolute().as_uri()]
-        found.append(Wanted(kind="archive", name=key, file=name, sha256=sha256, urls=urls))
-    return found
-
-
-FETCHED: dict[type[Input], Callable[[OfBlocks, _Asked], list[Wanted]]] = {
-    Archive: _archives,
-    Wheels: _wheels,
-    BazelFiles: _bazel,
-    GitTree: _trees,
-}
-"""How a bundle gets the files of all inputs of a kind."""
-
-
-def _own(folder: Path) -> list[Wanted]:
-    from hpcgen.locking.own_wheels import own_wheels
-
-    return own_wheels(folder)

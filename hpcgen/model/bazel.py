@@ -4,8 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from hpcgen.model.bundle import FileName
-from hpcgen.model.fields import Record, Sha256, Source, Text
+from hpcgen.model.fields import FileName, Record, Sha256, Source, Text
 
 RepositoryName = Annotated[
     str,
@@ -30,18 +29,18 @@ PythonPackage = Annotated[
 ]
 
 
-class BazelEntry(Record, frozen=True):
-    """A file that Bazel fetches by its hash, from any of ``urls``, the first of which gives it its name.
+class BazelFile(Record, frozen=True, kw_only=False):
+    """A file that Bazel fetches by its sha256 from any of ``urls``, and the repository that it makes of it.
 
-    A file of the Python package index has ``file`` and ``package`` (``six==1.16.0``) instead: it is looked up in the
-    index of whoever makes the bundle.
+    The last part of the first url is the file's name. A file of the Python package index has ``file`` and ``package``
+    (``six==1.16.0``) instead: it is looked up in the index of whoever makes the bundle.
     """
 
     name: RepositoryName
     sha256: Sha256
-    urls: list[FileUrl] = []
-    file: FileName | None = None
-    package: PythonPackage | None = None
+    urls: tuple[FileUrl, ...] = ()
+    file: FileName = ""
+    package: PythonPackage = ""
 
 
 class SkippedInput(Record, frozen=True):
@@ -59,5 +58,5 @@ class BazelList(Record, frozen=True):
     """
 
     source: Source
-    files: list[BazelEntry]
+    files: list[BazelFile]
     left_out: list[SkippedInput] = []

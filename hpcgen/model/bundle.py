@@ -4,18 +4,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hpcgen.model.fields import Record, Sha256, Text
+from hpcgen.model.fields import FileName, Record, Sha256, Text
 from hpcgen.model.lock import Bytes
 
 ItemKind = Literal["archive", "wheel", "package", "bazel", "image", "hpcgen", "document"]
 """``package``: of the distribution. ``hpcgen``: hpcgen itself and what it needs. ``document``: lock, indexes, SBOMs."""
 
-FileName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*$(?!\n)", description="a file's name: no folder, no space, no quote"
-    ),
-]
 BundlePath = Annotated[
     str,
     msgspec.Meta(

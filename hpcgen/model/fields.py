@@ -75,6 +75,12 @@ EngineName = Annotated[
         extra_json_schema={NAMES_OF: "engines"},
     ),
 ]
+FileName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*$(?!\n)", description="a file's name: no folder, no space, no quote"
+    ),
+]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

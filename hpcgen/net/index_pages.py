@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.model.bundle import FileName
+from hpcgen.model.fields import FileName
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1, */*;q=0.01"
 _SHA256 = re.compile(r"[0-9a-f]{64}")

@@ -32,7 +32,7 @@ def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Fi
     """One finding that names the chosen releases whose row nobody has verified."""
     rows = []
     for block in blocks:
-        source = catalog.releases(block.name)[block.version].source
+        source = catalog.release(block).source
         if source is not None and source.verified == "no":
             rows.append(f"{block.name} {block.version}")
     if not rows:

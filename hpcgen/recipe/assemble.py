@@ -142,7 +142,7 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
 
 def _chosen(planned: PlannedBlock, catalog: Catalog) -> Chosen:
     options: Any = msgspec.convert(planned.options, catalog.block(planned.name).Options, strict=False)
-    return Chosen(planned.name, planned.version, options, catalog.releases(planned.name)[planned.version])
+    return Chosen(planned.name, planned.version, options, catalog.release(planned))
 
 
 def _find_wheels(

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hpcgen.model.component import Component
 from hpcgen.model.lock import Lock
-from hpcgen.sbom.components import Component, Contents
+from hpcgen.sbom.components import Contents
 
 IMAGE = "image"
 _TYPES = {

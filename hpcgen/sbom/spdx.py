@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from hpcgen.model.component import Component
 from hpcgen.model.lock import Lock
-from hpcgen.sbom.components import Component, Contents
+from hpcgen.sbom.components import Contents
 
 DOCUMENT = "SPDXRef-DOCUMENT"
 IMAGE = "SPDXRef-image"

@@ -53,6 +53,11 @@ def sh(word: str, what: str = "the word") -> str:
     return shlex.quote(plain(word, what))
 
 
+def command(*words: str) -> str:
+    """One simple command from words, each quoted for the shell where it needs to be."""
+    return " ".join(sh(word) for word in words)
+
+
 def sh_assign(name: str, value: str) -> str:
     """``NAME=value`` for a POSIX shell; put ``export`` before it where programs need it.
 

@@ -20,6 +20,7 @@ What = Literal[
     "archive",
     "tree",
     "bazel",
+    "input",
     "collection",
     "result",
 ]

@@ -26,6 +26,7 @@ _TITLES = {
     "archive": "archives",
     "tree": "git trees",
     "bazel": "files for Bazel",
+    "input": "other inputs",
     "collection": "files of collections",
     "result": "outcome",
 }

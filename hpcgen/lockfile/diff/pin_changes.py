@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from packaging.utils import canonicalize_name
 
+from hpcgen.blocks.inputs import KINDS
+from hpcgen.blocks.inputs.wheels import parse_pin
 from hpcgen.lockfile.diff.change import Change
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin
 from hpcgen.model.plan import PlannedBlock
@@ -201,8 +203,6 @@ def _wheels(takers: list[_Taker], pinned: set[str]) -> Iterator[Change]:
 
 def _pins(inputs: Inputs) -> dict[str, _Wheel]:
     """By package, of all lists of a block."""
-    from hpcgen.sbom.components import parse_pin
-
     pins: dict[str, _Wheel] = {}
     for item in inputs:
         for line in item.get("requirements", []):
@@ -225,7 +225,7 @@ def _why_wheel(old: str, new: str, taker: _Taker, resolved: bool) -> str:
 
 
 def _downloads(takers: list[_Taker]) -> Iterator[Change]:
-    """Archives, git trees and files of Bazel, per block."""
+    """Archives, git trees and files of Bazel, per block; what is of another kind by what a record says of it."""
     for taker in takers:
         block, one, other = taker.name, taker.before, taker.after
         labels = [each.label if each else "not there" for each in (taker.was, taker.now)]
@@ -242,6 +242,14 @@ def _downloads(takers: list[_Taker]) -> Iterator[Change]:
         files = [{n: h for i in inputs if "bazel" in i for n, h in i["files"].items()} for inputs in (one, other)]
         if files[0] != files[1]:
             yield _bazel(block, files[0], files[1], why)
+        for was, now in _paired(_recorded(one), _recorded(other)):
+            yield Change(what="input", name=block, old="".join(was[:1]), new="".join(now[:1]), why=why)
+
+
+def _recorded(inputs: Inputs) -> dict[str, str]:
+    """Lines that say all of inputs whose kind has no changes of its own."""
+    others = KINDS.keys() - {"wheels", "archive", "tree", "bazel"}
+    return {line: "" for each in inputs for key in each.keys() & others for line in KINDS[key].recorded(each)}
 
 
 def _why_archive(old: Download, new: Download) -> str:

@@ -11,17 +11,20 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpcgen.blocks.bazel_layout import CACHE, DISTDIR, bazel_words, distdir_commands, held_names
-from hpcgen.blocks.bazel_list import read_bazel_files
+from hpcgen.blocks.inputs.base import Fetcher
+from hpcgen.blocks.inputs.bazel import CACHE, DISTDIR, read_bazel_files
 from hpcgen.blocks.steps import BazelFile, BazelFiles, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import built_in
 from hpcgen.errors import InputError
-from hpcgen.locking.bazel import bazel_wanted
+from hpcgen.locking.git_trees import fetch_tree
+from hpcgen.model.bundle import Wanted
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.lock import Pins
 from hpcgen.model.plan import Plan
+from hpcgen.model.site import Mirrors
+from hpcgen.net.package_index import find_files
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
 
@@ -168,9 +171,9 @@ def test_every_list_can_be_read_and_laid_out(path: Path) -> None:
     files = read_bazel_files(path, path.name)
     assert files.name == path.stem
     for version in ("3.1.0", "6.1.0", "7.4.1"):
-        assert bazel_words(files, version)
-        commands = distdir_commands(files, version)
-        for sha256, name in held_names(files).items():
+        assert files.bazel_words(version)
+        commands = files.distdir_commands(version)
+        for sha256, name in files.held_names().items():
             assert any(f"{MOUNT}/files/{sha256}/{name}" in line for line in commands)
 
 
@@ -215,6 +218,12 @@ AGAIN = BazelFile("again", A, ("https://example.org/a/one.tar.gz",))
 PLAIN = BazelFile("plain", C, ("http://example.org/p.zip",))
 
 
+def bazel_wanted(files: BazelFiles) -> list[Wanted]:
+    """What a bundle holds of it, as the index of pip's settings has it."""
+    fetcher = Fetcher(Mirrors(), Pins(), Path(), Catalog().release, find_files, fetch_tree)
+    return BazelFiles.wanted([(_source_plan("2.14.1").blocks[0], files)], fetcher)
+
+
 def test_a_bundle_holds_each_content_once_from_https_alone() -> None:
     wanted = {item.sha256: item for item in bazel_wanted(BazelFiles("x-1", (ONE, OTHER, AGAIN, PLAIN)))}
     assert sorted(wanted) == [A, B, C]
@@ -247,8 +256,8 @@ def test_what_nobody_listed_is_refused_with_the_way_to_list_it() -> None:
     empty = BazelFiles("tensorflow-2.15.1", ())
     for attempt in (
         lambda: bazel_wanted(empty),
-        lambda: distdir_commands(empty, "6.1.0"),
-        lambda: bazel_words(empty, "6.1.0"),
+        lambda: empty.distdir_commands("6.1.0"),
+        lambda: empty.bazel_words("6.1.0"),
     ):
         with pytest.raises(InputError) as failed:
             attempt()
@@ -265,7 +274,7 @@ def _laid_out(files: BazelFiles, version: str, tmp_path: Path) -> dict[str, byte
         held = tmp_path / "bundle" / "files" / item.sha256 / item.file
         held.parent.mkdir(parents=True)
         held.write_bytes(item.sha256[:1].encode())
-    for line in distdir_commands(files, version):
+    for line in files.distdir_commands(version):
         assert not any(sign in line for sign in ("&&", "||", ";", "|"))
         here = line.replace(MOUNT, str(tmp_path / "bundle")).replace(SCRATCH, str(tmp_path / "scratch"))
         subprocess.run(["sh", "-c", here], check=True, timeout=60)
@@ -281,11 +290,11 @@ def test_up_to_bazel_6_files_lie_by_name_and_of_one_name_in_several_folders(tmp_
         "bazel-distdir/p.zip": b"c",
         "bazel-distdir-2/v1.0.tar.gz": b"b",
     }
-    words = bazel_words(files, "6.1.0")
+    words = files.bazel_words("6.1.0")
     assert words[:2] == [f"--distdir={DISTDIR}", f"--distdir={DISTDIR}-2"]
     assert "--experimental_repository_disable_download" in words
     # Bazel 3 does not know all of them.
-    assert bazel_words(files, "3.1.0") == words[:2]
+    assert files.bazel_words("3.1.0") == words[:2]
 
 
 def test_from_bazel_7_on_files_lie_by_content(tmp_path: Path) -> None:
@@ -293,7 +302,7 @@ def test_from_bazel_7_on_files_lie_by_content(tmp_path: Path) -> None:
     assert _laid_out(files, "7.4.1", tmp_path) == {
         f"bazel-repository-cache/content_addressable/sha256/{sha256}/file": sha256[:1].encode() for sha256 in (A, B, C)
     }
-    words = bazel_words(files, "7.4.1")
+    words = files.bazel_words("7.4.1")
     assert words[:2] == [f"--repository_cache={CACHE}", "--repo_env=BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID=0"]
     assert "--experimental_repository_disable_download" in words
 
@@ -313,9 +322,9 @@ def test_tensorflow_from_source_is_built_from_what_its_list_names() -> None:
     (files,) = [item for _, item in assembly.inputs if isinstance(item, BazelFiles)]
     lines = [line for _, step in assembly.builder.steps for line in step.commands]
     assert files.name == "tensorflow-2.14.1"
-    assert set(distdir_commands(files, "6.1.0")) <= set(lines)
+    assert set(files.distdir_commands("6.1.0")) <= set(lines)
     build = next(line for line in lines if " bazel " in line)
-    assert set(bazel_words(files, "6.1.0")) <= set(shlex.split(build))
+    assert set(files.bazel_words("6.1.0")) <= set(shlex.split(build))
     names = [item.name for _, item in assembly.inputs if isinstance(item, Wheels) and item.hashed]
     assert "bazel-tensorflow-2.14.1" in names
     # Without a server, Bazel needs no network interface at all, not even loopback.

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.blocks.git_trees import bundled_commands, online_commands, tree_file
 from hpcgen.blocks.steps import GitTree
 from hpcgen.errors import FetchError, InputError
 from hpcgen.locking.git_trees import fetch_tree
@@ -64,7 +63,7 @@ def test_the_archive_holds_the_files_of_the_commit_as_they_are(git: Git, tmp_pat
 
     sha256 = fetch_tree(tree, tmp_path / "a")
 
-    archive = tmp_path / "a" / tree_file(tree)
+    archive = tmp_path / "a" / tree.file
     assert archive.name == f"probe-{tree.commit[:12]}.tar"
     assert hashlib.sha256(archive.read_bytes()).hexdigest() == sha256
     assert [path.name for path in (tmp_path / "a").iterdir()] == [archive.name]
@@ -83,13 +82,13 @@ def test_the_archive_holds_the_files_of_the_commit_as_they_are(git: Git, tmp_pat
 def test_both_ways_give_the_same_files(git: Git, tmp_path: Path) -> None:
     tree = GitTree(ADDRESS, git("rev-parse", "HEAD"))
     online, offline = tmp_path / "online", tmp_path / "offline"
-    _run(online_commands(tree, str(online)), tmp_path)
+    _run(tree.online_commands(str(online)), tmp_path)
 
     sha256 = fetch_tree(tree, tmp_path / "fetched")
-    held = tmp_path / "bundle" / file_path(sha256, tree_file(tree))
+    held = tmp_path / "bundle" / file_path(sha256, tree.file)
     held.parent.mkdir(parents=True)
-    shutil.move(tmp_path / "fetched" / tree_file(tree), held)
-    _run(bundled_commands(tree, sha256, str(offline)), tmp_path)
+    shutil.move(tmp_path / "fetched" / tree.file, held)
+    _run(tree.bundled_commands(sha256, str(offline)), tmp_path)
 
     assert _content(online) == _content(offline) != {}
     assert not (online / ".git").exists()
@@ -97,10 +96,10 @@ def test_both_ways_give_the_same_files(git: Git, tmp_path: Path) -> None:
 
 def test_commands_are_simple_and_fail_each_on_its_own(git: Git, tmp_path: Path) -> None:
     tree = GitTree(ADDRESS, git("rev-parse", "HEAD"))
-    for line in [*online_commands(tree, "/opt/x"), *bundled_commands(tree, "0" * 64, "/opt/x")]:
+    for line in [*tree.online_commands("/opt/x"), *tree.bundled_commands("0" * 64, "/opt/x")]:
         assert not any(sign in line for sign in ("&&", "||", ";", "|"))
         assert "\n" not in line
-    changed = [line.replace(f"= {tree.commit}", f"= {'0' * 40}") for line in online_commands(tree, str(tmp_path / "x"))]
+    changed = [line.replace(f"= {tree.commit}", f"= {'0' * 40}") for line in tree.online_commands(str(tmp_path / "x"))]
     with pytest.raises(subprocess.CalledProcessError) as failed:
         _run(changed, tmp_path)
     assert "test" in str(failed.value.cmd)
@@ -109,18 +108,18 @@ def test_commands_are_simple_and_fail_each_on_its_own(git: Git, tmp_path: Path) 
 def test_an_altered_archive_of_a_bundle_is_refused(git: Git, tmp_path: Path) -> None:
     tree = GitTree(ADDRESS, git("rev-parse", "HEAD"))
     sha256 = fetch_tree(tree, tmp_path)
-    held = tmp_path / "bundle" / file_path(sha256, tree_file(tree))
+    held = tmp_path / "bundle" / file_path(sha256, tree.file)
     held.parent.mkdir(parents=True)
-    held.write_bytes((tmp_path / tree_file(tree)).read_bytes().replace(b"echo ran", b"echo bad"))
+    held.write_bytes((tmp_path / tree.file).read_bytes().replace(b"echo ran", b"echo bad"))
     with pytest.raises(subprocess.CalledProcessError) as failed:
-        _run(bundled_commands(tree, sha256, str(tmp_path / "out")), tmp_path)
+        _run(tree.bundled_commands(sha256, str(tmp_path / "out")), tmp_path)
     assert "sha256sum" in str(failed.value.cmd)
     assert not list((tmp_path / "out").iterdir())
 
 
 def test_a_tree_that_is_not_in_the_lock_is_refused() -> None:
     with pytest.raises(InputError, match="does not pin"):
-        bundled_commands(GitTree(ADDRESS, "1" * 40), "", "/opt/x")
+        GitTree(ADDRESS, "1" * 40).bundled_commands("", "/opt/x")
 
 
 def test_submodules_are_empty_folders(git: Git, tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ def test_submodules_are_empty_folders(git: Git, tmp_path: Path) -> None:
     git("commit", "-q", "-m", "with a submodule")
     tree = GitTree(ADDRESS, git("rev-parse", "HEAD"))
     fetch_tree(tree, tmp_path)
-    with tarfile.open(tmp_path / tree_file(tree)) as tar:
+    with tarfile.open(tmp_path / tree.file) as tar:
         assert tar.getmember("part").isdir()
 
 
@@ -164,8 +163,8 @@ def test_a_commit_that_is_not_there_names_address_and_commit(git: Git, tmp_path:
 )
 def test_anything_but_https_and_a_whole_commit_is_refused(url: str, commit: str, tmp_path: Path) -> None:
     for attempt in (
-        lambda: online_commands(GitTree(url, commit), "/opt/x"),
-        lambda: bundled_commands(GitTree(url, commit), "0" * 64, "/opt/x"),
+        lambda: GitTree(url, commit).online_commands("/opt/x"),
+        lambda: GitTree(url, commit).bundled_commands("0" * 64, "/opt/x"),
         lambda: fetch_tree(GitTree(url, commit), tmp_path),
     ):
         with pytest.raises(InputError):

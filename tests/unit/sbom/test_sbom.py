@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec.structs import replace
 from packageurl import PackageURL
 from spdx_tools.spdx.parser.parse_anything import parse_file
@@ -21,7 +19,6 @@ from hpcgen.model.bundle import BundleItem
 from hpcgen.model.lock import Lock
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly
-from hpcgen.sbom import purl
 from hpcgen.sbom.sbom import cyclonedx, spdx
 from tests.helpers.locks import FINAL, PRESENT, lock, pins
 from tests.sbom_comparison import dpkg_list, missing_from_image, missing_from_sbom, pip_list
@@ -79,17 +76,6 @@ def test_purls_are_canonical(locked: Lock) -> None:
     found = [c["purl"] for c in [*data["components"], *data["formulation"][0]["components"]] if "purl" in c]
     assert len(found) > 10
     assert [str(PackageURL.from_string(text)) for text in found] == found
-
-
-@given(
-    st.from_regex(r"\A[a-z0-9][a-z0-9+.-]{1,12}\Z"),
-    st.from_regex(r"\A([0-9]:)?[0-9][A-Za-z0-9.+~]{0,9}(-[A-Za-z0-9.+~]{1,6})?\Z"),
-)
-def test_a_purl_reads_back_whatever_package_it_names(name: str, version: str) -> None:
-    text = purl.debian_package("debian", "12", name, version, "amd64")
-    read = PackageURL.from_string(text)
-    assert (read.name, read.version, read.qualifiers["distro"]) == (name, version, "debian-12")
-    assert str(read) == text
 
 
 def test_same_lock_same_bytes_and_another_lock_another_serial(pip_lock: Lock) -> None:

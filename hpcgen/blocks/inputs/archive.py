@@ -1,0 +1,73 @@
+"""Archives: one file from one address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
+from hpcgen.model.component import Component
+from hpcgen.model.site import Mirrors
+from hpcgen.support import purl
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from hpcgen.model.bundle import Wanted
+
+
+class Archive(Input, frozen=True):
+    """A file fetched over https whose sha256 is checked before use. ``name`` is the file's name."""
+
+    url: str
+    sha256: str
+    key = "archive"
+
+    @property
+    def name(self) -> str:
+        return self.url.rsplit("/", 1)[1]
+
+    def entry(self) -> dict[str, Any]:
+        return {self.key: self.url, "sha256": self.sha256}
+
+    def pinned(self) -> Iterator[Pinned]:
+        yield Pinned("archive", self.name, self.url, f"sha256:{self.sha256}")
+
+    def unmirrored(self, mirrors: Mirrors) -> str:
+        return "source archives" if mirrors.files is None else ""
+
+    @staticmethod
+    def recorded(entry: Mapping[str, Any]) -> list[str]:
+        return [f"{entry['archive']} sha256:{entry['sha256']}"]
+
+    @classmethod
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+        from hpcgen.model.bundle import Wanted
+
+        mirror = fetcher.mirrors.files
+        found = []
+        for block, item in inputs:
+            name, licence = item.name, fetcher.release(block).licence
+            urls = [*([f"{mirror.rstrip('/')}/{name}"] if mirror is not None else []), item.url]
+            found.append(Wanted(kind="archive", name=name, file=name, sha256=item.sha256, urls=urls, licence=licence))
+        return found
+
+    @classmethod
+    def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
+        for block, item in inputs:
+            count = sum(1 for other, _ in inputs if other is block)
+            name, version = block.name if count == 1 else item.name, block.version
+            component = Component(
+                f"software:{name}@{version}",
+                "software",
+                name,
+                version,
+                purl=purl.download(name, version, item.url, item.sha256),
+                licence=view.licence(item.sha256, block),
+                sha256=item.sha256,
+                url=item.url,
+                block=block.name,
+                where=view.prefix(block.name),
+                note="made from this archive while the image is built; the hash is the archive's",
+            )
+            yield component, not block.build_only

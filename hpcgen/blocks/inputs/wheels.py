@@ -1,0 +1,121 @@
+"""Lists of Python packages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
+from hpcgen.model.component import Component
+from hpcgen.model.plan import PlannedBlock
+from hpcgen.model.site import Mirrors
+from hpcgen.support import purl
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from hpcgen.model.bundle import Wanted
+
+LOOSE = "version"
+"""What pins something that no hash is known of before a lock is made."""
+
+COMPILED = "compiled from its source package while the image is built; the hash is that package's"
+
+
+class InstalledList(msgspec.Struct, frozen=True):
+    """A wheel list that a step installs, by its name: into which folder, and whether pip compiles it from source."""
+
+    name: str
+    folder: str
+    compiled: bool = False
+
+
+class Wheels(Input, frozen=True):
+    """Python packages with exact versions.
+
+    ``requirements`` are lines of pip's requirements format. ``hashed`` says that the list is complete
+    with every dependency and a sha256 each, so that pip is told to accept nothing else.
+    """
+
+    name: str
+    requirements: tuple[str, ...]
+    hashed: bool
+    key = "wheels"
+
+    def without(self, package: str) -> Wheels:
+        """What a package needs, where it is compiled itself; the list is called ``NAME-needs``."""
+        kept = tuple(line for line in self.requirements if not line.startswith(f"{package}=="))
+        return Wheels(f"{self.name}-needs", kept, self.hashed)
+
+    def entry(self) -> dict[str, Any]:
+        return {self.key: self.name, "hashed": self.hashed, "requirements": list(self.requirements)}
+
+    def pinned(self) -> Iterator[Pinned]:
+        for line in self.requirements:
+            name, _, hashes = line.partition(" --hash=")
+            yield Pinned("python", name, INDEX, hashes or LOOSE)
+
+    def unmirrored(self, mirrors: Mirrors) -> str:
+        return "Python packages" if mirrors.pip is None else ""
+
+    @staticmethod
+    def recorded(entry: Mapping[str, Any]) -> list[str]:
+        return [f"wheels {entry['wheels']}" + (" (hashed)" if entry.get("hashed") else "")]
+
+    @classmethod
+    def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
+        # All lists are asked for at once.
+        lines = {line for _, item in inputs for line in item.requirements}
+        mirror = fetcher.mirrors.pip
+        return fetcher.find_files(sorted(lines), [mirror] if mirror is not None else None) if lines else []
+
+    @classmethod
+    def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
+        """Those that steps install, by folder; the last of a name stays there, and it is held where the folder is."""
+        lists = {item.name: (block, item) for block, item in inputs}
+        found = {}
+        for each in view.installs:
+            if each.name not in lists:
+                continue
+            block, item = lists[each.name]
+            for line in item.requirements:
+                component = item._component(block, line, each, view)
+                found[each.folder, canonicalize_name(component.name)] = component
+        for component in found.values():
+            yield component, view.holds(component.where)
+
+    def _component(self, of: PlannedBlock, line: str, installed: InstalledList, view: ImageView) -> Component:
+        name, version, hashes = parse_pin(line)
+        known = [digest for digest in hashes if digest in view.licences] or (hashes if len(hashes) == 1 else [])
+        sha256 = known[0] if known else ""
+        block, folder = of.name, installed.folder
+        # A list is named after the package that it is for; its other lines are what that needs.
+        package = canonicalize_name(name)
+        leads = package.startswith(canonicalize_name(block)) and self.name.startswith(f"{name}-{version}")
+        own = leads or folder == f"/opt/{block}"
+        return Component(
+            f"python:{folder}:{package}@{version}",
+            "python",
+            name,
+            version,
+            purl=purl.python_package(name, version),
+            licence=view.licence(sha256, of if own else None),
+            sha256=sha256,
+            block=block if own else "",
+            where=folder,
+            note=COMPILED if installed.compiled else "",
+        )
+
+
+def parse_pin(line: str) -> tuple[str, str, list[str]]:
+    """Name, version (empty if it is not one exact version) and hashes of a line of a wheel list."""
+    requirement, *rest = line.split(" --hash=")
+    name, _, version = requirement.split(";")[0].partition("==")
+    name = name.split("[")[0].strip()
+    if not version:
+        name = name.rstrip("<>=!~.*0123456789, ")
+    hashes = [word.split()[0].removeprefix("sha256:") for word in rest if word.startswith("sha256:")]
+    return name, version.strip(), hashes

@@ -1,0 +1,34 @@
+"""What a bill of materials names."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Kind = Literal["image", "system", "package", "python", "software", "program", "file"]
+"""``system``: the distribution. ``software``: from an archive or git. ``program``: of hpcgen or a block's own text."""
+
+
+class Component(msgspec.Struct, frozen=True):
+    """One thing with a version.
+
+    Parameters
+    ----------
+    ref: unique in the SBOM. block: the block that it is of, empty for OS packages and the base.
+    sha256: of the file that it came in. url: where that file is fetched from, where the lock says so.
+    where: the folder of the image that it is in, empty if it is spread.
+    note: what a reader of the SBOM should know.
+    """
+
+    ref: str
+    kind: Kind
+    name: str
+    version: str
+    purl: str = ""
+    licence: str = ""
+    sha256: str = ""
+    url: str = ""
+    block: str = ""
+    where: str = ""
+    note: str = ""
