@@ -6,15 +6,13 @@ zstd, or not at all. Source: deb(5), ar(5); Debian Policy 5.1 (syntax of control
 
 from __future__ import annotations
 
-import io
-import os
 import re
 import subprocess
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from hpcgen.errors import InputError
 from hpcgen.images.archive import content, members, normal
@@ -27,6 +25,7 @@ CONTROL_BYTES = 1 << 20
 _CONTROL_TAR = 64 << 20
 _DATA_TAR = 16 << 30
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_ENDINGS = ("gz", "xz", "zst", "bz2")
 _ZSTD = b"\x28\xb5\x2f\xfd"
 
 
@@ -72,59 +71,27 @@ def _fields(data: bytes, path: Path) -> Deb822:
     return found[0]
 
 
-def _tar(stream: IO[bytes], path: Path, name: str, limit: int) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+def _tar(stream: BinaryIO, path: Path, name: str, limit: int) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
     """The members of one of the tar files in a package."""
-    start, size = _part(stream, path, name)
-    part = io.BufferedReader(_Window(stream, start, size))
-    if part.peek(4)[:4] != _ZSTD:
+    from debian.arfile import ArError, ArFile
+
+    try:
+        parts = {part.name: part for part in ArFile(fileobj=stream)}
+    except ArError as failure:
+        raise _damaged(path, "it is no ar archive") from failure
+    except (OSError, ValueError) as failure:
+        raise _damaged(path, f"it is cut off: {failure}") from failure
+    found = [parts[each] for each in (name, *(f"{name}.{ending}" for ending in _ENDINGS)) if each in parts]
+    if not found:
+        raise _damaged(path, f"it has no {name}")
+    part = cast(IO[bytes], found[0])
+    first = part.read(4)
+    part.seek(0)
+    if first != _ZSTD:
         yield from members(part, str(path))
         return
     with _unpacked(part, path, limit) as plain:
         yield from members(plain, str(path))
-
-
-def _part(stream: IO[bytes], path: Path, name: str) -> tuple[int, int]:
-    """Where a member of the ar archive begins, and its size in bytes."""
-    length = os.fstat(stream.fileno()).st_size
-    if stream.read(8) != b"!<arch>\n":
-        raise _damaged(path, "it is no ar archive")
-    place = 8
-    for _ in range(100):
-        stream.seek(place)
-        header = stream.read(60)
-        found = header[:16].rstrip(b" ").rstrip(b"/")
-        number = header[48:58].strip()
-        if len(header) < 60 or header[58:] != b"`\n" or not number.isdigit() or place + 60 + int(number) > length:
-            break
-        if found in (name.encode(), *(f"{name}.{ending}".encode() for ending in ("gz", "xz", "zst", "bz2"))):
-            return place + 60, int(number)
-        place += 60 + int(number) + int(number) % 2
-    raise _damaged(path, f"it has no {name}, or is cut off")
-
-
-class _Window(io.RawIOBase):
-    """A part of a file as a file."""
-
-    def __init__(self, stream: IO[bytes], start: int, size: int) -> None:
-        self._stream, self._start, self._size, self._at = stream, start, size, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        self._at = offset + {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
-        return self._at
-
-    def readinto(self, buffer: object) -> int:
-        view = memoryview(buffer)  # type: ignore[arg-type]
-        self._stream.seek(self._start + self._at)
-        data = self._stream.read(min(len(view), max(0, self._size - self._at)))
-        view[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def _unpacked(part: IO[bytes], path: Path, limit: int) -> IO[bytes]:
