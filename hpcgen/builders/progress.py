@@ -62,10 +62,6 @@ class BuildProgress:
         """The step that failed; the one that began last if none says so."""
         return next((index for index, state in self.states.items() if state == "failed"), None)
 
-    def cached(self) -> int:
-        """How many steps were taken from the cache."""
-        return sum(state == "cached" for state in self.states.values())
-
     def built_steps(self) -> list[BuiltStep]:
         """The steps that were begun, in the recipe's order, for the record."""
         result: list[BuiltStep] = []

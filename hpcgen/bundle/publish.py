@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from hpcgen.bundle.parts import MOST_PIECES, PieceWriter, write_tar
-from hpcgen.bundle.store import free_bytes, sweep, walk
+from hpcgen.bundle.store import sweep, walk
 from hpcgen.bundle.workspace import Workspace, explained_disk
 from hpcgen.errors import InputError, OutputError
 from hpcgen.model.bundle_paths import MANIFEST, SUMS
@@ -67,7 +68,7 @@ def publish(place: Workspace, epoch: int, split: int | None, watch: Watch) -> No
 def check_room(place: Workspace, needed: int) -> None:
     """OutputError where there is not room for so many bytes more."""
     with explained_disk(place):
-        free = free_bytes(place.folder)
+        free = shutil.disk_usage(place.folder).free  # quotas are not seen
     if needed > free:
         raise OutputError(
             f"cannot write {place.target}: {size(needed)} more are needed, and {size(free)} are free",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import shutil
 import stat
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -160,8 +159,3 @@ def write_through(path: Path, data: bytes) -> None:
         sync_folder(path.parent)
     except OSError as failure:
         raise DiskError(failure) from failure
-
-
-def free_bytes(folder: Path) -> int:
-    """Bytes that may still be written on a folder's disk; quotas are not seen."""
-    return shutil.disk_usage(folder).free

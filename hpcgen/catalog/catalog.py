@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 FOLDERS = {"site": "site_profiles", "stack": "recipes", "block": "building_blocks"}
 _ENDINGS = {"site": ".yaml", "stack": ".yaml", "block": ".py"}
 _NAME = re.compile(NAME_PATTERN)
-_BUILT_IN_NAME = "hpcgen"
 
 
 class Virtuals(Record, frozen=True):

@@ -37,13 +37,19 @@ def catalog_of(ctx: click.Context) -> Catalog:
     return Catalog([*ctx.obj, *collections_from_environment()])
 
 
+def collections_of(ctx: click.Context | None) -> list[Path]:
+    """The same collections where the command line is only completed or its help shown."""
+    from hpcgen.catalog.collections import collections_from_environment
+
+    given = ctx.find_root().params.get("collections") or () if ctx is not None else ()
+    return [*given, *collections_from_environment()]
+
+
 def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         from hpcgen.catalog.catalog import Catalog
-        from hpcgen.catalog.collections import collections_from_environment
 
-        given = ctx.find_root().params.get("collections") or ()
-        catalog = Catalog([*given, *collections_from_environment()])
+        catalog = Catalog(collections_of(ctx))
         return [name for name in _known(catalog, kind) if name.startswith(incomplete)]
 
     return names

@@ -18,11 +18,10 @@ class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
     def names(self, ctx: click.Context | None) -> list[str]:
         """Those that can, with what the command line's and the environment's collections add."""
         from hpcgen import engines
-        from hpcgen.catalog.collections import collections_from_environment
+        from hpcgen.cli.common import collections_of
         from hpcgen.support.registry import use_collection
 
-        given = ctx.find_root().params.get("collections") or () if ctx is not None else ()
-        for folder in (*given, *collections_from_environment()):
+        for folder in collections_of(ctx):
             use_collection(folder)
         return list(getattr(engines, self.able)())
 

@@ -26,7 +26,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
         print_json(plan)
         return
     from hpcgen.cli.tables import table
-    from hpcgen.job.measured_layouts import counted
+    from hpcgen.job.measured_layouts import layout_text
 
     rows = [
         [b.name, b.version, "build" if b.build_only else "image", "; ".join(map(str, b.reasons))] for b in plan.blocks
@@ -35,9 +35,8 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
     click.echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
     job = plan.job
-    ranks = f"{counted(job.ranks_per_node, 'rank')} × {counted(job.threads_per_rank, 'thread')}"
     queue = f", queue {job.queue}" if job.queue else ""
-    click.echo(f"\njob: {counted(job.nodes, 'node')} × {ranks}{queue}")
+    click.echo(f"\njob: {layout_text(job)}{queue}")
     for reason in job.why():
         click.echo(f"  {reason}")
     say_licences(plan)

@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import inspect as shapes
 
+from hpcgen.config.type_words import bare, only_optional
 from hpcgen.model.site import Site
 
 
@@ -26,7 +27,9 @@ def refusal(path: list[str], value: Any) -> str | None:
 
 def _below(kind: Any, step: str) -> Any:
     """The type of a field, or of a mapping's values if the key is right."""
-    shape = _bare(shapes.type_info(kind))
+    shape: Any = bare(shapes.type_info(kind))
+    if isinstance(shape, shapes.UnionType):
+        shape = bare(only_optional(shape) or shape)
     if isinstance(shape, shapes.StructType):
         return get_type_hints(shape.cls, include_extras=True).get(step)
     if isinstance(shape, shapes.DictType):
@@ -37,15 +40,6 @@ def _below(kind: Any, step: str) -> Any:
             return None
         return values
     return None
-
-
-def _bare(shape: Any) -> Any:
-    if isinstance(shape, shapes.Metadata):
-        return _bare(shape.type)
-    if isinstance(shape, shapes.UnionType):
-        others = [each for each in shape.types if not isinstance(each, shapes.NoneType)]
-        return _bare(others[0]) if len(others) == 1 else shape
-    return shape
 
 
 def _arguments(kind: Any) -> tuple[Any, Any]:

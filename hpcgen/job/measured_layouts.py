@@ -126,6 +126,12 @@ def _queue_verdict(queue: Queue, job: Job) -> str:
     return "would do too"
 
 
+def layout_text(job: Job) -> str:
+    """``2 nodes × 4 ranks × 12 threads``."""
+    ranks = f"{counted(job.ranks_per_node, 'rank')} × {counted(job.threads_per_rank, 'thread')}"
+    return f"{counted(job.nodes, 'node')} × {ranks}"
+
+
 def memory_text(partition: Partition, job: Job) -> str:
     """What the ranks of a node need of what a job may use."""
     usable = f"{usable_gb(partition):g}"

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hpcgen.engines import Engine
-from hpcgen.job.measured_layouts import counted, memory_text
+from hpcgen.job.measured_layouts import layout_text, memory_text
 from hpcgen.launch.environment import BOOTSTRAP
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.start import Start, start
@@ -114,7 +114,7 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
         directives=[f"{scheduler.mark} {item}" for item in scheduler.directives(header)],
         account=_account(plan, scheduler),
         header=[f"# {plain(text, 'the header')}" for text in file_header(plan, what)],
-        layout=_layout(plan),
+        layout=f"layout: {layout_text(plan.job)}",
         usage=usage,
         reasons=[part for text in [*reasons, f"memory: {memory_text(partition, plan.job)}"] for part in _wrapped(text)],
     )
@@ -123,12 +123,6 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
 def _wrapped(text: str) -> list[str]:
     """A reason as lines of a comment that fit a terminal."""
     return textwrap.wrap(text, _WIDTH, initial_indent="#   ", subsequent_indent="#     ", break_long_words=False)
-
-
-def _layout(plan: Plan) -> str:
-    job = plan.job
-    ranks = f"{counted(job.ranks_per_node, 'rank')} × {counted(job.threads_per_rank, 'thread')}"
-    return f"layout: {counted(job.nodes, 'node')} × {ranks}"
 
 
 def _modules(plan: Plan, how: Start) -> list[str]:

@@ -46,7 +46,7 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
         body += _dump({f"pinned_{name}": _in_lines(value)}, width=_WIDE)
     body += _dump({"collections": dict(sorted(collections.items()))})
     body += _dump({"plan": msgspec.to_builtins(plan)})
-    return body + SEAL + _hash(body) + "\n"
+    return body + SEAL + sha256_of(body) + "\n"
 
 
 def read_lock(path: Path) -> Lock:
@@ -128,7 +128,7 @@ def _check_seal(text: str, name: str) -> None:
             expected="a lock that hpcgen lock wrote; the one of a kit only names what was chosen",
             remedy="hpcgen lock --site SITE --stack STACK -o hpcgen.lock",
         )
-    if seal != _hash(body + "\n") + "\n":
+    if seal != sha256_of(body + "\n") + "\n":
         raise InputError(
             f"{name} is not as hpcgen lock wrote it: its seal does not fit what it says",
             expected="an unchanged file; a merge or an edit by hand leaves the old seal",
@@ -164,10 +164,6 @@ def _written_by(text: str) -> str:
 
     found = re.search(r"^hpcgen: '?([0-9A-Za-z.+]{1,40})'?$", text, re.MULTILINE)
     return found[1] if found else "that wrote it"
-
-
-def _hash(text: str) -> str:
-    return sha256_of(text)
 
 
 def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
