@@ -12,6 +12,7 @@ from hpcgen.cli.common import (
     PATH,
     catalog_of,
     kit_or_plan_options,
+    named_kit,
     plan_from,
     plan_of_lock,
     print_json,
@@ -108,17 +109,10 @@ def _kit(
     ctx: click.Context, engine: Any, folder: Path, asked: dict[str, Any], accept: tuple[str, ...] | None
 ) -> KitFolder:
     """The kit that was named, or one of the plan that was asked for; with ``accept`` its licences must be accepted."""
-    from hpcgen.kit.folder import read_kit
-
+    if (named := named_kit(asked)) is not None:
+        return named
     words = asked.pop("words")
-    named = asked["site"] is not None or asked["stack"] is not None
-    if not named:
-        if len(words) != 1:
-            raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
-        return read_kit(Path(words[0]))
-    for option in ("site", "stack"):
-        if asked[option] is None:
-            raise click.UsageError(f"--{option} is missing; a KIT alone needs neither --site nor --stack")
+    from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
 
     catalog = catalog_of(ctx)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import catalog_of, option_group, plan_from, plan_of_lock, print_json, say
+from hpcgen.cli.common import catalog_of, named_kit, option_group, plan_from, plan_of_lock, print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
@@ -222,28 +222,16 @@ def _array(
 ) -> None:
     """One task for each member that has a plan; the others are told, and make the exit code."""
     from hpcgen.errors import InputError
-    from hpcgen.fleet.build_job import BuildJob, passed_on, without_options
     from hpcgen.fleet.queued import array_site
 
-    planned = [each for each in todo if each.plan is not None]
+    planned = {each.member.name: each.plan for each in todo if each.plan is not None}
     if planned:
-        import os
+        from msgspec.structs import replace
 
-        site, partition = array_site(loaded, planned, own["build_on"])
-        job = BuildJob(
-            site=site,
-            partition=partition,
-            name="build-fleet",
-            words=without_options(sys.argv[1:], _NOT_IN_TASK),
-            folder=Path.cwd(),
-            request=_request(site, asked),
-            members=[each.member.name for each in planned],
-            limit=own["limit"] or 0,
-            environment=passed_on(os.environ),
-        )
-        plan = planned[0].plan
-        assert plan is not None
-        _hand_over(job, plan, dry_run, follow=False)
+        site, partition = array_site(loaded, [each for each in todo if each.plan is not None], own["build_on"])
+        job = _job(site, partition, "build-fleet", _NOT_IN_TASK, asked)
+        job = replace(job, members=list(planned), limit=own["limit"] or 0)
+        _hand_over(job, next(iter(planned.values())), dry_run, follow=False)
     else:
         say("nothing is to be built")
     if problems := [problem for each in todo for problem in each.problems]:
@@ -251,24 +239,14 @@ def _array(
 
 
 def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str, Any], accept: tuple[str, ...]) -> None:
-    import os
-
     from hpcgen.cli.licences import require_licences
-    from hpcgen.fleet.build_job import BuildJob, check_site, passed_on, without_options
+    from hpcgen.fleet.build_job import check_site
 
     plan = _plan(ctx, asked)
     check_site(plan.site)
     if not dry_run:
         require_licences(plan.licences, accept)
-    job = BuildJob(
-        site=plan.site,
-        partition=plan.partition,
-        name=f"build-{plan.stack.name}",
-        words=without_options(sys.argv[1:], _NOT_IN_JOB),
-        folder=Path.cwd(),
-        request=_request(plan.site, asked),
-        environment=passed_on(os.environ),
-    )
+    job = _job(plan.site, plan.partition, f"build-{plan.stack.name}", _NOT_IN_JOB, asked)
     _hand_over(job, plan, dry_run, follow=not no_follow)
 
 
@@ -279,24 +257,30 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
     if locked is not None or (bundle is not None and not words):
         of_lock = {**asked, **dict.fromkeys(_OF_JOBS)}
         return plan_of_lock(ctx, catalog_of(ctx), locked, bundle, of_lock, ctx.params["engine"])[0]
-    if asked["site"] is None and asked["stack"] is None:
-        if len(words) != 1:
-            raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
-        from hpcgen.kit.folder import read_kit
-
-        return read_kit(Path(words[0])).plan
-    if asked["site"] is None or asked["stack"] is None:
-        raise click.UsageError("--site and --stack go together")
+    if (kit := named_kit(asked)) is not None:
+        return kit.plan
     rest = {name: value for name, value in asked.items() if name != "words"}
     return plan_from(ctx, catalog_of(ctx), command=words, **{**rest, **dict.fromkeys(_OF_JOBS)})
 
 
-def _request(site: Site, asked: dict[str, Any]) -> Any:
-    """What is asked of the job that builds."""
+def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked: dict[str, Any]) -> BuildJob:
+    """The job that calls this command again, without some of its options."""
+    import os
+
     from hpcgen.cli.personal import account_for
+    from hpcgen.fleet.build_job import BuildJob, passed_on, without_options
     from hpcgen.model.job import JobRequest
 
-    return JobRequest(walltime=asked["time"], queue=asked["queue"], account=account_for(site, asked["account"]))
+    account = account_for(site, asked["account"])
+    return BuildJob(
+        site=site,
+        partition=partition,
+        name=name,
+        words=without_options(sys.argv[1:], left_out),
+        folder=Path.cwd(),
+        request=JobRequest(walltime=asked["time"], queue=asked["queue"], account=account),
+        environment=passed_on(os.environ),
+    )
 
 
 def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:

@@ -10,6 +10,7 @@ import click
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.kit.folder import KitFolder
     from hpcgen.model.job import JobRequest
     from hpcgen.model.lock import Lock
     from hpcgen.model.plan import Plan
@@ -134,6 +135,20 @@ optional_plan_options = option_group(*_named(False), *_OPTIONS, _COMMAND, click.
 """The same where a lock or a bundle may say all of it."""
 kit_or_plan_options = option_group(*_named(False), *_OPTIONS, _KIT_OR_COMMAND, click.pass_context)
 """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
+
+
+def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
+    """The kit that is named in place of ``--site`` and ``--stack``; None with both, UsageError with neither or one."""
+    missing = [f"--{option}" for option in ("site", "stack") if asked[option] is None]
+    if len(missing) == 1:
+        raise click.UsageError(f"{missing[0]} is missing; a KIT alone needs neither --site nor --stack")
+    if not missing:
+        return None
+    if len(asked["words"]) != 1:
+        raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
+    from hpcgen.kit.folder import read_kit
+
+    return read_kit(Path(asked["words"][0]))
 
 
 def plan_from(
