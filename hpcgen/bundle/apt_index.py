@@ -115,17 +115,15 @@ def _expression(short: str) -> str:
     words = {each.lower() for each in parts[1::2]}
     if len(words) > 1 or "," in "".join(parts[::2]):
         return ""
-    return _joined((_alternatives(each) for each in parts[::2]), words.pop() if words else "and")
+    return _joined((_operands(each, ("or", "and")) for each in parts[::2]), words.pop() if words else "and")
 
 
-def _alternatives(text: str) -> str:
-    parts = re.split(r"\s+or\s+", text.strip(), flags=re.IGNORECASE)
-    return _joined((_together(each) for each in parts), "or")
-
-
-def _together(text: str) -> str:
-    parts = re.split(r"\s+and\s+", text.strip(), flags=re.IGNORECASE)
-    return _joined((_short_names().get(each.lower(), "") for each in parts), "and")
+def _operands(text: str, words: Sequence[str]) -> str:
+    """What stands between these words, of which each binds closer than the one before it; below them are names."""
+    if not words:
+        return _short_names().get(text.lower(), "")
+    parts = re.split(rf"\s+{words[0]}\s+", text.strip(), flags=re.IGNORECASE)
+    return _joined((_operands(each, words[1:]) for each in parts), words[0])
 
 
 def _joined(parts: Iterable[str], word: str) -> str:

@@ -101,8 +101,7 @@ def _finished(place: Workspace, lock: Lock) -> Manifest | None:
     if not named and (place.bundle.exists() or not first.exists()):
         return None
     try:
-        with open_bundle(first) as source:
-            manifest = source.manifest()
+        manifest = open_bundle(first).manifest()
     except InputError:
         return None
     return manifest if manifest.lock == sha256_of(lock.text) else None

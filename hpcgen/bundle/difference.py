@@ -55,8 +55,8 @@ def read_manifest(path: Path) -> tuple[Manifest, bytes]:
     """The manifest of a bundle (folder, tar file, piece), or a ``bundle.json`` by itself; and its bytes."""
     if path.suffix == ".json":
         return load_manifest(path)
-    with open_bundle(path) as source:
-        return source.manifest(), source.manifest_bytes()
+    source = open_bundle(path)
+    return source.manifest(), source.manifest_bytes()
 
 
 def difference(old: Manifest, new: Manifest) -> Difference:
@@ -83,7 +83,8 @@ def write_increment(old: Path, new: Path, output: Output) -> Difference:
     InputError: ``new`` is not as its manifest says; OutputError: it cannot be written.
     """
     before, before_bytes = read_manifest(old)
-    with open_bundle(new) as source, _working(output) as place:
+    source = open_bundle(new)
+    with _working(output) as place:
         manifest, data = source.manifest(), source.manifest_bytes()
         found = difference(before, manifest)
         paths = sorted({item.path for item in found.new} | {LOCK})
@@ -108,27 +109,27 @@ def join(old: Path, increment: Path, output: Output) -> Manifest:
     InputError: the increment was made against another bundle, or one of the two is not as it should be.
     OutputError: the bundle cannot be written.
     """
-    with open_bundle(old) as before, open_bundle(increment) as more:
-        if INCREMENT not in more.files:
-            raise InputError(f"{increment} is no increment: it has no {INCREMENT}", remedy="see bundle diff -o")
-        about = read_record(more.read(INCREMENT), Increment, f"{increment}/{INCREMENT}")
-        found = sha256_of(before.manifest_bytes())
-        if found != about.old:
-            raise InputError(
-                f"{increment} was not made against {old}: the manifest of {old} has the sha256 {found}",
-                expected=about.old,
-                remedy="name the bundle that it was made against, or have an increment made against this one",
-            )
-        manifest, data = more.manifest(), more.manifest_bytes()
-        listed = set(about.files)
-        paths = sorted({item.path for item in manifest.items})
-        with _working(output) as place:
-            _bring([(path, more if path in listed else before) for path in paths], manifest, place, output.watch)
-            write_through(place.bundle / MANIFEST, data)
-            sums = sums_of(manifest, sha256_of(data))
-            write_through(place.bundle / SUMS, sums_text(sums))
-            verify(place.bundle, watch=output.watch).raise_problems()
-            publish(place, _epoch(more), output.split, output.watch)
+    before, more = open_bundle(old), open_bundle(increment)
+    if INCREMENT not in more.files:
+        raise InputError(f"{increment} is no increment: it has no {INCREMENT}", remedy="see bundle diff -o")
+    about = read_record(more.read(INCREMENT), Increment, f"{increment}/{INCREMENT}")
+    found = sha256_of(before.manifest_bytes())
+    if found != about.old:
+        raise InputError(
+            f"{increment} was not made against {old}: the manifest of {old} has the sha256 {found}",
+            expected=about.old,
+            remedy="name the bundle that it was made against, or have an increment made against this one",
+        )
+    manifest, data = more.manifest(), more.manifest_bytes()
+    listed = set(about.files)
+    paths = sorted({item.path for item in manifest.items})
+    with _working(output) as place:
+        _bring([(path, more if path in listed else before) for path in paths], manifest, place, output.watch)
+        write_through(place.bundle / MANIFEST, data)
+        sums = sums_of(manifest, sha256_of(data))
+        write_through(place.bundle / SUMS, sums_text(sums))
+        verify(place.bundle, watch=output.watch).raise_problems()
+        publish(place, _epoch(more), output.split, output.watch)
     return manifest
 
 

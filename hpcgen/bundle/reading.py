@@ -12,7 +12,6 @@ import stat
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, cast
 
 import msgspec
@@ -51,14 +50,6 @@ class BundleReader:
         self.path = path
         self.files: dict[str, BundleFile] = {}
         self.problems: list[str] = []
-
-    def __enter__(self) -> BundleReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
 
     def read(self, path: str, most: int = MANIFEST_BYTES) -> bytes:
         """The bytes of a small file; InputError where it is not there or larger than ``most``."""

@@ -59,21 +59,21 @@ def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | N
     ------
     InputError: there is no bundle at all, or a newer hpcgen made it.
     """
-    with open_bundle(path) as source:
-        verdict = Verification(path=str(path), problems=list(source.problems))
-        data = source.manifest_bytes()
-        try:
-            verdict.manifest = manifest = read_record(data, Manifest, MANIFEST)
-        except NewerFormatError:
-            raise
-        except InputError as error:
-            verdict.problems += [problem.message for problem in error.problems]
-            return verdict
-        check = _Check(source, manifest, sha256_of(data), verdict)
-        check.files(jobs, watch or Watch())
-        check.lock(lock)
-        if not verdict.increment:
-            check.images()
+    source = open_bundle(path)
+    verdict = Verification(path=str(path), problems=list(source.problems))
+    data = source.manifest_bytes()
+    try:
+        verdict.manifest = manifest = read_record(data, Manifest, MANIFEST)
+    except NewerFormatError:
+        raise
+    except InputError as error:
+        verdict.problems += [problem.message for problem in error.problems]
+        return verdict
+    check = _Check(source, manifest, sha256_of(data), verdict)
+    check.files(jobs, watch or Watch())
+    check.lock(lock)
+    if not verdict.increment:
+        check.images()
     return verdict
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -115,12 +116,8 @@ def release_of(text: str, parts: int = 2) -> tuple[int, ...]:
     """The first numbers of a version, ``(2019, 6)`` of ``2019.6.166``; what is no number ends them."""
     numbers = []
     for part in text.split(".")[:parts]:
-        digits = ""
-        for sign in part:
-            if not sign.isdigit():
-                break
-            digits += sign
-        if not digits:
+        digits = re.match(r"[0-9]+", part)
+        if digits is None:
             break
-        numbers.append(int(digits))
+        numbers.append(int(digits[0]))
     return tuple(numbers)

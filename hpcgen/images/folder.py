@@ -5,8 +5,6 @@ host's. Run as a program (``python -m hpcgen.images.folder ROOT PATH...``) it pr
 only a user namespace can see.
 """
 
-# Paths of an image are text that pathlib must not tidy up.
-# ruff: noqa: PTH115, PTH118
 from __future__ import annotations
 
 import os
@@ -16,6 +14,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from hpcgen.detect.tree import Tree
 from hpcgen.errors import InputError
 
 MAX_FILE = 16 * 1024 * 1024
@@ -30,41 +29,13 @@ def read_folder(root: str, paths: Sequence[str]) -> dict[str, bytes]:
     ------
     InputError: a file larger than MAX_FILE, or one that may not be read.
     """
+    tree = Tree(root)
     found = {}
     for path in paths:
-        place = _resolve(root, path)
-        if place is not None and (data := _read(place, path)) is not None:
+        real = tree.real(path)
+        if real is not None and (data := _read(tree.place(real), path)) is not None:
             found[path] = data
     return found
-
-
-def _resolve(root: str, path: str) -> str | None:
-    """The host's path of an image's path, every link followed inside the image; None if there is nothing."""
-    waiting = [part for part in path.split("/") if part][::-1]
-    done: list[str] = []
-    links = 0
-    while waiting:
-        part = waiting.pop()
-        if part in (".", ""):
-            continue
-        if part == "..":
-            del done[-1:]
-            continue
-        place = os.path.join(root, *done, part)
-        try:
-            target = os.readlink(place) if stat.S_ISLNK(os.lstat(place).st_mode) else None
-        except (OSError, ValueError):
-            return None
-        if target is None:
-            done.append(part)
-            continue
-        links += 1
-        if links > MAX_LINKS:
-            return None
-        if target.startswith("/"):
-            done = []
-        waiting.extend(target.split("/")[::-1])
-    return os.path.join(root, *done)
 
 
 def _read(place: str, path: str) -> bytes | None:

@@ -16,13 +16,13 @@ import shutil
 import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 import msgspec
 
 from hpcgen.errors import InputError
 from hpcgen.images.archive import members, normal, prefixes
-from hpcgen.images.oci_layout import archive_image
+from hpcgen.images.oci_layout import LayoutImage, archive_image
 from hpcgen.images.tarball import opened
 from hpcgen.support.hashing import sha256_of
 from hpcgen.support.quoting import sh_assign
@@ -209,18 +209,8 @@ def oci_to_tar(source: Path, target: Path) -> None:
         flatten(archive_image(str(source)), out)
 
 
-class Layered(Protocol):
-    """An image whose layers can be read, the lowest is 0; ``path`` names it in messages."""
-
-    path: str
-
-    def layer_count(self) -> int: ...
-
-    def layer(self, number: int) -> IO[bytes]: ...
-
-
 def flatten(
-    image: Layered, out: tarfile.TarFile, keep: Callable[[tarfile.TarInfo], bool] = lambda member: True
+    image: LayoutImage, out: tarfile.TarFile, keep: Callable[[tarfile.TarInfo], bool] = lambda member: True
 ) -> None:
     """Write the files of an image, as a container would have them, into an open tar file; the upper layers first."""
     hidden = _Hidden()
@@ -242,7 +232,7 @@ class _Hidden:
 
 
 def _copy_layer(
-    image: Layered, number: int, hidden: _Hidden, out: tarfile.TarFile, keep: Callable[[tarfile.TarInfo], bool]
+    image: LayoutImage, number: int, hidden: _Hidden, out: tarfile.TarFile, keep: Callable[[tarfile.TarInfo], bool]
 ) -> None:
     added, covered, whited = set(), set(), set()
     missing: dict[str, list[str]] = {}
@@ -278,7 +268,7 @@ def _rename(member: tarfile.TarInfo, path: str) -> None:
     member.pax_headers = {key: value for key, value in member.pax_headers.items() if key not in ("path", "linkpath")}
 
 
-def _copy_lost_links(image: Layered, number: int, missing: Mapping[str, list[str]], out: tarfile.TarFile) -> None:
+def _copy_lost_links(image: LayoutImage, number: int, missing: Mapping[str, list[str]], out: tarfile.TarFile) -> None:
     """Hard links whose first name a layer above replaced: the first of them becomes the file."""
     for archive, member in members(image.layer(number), image.path):
         names = missing.get(normal(member.name))
