@@ -39,33 +39,6 @@ if TYPE_CHECKING:
     from hpcgen.model.site import Site
     from hpcgen.model.stack import Stack
 
-_PLACES = {
-    "hpcgen.api": ("load_site", "load_stack", "plan", "render", "write_kit"),
-    "hpcgen.blocks.base": ("Block", "BlockOptions", "need"),
-    "hpcgen.catalog.catalog": ("Catalog",),
-    "hpcgen.errors": (
-        "BuildFailedError",
-        "ConflictError",
-        "FetchError",
-        "HpcgenError",
-        "InputError",
-        "JobFailedError",
-        "MissingToolError",
-        "OutputError",
-        "PolicyError",
-        "Position",
-        "Problem",
-        "TestFailedError",
-        "UnknownNameError",
-    ),
-    "hpcgen.kit.kit": ("Kit",),
-    "hpcgen.model.job": ("JobRequest",),
-    "hpcgen.model.plan": ("Plan",),
-    "hpcgen.model.site": ("Site",),
-    "hpcgen.model.stack": ("Stack",),
-}
-_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
-
 __all__ = [
     "Block",
     "BlockOptions",
@@ -96,6 +69,19 @@ __all__ = [
     "render",
     "write_kit",
 ]
+
+_PLACES = {
+    "hpcgen.api": ("load_site", "load_stack", "plan", "render", "write_kit"),
+    "hpcgen.blocks.base": ("Block", "BlockOptions", "need"),
+    "hpcgen.catalog.catalog": ("Catalog",),
+    "hpcgen.errors": (*(name for name in __all__ if name.endswith("Error")), "Position", "Problem"),
+    "hpcgen.kit.kit": ("Kit",),
+    "hpcgen.model.job": ("JobRequest",),
+    "hpcgen.model.plan": ("Plan",),
+    "hpcgen.model.site": ("Site",),
+    "hpcgen.model.stack": ("Stack",),
+}
+_MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

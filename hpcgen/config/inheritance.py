@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hpcgen.config.yamlfile import Document
+from hpcgen.config.yamlfile import Document, says
 from hpcgen.errors import Position
 
 NOT_INHERITED = ("name", "extends", "abstract")
@@ -36,7 +36,7 @@ class Merged(Document):
 
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """The place of a fact, in the child if it says it (or a removed or replaced parent of it)."""
-        if path and not _says(self._child.data, path) and _says(self._parent.data, path):
+        if path and not says(self._child.data, path) and says(self._parent.data, path):
             return self._parent.position(path, key)
         return self._child.position(path, key)
 
@@ -59,13 +59,4 @@ def _drop_sources(data: dict[str, Any], child: dict[str, Any]) -> None:
     sources, own = data.get("sources"), child.get("sources")
     if isinstance(sources, dict):
         kept = own if isinstance(own, dict) else {}
-        data["sources"] = {path: s for path, s in sources.items() if path in kept or _says(data, path.split("."))}
-
-
-def _says(data: Any, path: Sequence[str | int]) -> bool:
-    for step in path:
-        try:
-            data = data[step]
-        except (KeyError, IndexError, TypeError):
-            return False
-    return True
+        data["sources"] = {path: s for path, s in sources.items() if path in kept or says(data, path.split("."))}

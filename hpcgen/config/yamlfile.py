@@ -51,12 +51,7 @@ class Document:
 
     def has(self, path: Sequence[str]) -> bool:
         """Whether the mappings of the file say something at ``path``."""
-        value: Any = self.data
-        for step in path:
-            if not isinstance(value, dict) or step not in value:
-                return False
-            value = value[step]
-        return True
+        return says(self.data, path)
 
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """Where the value at ``path`` starts; of the nearest existing parent, if there is no such value.
@@ -89,6 +84,16 @@ class Document:
                 known = {index: (item, item) for index, item in enumerate(node.value)}
             self._children[id(node)] = known
         return known
+
+
+def says(data: Any, path: Sequence[str | int]) -> bool:
+    """Whether plain data has something at ``path``."""
+    for step in path:
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return False
+    return True
 
 
 def load(path: Path, shown: str | None = None) -> Document:

@@ -64,7 +64,7 @@ class Machine(Tree):
         super().__init__(root)
         self.environment = {name: environment[name] for name in ENVIRONMENT if environment.get(name)}
         self._commands = commands
-        self._answers: dict[str, ProgramOutput] = {}
+        self.answers: dict[str, ProgramOutput] = {}
 
     @classmethod
     def live(cls: type[M]) -> M:
@@ -103,9 +103,9 @@ class Machine(Tree):
 
     def output(self, name: str) -> ProgramOutput:
         """What a program of the list prints; asked once."""
-        if name not in self._answers:
-            self._answers[name] = self._ask(name) if self._commands is None else self._captured(self._commands, name)
-        return self._answers[name]
+        if name not in self.answers:
+            self.answers[name] = self._ask(name) if self._commands is None else self._captured(self._commands, name)
+        return self.answers[name]
 
     def how(self, name: str) -> str:
         """The command for people, such as ``srun --mpi=list``."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from hpcgen.detect.commands import ProgramOutput
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.tree import MAX_TEXT, Blob, Tree
 
@@ -23,11 +22,6 @@ class Recorder(Machine):
         self.existing: set[str] = set()
         self.texts: dict[str, str] = {}
         self.blobs: set[str] = set()
-
-    @property
-    def answers(self) -> dict[str, ProgramOutput]:
-        """By the names of the commands."""
-        return self._answers
 
     def trace(self, path: str) -> tuple[str, list[str]] | None:
         found = super().trace(path)
