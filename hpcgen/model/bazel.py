@@ -2,29 +2,24 @@
 
 from typing import Annotated
 
-import msgspec
+from hpcgen.model.fields import FileName, Record, Sha256, Source, Text, matching
 
-from hpcgen.model.fields import FileName, Record, Sha256, Source, Text
-
-RepositoryName = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._~+-]*$(?!\n)", description="the name of a Bazel repository"),
-]
+RepositoryName = Annotated[str, matching(r"^[A-Za-z0-9_][A-Za-z0-9._~+-]*$(?!\n)", "the name of a Bazel repository")]
 # Some projects name mirrors that only speak http; Bazel checks the sha256 of what they send, and so does a bundle.
 FileUrl = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9._~/+@%:,=&?!-]*[A-Za-z0-9_~+%=-]$(?!\n)",
-        description="the http(s):// address of a file, without spaces or quotes",
+    matching(
+        r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9._~/+@%:,=&?!-]*[A-Za-z0-9_~+%=-]$(?!\n)",
+        "the http(s):// address of a file, without spaces or quotes",
     ),
 ]
 
 
 PythonPackage = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+_-]*$(?!\n)",
-        description="a Python package with its version: NAME==VERSION",
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+_-]*$(?!\n)",
+        "a Python package with its version: NAME==VERSION",
     ),
 ]
 

@@ -2,9 +2,7 @@
 
 from typing import Annotated, Literal
 
-import msgspec
-
-from hpcgen.model.fields import FileName, Record, Sha256, Text
+from hpcgen.model.fields import FileName, Record, Sha256, Text, matching
 from hpcgen.model.lock import Bytes
 
 ItemKind = Literal["archive", "wheel", "package", "bazel", "image", "hpcgen", "document"]
@@ -12,9 +10,9 @@ ItemKind = Literal["archive", "wheel", "package", "bazel", "image", "hpcgen", "d
 
 BundlePath = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*$(?!\n)",
-        description="a path inside the bundle: relative, without . or ..",
+    matching(
+        r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*$(?!\n)",
+        "a path inside the bundle: relative, without . or ..",
     ),
 ]
 

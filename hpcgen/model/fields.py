@@ -6,74 +6,46 @@ import msgspec
 
 from hpcgen.support.quoting import ENV_NAME_PATTERN, NAME_PATTERN, PATH_PATTERN, URL_PATTERN, VERSION_PATTERN
 
+
+def matching(pattern: str, description: str, schema: dict[str, str] | None = None) -> msgspec.Meta:
+    """What text of a field looks like, as a regular expression and in words, and more keywords of its schema."""
+    return msgspec.Meta(pattern=pattern, description=description, extra_json_schema=schema)
+
+
 NAMES_OF = "x-names-of"
 """Keyword of a field's schema: which registry knows its names. ``schema_text`` writes these in its place."""
 
 Name = Annotated[
     str,
-    msgspec.Meta(
-        pattern=NAME_PATTERN,
-        description="a name of lower-case letters, digits, '.', '_' and '-', starting with a letter or digit",
-    ),
+    matching(NAME_PATTERN, "a name of lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"),
 ]
-Version = Annotated[
-    str,
-    msgspec.Meta(pattern=VERSION_PATTERN, description="a version such as 2.15.1: letters, digits, '.', '_', '+', '-'"),
-]
+Version = Annotated[str, matching(VERSION_PATTERN, "a version such as 2.15.1: letters, digits, '.', '_', '+', '-'")]
 VersionRange = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[0-9A-Za-z.*+!<>=~, _-]*$",
-        description="a version range such as '>=2.3,<2.16', or '' for any version",
-    ),
+    str, matching(r"^[0-9A-Za-z.*+!<>=~, _-]*$", "a version range such as '>=2.3,<2.16', or '' for any version")
 ]
 AbsolutePath = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=PATH_PATTERN,
-        description="an absolute path of letters, digits and . _ / + @ % : , = - without quotes or $",
-    ),
+    str, matching(PATH_PATTERN, "an absolute path of letters, digits and . _ / + @ % : , = - without quotes or $")
 ]
-Url = Annotated[str, msgspec.Meta(pattern=URL_PATTERN, description="an https:// address without spaces or quotes")]
-EnvName = Annotated[str, msgspec.Meta(pattern=ENV_NAME_PATTERN, description="an environment variable's name")]
+Url = Annotated[str, matching(URL_PATTERN, "an https:// address without spaces or quotes")]
+EnvName = Annotated[str, matching(ENV_NAME_PATTERN, "an environment variable's name")]
 Text = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$(?!\n)",
-        description="text on one line, without control characters",
-    ),
+    str, matching(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$(?!\n)", "text on one line, without control characters")
 ]
-ModuleName = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", description="a module name such as intel-mpi/2019"),
-]
-Sha256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}$(?!\n)", description="64 lower-case hexadecimal digits")]
-Commit = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{40}$(?!\n)", description="40 lower-case hexadecimal digits")]
-Date = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$(?!\n)", description="a date such as 2026-11-20")]
+ModuleName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", "a module name such as intel-mpi/2019")]
+Sha256 = Annotated[str, matching(r"^[0-9a-f]{64}$(?!\n)", "64 lower-case hexadecimal digits")]
+Commit = Annotated[str, matching(r"^[0-9a-f]{40}$(?!\n)", "40 lower-case hexadecimal digits")]
+Date = Annotated[str, matching(r"^\d{4}-\d{2}-\d{2}$(?!\n)", "a date such as 2026-11-20")]
 PartialDate = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", description="a year, month or day: 2024, 2024-01, 2024-01-31"
-    ),
+    str, matching(r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", "a year, month or day: 2024, 2024-01, 2024-01-31")
 ]
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 
 FormatName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=NAME_PATTERN,
-        description="a recipe format such as docker, singularity or charliecloud",
-        extra_json_schema={NAMES_OF: "formats"},
-    ),
+    str, matching(NAME_PATTERN, "a recipe format such as docker, singularity or charliecloud", {NAMES_OF: "formats"})
 ]
 EngineName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=NAME_PATTERN,
-        description="a container engine such as apptainer, podman or charliecloud",
-        extra_json_schema={NAMES_OF: "engines"},
-    ),
+    str, matching(NAME_PATTERN, "a container engine such as apptainer, podman or charliecloud", {NAMES_OF: "engines"})
 ]
 FileName = Annotated[
     str,

@@ -4,21 +4,21 @@ from typing import Annotated
 
 import msgspec
 
-from hpcgen.model.fields import FormatName, Name, Record, Sha256, Text
+from hpcgen.model.fields import FormatName, Name, Record, Sha256, Text, matching
 from hpcgen.model.record import BuilderName
 
 Registry = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*$(?!\n)",
-        description="a registry's host and folder such as registry.example.org/hpc, lower case, without https://",
+    matching(
+        r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*$(?!\n)",
+        "a registry's host and folder such as registry.example.org/hpc, lower case, without https://",
     ),
 ]
 Reference = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9._~/][A-Za-z0-9._~/+@%:,=-]*$(?!\n)",
-        description="the name of a site or stack, or a file that ends in .yaml, from the folder of this file",
+    matching(
+        r"^[A-Za-z0-9._~/][A-Za-z0-9._~/+@%:,=-]*$(?!\n)",
+        "the name of a site or stack, or a file that ends in .yaml, from the folder of this file",
     ),
 ]
 

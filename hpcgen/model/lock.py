@@ -4,25 +4,17 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from hpcgen.model.fields import Record, Sha256, Text
+from hpcgen.model.fields import Record, Sha256, Text, matching
 from hpcgen.model.plan import Plan
 
 StageName = Literal["builder", "final"]
-Digest = Annotated[str, msgspec.Meta(pattern=r"^sha256:[0-9a-f]{64}$(?!\n)", description="sha256: and 64 digits")]
-PackageName = Annotated[
-    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", description="the name of an OS package")
-]
-PackageVersion = Annotated[
-    str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+:~-]*$(?!\n)", description="the version of an OS package")
-]
-Fingerprint = Annotated[str, msgspec.Meta(pattern=r"^[0-9A-F]{32,64}$(?!\n)", description="an OpenPGP fingerprint")]
+Digest = Annotated[str, matching(r"^sha256:[0-9a-f]{64}$(?!\n)", "sha256: and 64 digits")]
+PackageName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", "the name of an OS package")]
+PackageVersion = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9.+:~-]*$(?!\n)", "the version of an OS package")]
+Fingerprint = Annotated[str, matching(r"^[0-9A-F]{32,64}$(?!\n)", "an OpenPGP fingerprint")]
 ORIGIN_PATTERN = r"^[a-z][a-z-]*:[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)"
 ImageOrigin = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=ORIGIN_PATTERN,
-        description="an image as skopeo names it: docker://…, oci-archive:FILE, containers-storage:NAME",
-    ),
+    str, matching(ORIGIN_PATTERN, "an image as skopeo names it: docker://…, oci-archive:FILE, containers-storage:NAME")
 ]
 Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
 

@@ -2,12 +2,10 @@
 
 from typing import Annotated, Literal
 
-import msgspec
-
-from hpcgen.model.fields import Record, Text
+from hpcgen.model.fields import Record, Text, matching
 from hpcgen.model.image_paths import KIT_PATH
 
-KitPath = Annotated[str, msgspec.Meta(pattern=rf"^{KIT_PATH}$(?!\n)", description="a path below the kit")]
+KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path below the kit")]
 
 
 class StepLabel(Record, frozen=True):

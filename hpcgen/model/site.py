@@ -20,38 +20,34 @@ from hpcgen.model.fields import (
     Text,
     Url,
     Version,
+    matching,
 )
 from hpcgen.support.quoting import NAME_PATTERN
 
 Directive = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^--?[A-Za-z0-9][^\x00-\x20\x7f'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$(?!\n)",
-        description="one scheduler option such as --ear=off, without quotes, $ or line breaks",
+    matching(
+        r"^--?[A-Za-z0-9][^\x00-\x20\x7f'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$(?!\n)",
+        "one scheduler option such as --ear=off, without quotes, $ or line breaks",
     ),
 ]
 
 
 SchedulerName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=NAME_PATTERN,
-        description="a batch system such as slurm, pbs or torque, or none",
-        extra_json_schema={NAMES_OF: "schedulers"},
-    ),
+    str, matching(NAME_PATTERN, "a batch system such as slurm, pbs or torque, or none", {NAMES_OF: "schedulers"})
 ]
 LauncherName = Annotated[
     str,
-    msgspec.Meta(
-        pattern=NAME_PATTERN,
-        description="the program that starts ranks, such as mpiexec, mpirun, ibrun or a batch system's own",
-        extra_json_schema={NAMES_OF: "launchers"},
+    matching(
+        NAME_PATTERN,
+        "the program that starts ranks, such as mpiexec, mpirun, ibrun or a batch system's own",
+        {NAMES_OF: "launchers"},
     ),
 ]
 MPI_LAUNCHERS = ("mpiexec", "mpirun", "ibrun")
 """Launchers that come with an MPI or a site; every other is a batch system's own."""
 
-WallTime = Annotated[str, msgspec.Meta(pattern=r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", description="hours:minutes:seconds")]
+WallTime = Annotated[str, matching(r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", "hours:minutes:seconds")]
 
 
 class System(Record, frozen=True):
@@ -120,8 +116,7 @@ class Queue(Record, frozen=True):
 
 
 ChunkResource = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^[a-z][a-z0-9_]*=[A-Za-z0-9._-]+$(?!\n)", description="a resource such as node_type=rome"),
+    str, matching(r"^[a-z][a-z0-9_]*=[A-Za-z0-9._-]+$(?!\n)", "a resource such as node_type=rome")
 ]
 
 
@@ -287,23 +282,20 @@ class DnfMirror(Record, frozen=True):
 
     archive: Annotated[
         str,
-        msgspec.Meta(
-            pattern=r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+@%:,=-]*)?$(?!\n)",
-            description="an https:// address without spaces, quotes, ? or #",
+        matching(
+            r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+@%:,=-]*)?$(?!\n)",
+            "an https:// address without spaces, quotes, ? or #",
         ),
     ]
 
 
-ImageReference = Annotated[
-    str, msgspec.Meta(pattern=r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$", description="an image name or a path")
-]
+ImageReference = Annotated[str, matching(r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$", "an image name or a path")]
 Registry = Annotated[
     str,
-    msgspec.Meta(
-        # The first part must be known for a host by its dot, its port or its name; else engines take it for a folder.
-        pattern=r"^(localhost(:[0-9]{1,5})?|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?|[A-Za-z0-9-]+:[0-9]{1,5})"
+    matching(
+        r"^(localhost(:[0-9]{1,5})?|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?|[A-Za-z0-9-]+:[0-9]{1,5})"
         r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$(?!\n)",
-        description="a registry and a folder in it, such as registry.example.org/proxy, without https:// and a tag",
+        "a registry and a folder in it, such as registry.example.org/proxy, without https:// and a tag",
     ),
 ]
 

@@ -2,22 +2,19 @@
 
 from typing import Annotated
 
-import msgspec
-
-from hpcgen.model.fields import Date, Name, Record
+from hpcgen.model.fields import Date, Name, Record, matching
 
 UserPath = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^(~/|/)[A-Za-z0-9._/+@%:,=-]*$(?!\n)",
-        description="an absolute path, or one that begins with ~/, of letters, digits and . _ / + @ % : , = -",
+    matching(
+        r"^(~/|/)[A-Za-z0-9._/+@%:,=-]*$(?!\n)",
+        "an absolute path, or one that begins with ~/, of letters, digits and . _ / + @ % : , = -",
     ),
 ]
 Account = Annotated[
     str,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]*$(?!\n)",
-        description="an account or project as the batch system knows it, such as pn12ab",
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]*$(?!\n)", "an account or project as the batch system knows it, such as pn12ab"
     ),
 ]
 
