@@ -8,7 +8,8 @@ command prints them and exits with the class's ``exit_code``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import msgspec
 
@@ -52,6 +53,28 @@ class Problem(msgspec.Struct, frozen=True):
         if self.remedy:
             lines.append(f"  remedy: {self.remedy}")
         return "\n".join(lines)
+
+
+class Problems(list[Problem]):
+    """All mistakes of one attempt, collected so that they are told at once."""
+
+    def add(self, message: str, where: Position | str | None = None, expected: str = "", remedy: str = "") -> None:
+        """One more :class:`Problem`."""
+        self.append(Problem(message, where, expected, remedy))
+
+    @contextmanager
+    def caught(self, where: Callable[[], Position | str | None] | None = None) -> Iterator[None]:
+        """Go on after an error: its problems are added, at the place that the caller knows, if it does."""
+        try:
+            yield
+        except HpcgenError as error:
+            place = where() if where is not None else None
+            self += [problem if where is None else problem.at(place) for problem in error.problems]
+
+    def raise_as(self, kind: type[HpcgenError]) -> None:
+        """The error with all of them, if there are any."""
+        if self:
+            raise kind(self)
 
 
 class HpcgenError(Exception):

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.blocks.base import Block, Facts
-from hpcgen.errors import Problem, UnknownNameError, did_you_mean, nearest
+from hpcgen.errors import Problem, Problems, UnknownNameError, did_you_mean, nearest
 from hpcgen.model.stack import OptionValue
 
 RESERVED = ("version", "provider")
@@ -53,33 +53,30 @@ def block_options(
     ------
     UnknownNameError: an option that the block does not have, or a value that the option does not take.
     """
-    problems = []
+    problems = Problems()
     known = [field.encode_name for field in option_fields(block.Options)]
     values: dict[str, Any] = {}
     lists = {f.encode_name for f in option_fields(block.Options) if "list" in str(f.type) or "tuple" in str(f.type)}
     for source in (block.defaults(facts), enough or {}, stack, settings):
         for name, value in source.items():
             if name not in known:
-                problems.append(
-                    Problem(
-                        f"block {block.name} has no option {name!r}",
-                        where=where(name),
-                        remedy=did_you_mean(name, known) if known else f"{block.name} has no options",
-                    )
+                problems.add(
+                    f"block {block.name} has no option {name!r}",
+                    where=where(name),
+                    remedy=did_you_mean(name, known) if known else f"{block.name} has no options",
                 )
             elif name in lists and isinstance(value, str):
                 values[name] = [part for part in value.split(",") if part]
             else:
                 values[name] = value
     problems.extend(_wrong_values(block, values, where))
-    if problems:
-        raise UnknownNameError(problems)
+    problems.raise_as(UnknownNameError)
     return BlockChoice(msgspec.convert(values, block.Options, strict=False))
 
 
 def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> list[Problem]:
     """Each value tried alone, so that all wrong ones are told at once."""
-    problems = []
+    problems = Problems()
     for field in option_fields(block.Options):
         if field.encode_name not in values:
             continue
@@ -88,12 +85,10 @@ def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> 
             msgspec.convert(value, field.type, strict=False)
         except msgspec.ValidationError as error:
             choices = list(getattr(field.type, "__args__", ())) if "Literal" in str(field.type) else []
-            problems.append(
-                Problem(
-                    f"{block.name}.{field.encode_name} cannot be {value!r}",
-                    where=where(field.encode_name),
-                    expected=f"one of {', '.join(map(str, choices))}" if choices else str(error),
-                    remedy=nearest(str(value), [str(c) for c in choices]),
-                )
+            problems.add(
+                f"{block.name}.{field.encode_name} cannot be {value!r}",
+                where=where(field.encode_name),
+                expected=f"one of {', '.join(map(str, choices))}" if choices else str(error),
+                remedy=nearest(str(value), [str(c) for c in choices]),
             )
     return problems

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 from hpcgen.bundle.deb import read_control, read_copyright
-from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.errors import HpcgenError, InputError, Problems
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.bundle_paths import APT_INDEX
 from hpcgen.support.deb822 import paragraphs
@@ -43,14 +43,11 @@ def write_apt_index(bundle: Path, packages: Sequence[BundleItem], epoch: int) ->
     from hpcgen.support.writing import write_file
 
     stanzas: list[tuple[tuple[str, ...], str]] = []
-    problems: list[Problem] = []
+    problems = Problems()
     for item in packages:
-        try:
+        with problems.caught():
             stanzas.append(_stanza(bundle / item.path, item))
-        except HpcgenError as failure:
-            problems += failure.problems
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
     index = "\n".join(text for _, text in sorted(stanzas))
     write_file(bundle / APT_INDEX, index)
     write_file(bundle / RELEASE, release(index, epoch))

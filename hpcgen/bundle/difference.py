@@ -25,7 +25,7 @@ from hpcgen.bundle.reading import BundleReader, open_bundle
 from hpcgen.bundle.store import sweep, take, write_through
 from hpcgen.bundle.verify import verify
 from hpcgen.bundle.workspace import Workspace, explained_disk, workspace
-from hpcgen.errors import InputError, OutputError, Problem
+from hpcgen.errors import InputError, OutputError, Problem, Problems
 from hpcgen.model.bundle import BundleItem, Manifest
 from hpcgen.model.bundle_paths import LOCK, MANIFEST, SUMS
 from hpcgen.net.part import Part
@@ -152,7 +152,7 @@ def _working(output: Output) -> Iterator[Workspace]:
 def _bring(wants: Sequence[tuple[str, BundleReader]], manifest: Manifest, place: Workspace, watch: Watch) -> None:
     """Take files from where they are, each checked against the manifest; InputError with all that do not fit."""
     items = {item.path: item for item in manifest.items}
-    problems = []
+    problems = Problems()
     total = sum(items[path].size for path, _ in wants if path in items)
     if any(not source.path.is_dir() for _, source in wants):
         check_room(place, total)
@@ -162,7 +162,7 @@ def _bring(wants: Sequence[tuple[str, BundleReader]], manifest: Manifest, place:
         for path, source in wants:
             reason = _bring_one(items.get(path), path, source, place)
             if reason:
-                problems.append(Problem(f"{path} {reason}", str(source.path)))
+                problems.add(f"{path} {reason}", str(source.path))
             progress.moved(path, items[path].size if path in items else 0)
             progress.end(path)
             watch.tick()

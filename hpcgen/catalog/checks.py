@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import ENGINES
-from hpcgen.errors import InputError, Problem, did_you_mean
+from hpcgen.errors import InputError, Problem, Problems, did_you_mean
 from hpcgen.model.site import MPI_LAUNCHERS, Site
 from hpcgen.model.stack import Stack
 from hpcgen.schedulers import SCHEDULERS, launched_by, launchers
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 def check_site(site: Site, document: Document) -> None:
     """Names inside a profile refer to each other rightly; InputError with every mistake."""
-    problems = []
+    problems = Problems()
     partitions = list(site.partitions)
     if site.default_partition not in partitions:
         problems.append(_unknown(document, ["default_partition"], "partition", site.default_partition, partitions))
@@ -30,38 +31,31 @@ def check_site(site: Site, document: Document) -> None:
     for name in containers.engines:
         if name not in ENGINES:
             at = document.position(["containers", "engines", name], key=True)
-            problems.append(Problem(f"no engine is called {name!r}", at, remedy=did_you_mean(name, ENGINES.names())))
+            problems.add(f"no engine is called {name!r}", at, remedy=did_you_mean(name, ENGINES.names()))
     preferred = containers.engines.get(containers.preferred)
     if preferred is None:
         place = ["containers", "preferred"]
         problems.append(_unknown(document, place, "engine", containers.preferred, list(containers.engines)))
     elif not preferred.allowed:
-        problems.append(
-            Problem(
-                f"{containers.preferred} is preferred and not allowed",
-                where=document.position(["containers", "preferred"]),
-                remedy="prefer an engine that the site allows",
-            )
+        problems.add(
+            f"{containers.preferred} is preferred and not allowed",
+            where=document.position(["containers", "preferred"]),
+            remedy="prefer an engine that the site allows",
         )
     elif containers.preferred in ENGINES and not ENGINES.find(containers.preferred).runs:
-        problems.append(
-            Problem(
-                f"{containers.preferred} is preferred, and builds images but starts none",
-                where=document.position(["containers", "preferred"]),
-                remedy="prefer the engine that jobs use",
-            )
+        problems.add(
+            f"{containers.preferred} is preferred, and builds images but starts none",
+            where=document.position(["containers", "preferred"]),
+            remedy="prefer the engine that jobs use",
         )
     for path in site.sources:
         if not document.has(path.split(".")):
-            problems.append(
-                Problem(
-                    f"sources names {path!r}, which is no fact of this profile",
-                    where=document.position(["sources", path], key=True),
-                    expected="the path of a fact, such as mpi.version",
-                )
+            problems.add(
+                f"sources names {path!r}, which is no fact of this profile",
+                where=document.position(["sources", path], key=True),
+                expected="the path of a fact, such as mpi.version",
             )
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
 
 
 def _batch_problems(site: Site, document: Document) -> list[Problem]:
@@ -82,7 +76,7 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
     """Blocks exist, ranges are ranges, providers provide; InputError with every mistake."""
     from hpcgen.blocks.requirements import version_range
 
-    problems = []
+    problems = Problems()
     for name, block in stack.blocks.items():
         providers = catalog.virtuals.get(name)
         if providers is None and not catalog.has_block(name):
@@ -92,18 +86,12 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
             place = ["blocks", name, "provider"]
             problems.append(_unknown(document, place, f"provider of {name}", block.provider, providers or []))
         if providers is not None and block.options:
-            problems.append(
-                Problem(
-                    f"{name} is a virtual and has no options of its own",
-                    where=document.position(["blocks", name, "options"], key=True),
-                    remedy=f"give the options to the block that provides it: {', '.join(providers)}",
-                )
+            problems.add(
+                f"{name} is a virtual and has no options of its own",
+                where=document.position(["blocks", name, "options"], key=True),
+                remedy=f"give the options to the block that provides it: {', '.join(providers)}",
             )
         if block.version:
-            try:
+            with problems.caught(partial(document.position, ["blocks", name, "version"])):
                 version_range(block.version)
-            except InputError as error:
-                where = document.position(["blocks", name, "version"])
-                problems += [problem.at(where) for problem in error.problems]
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
-from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.errors import InputError, Problems
 
 
 @click.command("check")
@@ -19,13 +19,10 @@ def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
     from hpcgen.cli.checking import check_file
 
     catalog = catalog_of(ctx)
-    problems: list[Problem] = []
+    problems = Problems()
     for path in files:
-        try:
+        with problems.caught():
             check_file(catalog, path)
-        except HpcgenError as error:
-            problems.extend(error.problems)
-        else:
             say(f"{path}: ok")
     if as_json:
         rows = [
@@ -33,5 +30,4 @@ def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
             for p in problems
         ]
         print_json(rows)
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from hpcgen.blocks.requirements import version, version_range
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
-from hpcgen.errors import HpcgenError, InputError, Problem
+from hpcgen.errors import InputError, Problem, Problems
 from hpcgen.model.release import ReleaseTable
 from hpcgen.support.spdx_expressions import licence_expression
 
@@ -68,39 +69,28 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
     site = catalog.site_from(merged)
     from hpcgen.platform.microarchitecture import has_feature
 
-    problems = []
+    problems = Problems()
     for partition, facts in site.partitions.items():
-        try:
+        with problems.caught(partial(merged.position, ["partitions", partition, "cpu", "target"])):
             has_feature(facts.cpu.target, "sse2")
-        except HpcgenError as error:
-            place = merged.position(["partitions", partition, "cpu", "target"])
-            problems += [problem.at(place) for problem in error.problems]
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
 
 
 def check_release_table(document: Document) -> None:
     """Versions are versions, ranges are ranges, and licences are SPDX expressions."""
     table = convert(document, ReleaseTable)
-    problems = _licence_problems(document, table.licence, ["licence"])
+    problems = Problems(_licence_problems(document, table.licence, ["licence"]))
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
         for name, tree in release.trees.items():
             problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
-        try:
+        with problems.caught(partial(document.position, ["releases", text], key=True)):
             version(text)
-        except InputError as error:
-            where = document.position(["releases", text], key=True)
-            problems += [problem.at(where) for problem in error.problems]
         for part in ("accepts", "on", "host"):
             for name, versions in getattr(release, part).items():
-                try:
+                with problems.caught(partial(document.position, ["releases", text, part, name])):
                     version_range(versions or ">=0")
-                except InputError as error:
-                    where = document.position(["releases", text, part, name])
-                    problems += [problem.at(where) for problem in error.problems]
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
 
 
 def _licence_problems(document: Document, text: str, path: list[str]) -> list[Problem]:

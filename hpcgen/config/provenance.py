@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, Position, Problem
+from hpcgen.errors import InputError, Position, Problems
 from hpcgen.model.fields import Source
 
 NO_FACTS = frozenset({"name", "title", "links", "notes", "sources", "extends", "abstract"})
@@ -106,17 +106,13 @@ def _sources(document: Document) -> dict[str, tuple[str, Source]]:
     written = document.data.get("sources")
     if written is None:
         return {}
-    problems: list[Problem] = []
+    problems = Problems()
     found = {}
     for path in written if isinstance(written, dict) else ():
-        try:
+        with problems.caught():
             source = convert(document, Source, ("sources", path))
-        except InputError as error:
-            problems += error.problems
-        else:
             found[path] = (document.position(("sources", path), key=True).file, source)
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
     return found
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import PolicyError, Position, Problem
+from hpcgen.errors import PolicyError, Position, Problems
 from hpcgen.job.layout import resolve_job
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Site
@@ -62,39 +62,32 @@ class BuildJob(msgspec.Struct, frozen=True):
 
 def check_site(site: Site, document: Document | None = None) -> None:
     """PolicyError unless the site has a batch system and lets images be built on nodes that reach what they need."""
-    problems = []
+    problems = Problems()
     allowed = site.containers.build_on
     takes_jobs = scheduler_for(site.scheduler).takes_jobs
     if not takes_jobs:
         message = f"{site.name} has no batch system to build with"
-        problems.append(Problem(message, remedy="build right here: leave --submit and --array out"))
+        problems.add(message, remedy="build right here: leave --submit and --array out")
     elif not allowed:
-        problems.append(
-            Problem(
-                f"the profile of {site.name} does not say whether images may be built on compute nodes",
-                _place(document, "containers"),
-                expected="containers.build_on: [compute], or [login, compute]",
-                remedy="ask the site, and write it into the profile with its source",
-            )
+        problems.add(
+            f"the profile of {site.name} does not say whether images may be built on compute nodes",
+            _place(document, "containers"),
+            expected="containers.build_on: [compute], or [login, compute]",
+            remedy="ask the site, and write it into the profile with its source",
         )
     elif "compute" not in allowed:
-        problems.append(
-            Problem(
-                f"{site.name} lets images be built on its login nodes alone",
-                _place(document, "containers", "build_on"),
-                remedy="build on a login node: leave --submit and --array out",
-            )
+        problems.add(
+            f"{site.name} lets images be built on its login nodes alone",
+            _place(document, "containers", "build_on"),
+            remedy="build on a login node: leave --submit and --array out",
         )
     if takes_jobs and not site.network.internet.compute:
-        problems.append(
-            Problem(
-                f"the compute nodes of {site.name} do not reach the internet, and a build fetches packages",
-                _place(document, "network", "internet", "compute"),
-                remedy="build where network.internet says true: a login node, or another machine",
-            )
+        problems.add(
+            f"the compute nodes of {site.name} do not reach the internet, and a build fetches packages",
+            _place(document, "network", "internet", "compute"),
+            remedy="build where network.internet says true: a login node, or another machine",
         )
-    if problems:
-        raise PolicyError(problems)
+    problems.raise_as(PolicyError)
 
 
 def _place(document: Document | None, *path: str) -> Position | None:

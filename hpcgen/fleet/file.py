@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
 from hpcgen.engines import builder_for
-from hpcgen.errors import HpcgenError, InputError, Position, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import HpcgenError, InputError, Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.model.fields import FormatName, Name
 from hpcgen.model.fleet import Fleet, Member
 from hpcgen.model.record import BuilderName
@@ -141,18 +142,16 @@ def _reference(folder: Path, name: str) -> str:
 
 
 def _repeated_names(document: Document, members: Sequence[FleetMember]) -> list[Problem]:
-    problems = []
+    problems = Problems()
     first: dict[str, FleetMember] = {}
     for number, member in enumerate(members):
         other = first.setdefault(member.name, member)
         if other is not member:
-            problems.append(
-                Problem(
-                    f"two members are called {member.name}",
-                    where=document.position(["members", number, "name"], key=True),
-                    expected=f"another name than that of line {other.place.line}",
-                    remedy="give this one a `name:` of its own",
-                )
+            problems.add(
+                f"two members are called {member.name}",
+                where=document.position(["members", number, "name"], key=True),
+                expected=f"another name than that of line {other.place.line}",
+                remedy="give this one a `name:` of its own",
             )
     return problems
 
@@ -161,7 +160,7 @@ def _member_problems(
     fleet: Fleet, document: Document, catalog: Catalog, number: int, member: FleetMember
 ) -> list[Problem]:
     at: list[str | int] = ["members", number]
-    problems = _unknown(catalog, "stack", member.stack, document.position([*at, "stack"]))
+    problems = Problems(_unknown(catalog, "stack", member.stack, document.position([*at, "stack"])))
     if not member.site:
         message = "`site` is missing: neither the member nor `defaults` has it"
         problems.append(Problem(message, document.position(at), remedy="add `site: …`"))
@@ -184,11 +183,8 @@ def _member_problems(
         expected = "at most 64 lower-case letters, digits, '.', '_' and '-'"
         problems.append(Problem(message, document.position(at), expected, "give it a `name:`"))
     for index, setting in enumerate(member.settings):
-        try:
+        with problems.caught(partial(document.position, [*at, "settings", index])):
             parse_settings([setting], catalog)
-        except HpcgenError as error:
-            where = document.position([*at, "settings", index])
-            problems += [problem.at(where) for problem in error.problems]
     return problems
 
 

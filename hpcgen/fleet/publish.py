@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.engines import builder_for
-from hpcgen.errors import HpcgenError, InputError, OutputError, Problem
+from hpcgen.errors import InputError, OutputError, Problems
 from hpcgen.fleet.changes import published_name
 from hpcgen.fleet.file import LoadedFleet
 from hpcgen.fleet.lock import read_lock, update_lock
@@ -85,14 +85,11 @@ def publish_images(
     OutputError: what could not be pushed, all of it.
     """
     chosen = _chosen(loaded, read_lock(lock), names)
-    problems: list[Problem] = []
+    problems = Problems()
     for name, (image, target) in chosen.items():
-        try:
+        with problems.caught():
             yield from _publish(name, image, target, lock, dry_run, say)
-        except HpcgenError as error:
-            problems += error.problems
-    if problems:
-        raise OutputError(problems)
+    problems.raise_as(OutputError)
 
 
 def _chosen(
@@ -103,19 +100,18 @@ def _chosen(
         message = "this fleet says no registry to publish to"
         raise InputError(message, where, "registry: registry.example.org/hpc", "add `registry: …`")
     chosen: dict[str, tuple[LockedImage, str]] = {}
-    problems = []
+    problems = Problems()
     for member in [loaded.member(name) for name in names] if names else loaded.members:
         image = locked.get(member.name)
         if image is None or not image.image:
             if names:
                 message = f"{member.name} was not built yet"
-                problems.append(Problem(message, remedy=f"hpcgen build --member {member.name}"))
+                problems.add(message, remedy=f"hpcgen build --member {member.name}")
             continue
         target = published_name(loaded, member, image.content)
         if names or image.published != target:
             chosen[member.name] = (image, target)
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
     return chosen
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.errors import InputError, PolicyError, Problem, did_you_mean
+from hpcgen.errors import InputError, PolicyError, Problem, Problems, did_you_mean
 from hpcgen.job.measured_layouts import Considered, consider, counted, sizes, takes, usable_gb
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding
@@ -180,38 +180,30 @@ def _walltime(site: Site, request: JobRequest) -> tuple[int, JobReason]:
 
 def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _Shape) -> list[Problem]:
     partition = site.partitions[partition_name]
-    problems = []
+    problems = Problems()
     if not stack.run.mpi and nodes * shape.ranks > 1:
-        problems.append(
-            Problem(
-                f"stack {stack.name} runs without MPI, as one process, not as {nodes} × {shape.ranks}",
-                remedy="leave --nodes and --ranks-per-node out, or set mpi: true in the stack's run",
-            )
+        problems.add(
+            f"stack {stack.name} runs without MPI, as one process, not as {nodes} × {shape.ranks}",
+            remedy="leave --nodes and --ranks-per-node out, or set mpi: true in the stack's run",
         )
     hardware = partition.cpu.cores * partition.cpu.threads_per_core
     if shape.ranks * shape.threads > hardware:
-        problems.append(
-            Problem(
-                f"{shape.ranks} ranks × {shape.threads} threads = {shape.ranks * shape.threads} "
-                f"do not fit the {hardware} hardware threads of a node of {partition_name}",
-                expected=f"ranks × threads of at most {hardware}, best {partition.cpu.cores} (the cores)",
-                remedy=f"try --threads {max(1, partition.cpu.cores // shape.ranks)}",
-            )
+        problems.add(
+            f"{shape.ranks} ranks × {shape.threads} threads = {shape.ranks * shape.threads} "
+            f"do not fit the {hardware} hardware threads of a node of {partition_name}",
+            expected=f"ranks × threads of at most {hardware}, best {partition.cpu.cores} (the cores)",
+            remedy=f"try --threads {max(1, partition.cpu.cores // shape.ranks)}",
         )
     if partition.nodes is not None and nodes > partition.nodes:
-        problems.append(
-            Problem(
-                f"{nodes} nodes are more than the {partition.nodes} of {partition_name}",
-                expected=f"--nodes of 1 to {partition.nodes}",
-            )
+        problems.add(
+            f"{nodes} nodes are more than the {partition.nodes} of {partition_name}",
+            expected=f"--nodes of 1 to {partition.nodes}",
         )
     if nodes > 1 and not scheduler_for(site.scheduler).takes_jobs:
-        problems.append(
-            Problem(
-                f"{nodes} nodes need a batch system, and {site.name} has none",
-                expected="one node",
-                remedy="leave --nodes out, or take a site with a scheduler",
-            )
+        problems.add(
+            f"{nodes} nodes need a batch system, and {site.name} has none",
+            expected="one node",
+            remedy="leave --nodes out, or take a site with a scheduler",
         )
     return problems
 

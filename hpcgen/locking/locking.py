@@ -5,14 +5,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TypeVar
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.steps import Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import HpcgenError, InputError, PolicyError, Problem
+from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problem, Problems
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
@@ -21,7 +20,6 @@ from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.hashing import file_sha256
 
-Found = TypeVar("Found")
 Say = Callable[[str], None]
 
 
@@ -54,21 +52,17 @@ def make_lock(
         layout = Path(folder) / "images"
         pinned = _images(plan, loose, images or {}, old, "images" in kept, say)
         # Wheels and base images do not depend on one another: what is wrong with either is said in one go.
-        problems: list[Problem] = []
-        none: dict[str, list[str]] = {}
-        wheels = _collect(problems, none, lambda: _wheels(plan, catalog, loose, old if "wheels" in kept else None, say))
-        nothing: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
-        found = _collect(
-            problems,
-            nothing,
-            lambda: _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say),
-        )
-        unmade: dict[str, str] = {}
-        trees = _collect(problems, unmade, lambda: _trees(loose, before, Path(folder), say))
-    if problems:
-        from hpcgen.errors import FetchError
-
-        raise FetchError(problems)
+        problems = Problems()
+        wheels: dict[str, list[str]] = {}
+        with problems.caught():
+            wheels = _wheels(plan, catalog, loose, old if "wheels" in kept else None, say)
+        found: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
+        with problems.caught():
+            found = _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say)
+        trees: dict[str, str] = {}
+        with problems.caught():
+            trees = _trees(loose, before, Path(folder), say)
+    problems.raise_as(FetchError)
     packages, keys, epoch = found
     pins = Pins(images=pinned, packages=packages, keys=keys, wheels=wheels, trees=trees, epoch=epoch)
     return lock_of(plan, catalog, pins)
@@ -108,18 +102,10 @@ def _check_manager(plan: Plan, catalog: Catalog) -> None:
         )
 
 
-def _collect(problems: list[Problem], default: Found, ask: Callable[[], Found]) -> Found:
-    try:
-        return ask()
-    except HpcgenError as error:
-        problems.extend(error.problems)
-        return default
-
-
 def _images(
     plan: Plan, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
 ) -> dict[str, ImagePin]:
-    from hpcgen.errors import InputError, did_you_mean
+    from hpcgen.errors import did_you_mean
     from hpcgen.locking.base_images import image_sources, pin_image
     from hpcgen.platform.mirrors import image_mirror
 

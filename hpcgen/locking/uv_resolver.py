@@ -20,7 +20,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem
+from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem, Problems
 from hpcgen.locking.wheel_targets import WheelTarget, best_wheel
 from hpcgen.net.package_index import PackageIndex
 from hpcgen.net.pip_settings import pip_settings
@@ -121,7 +121,7 @@ def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dic
     their dependencies are not known, and must be asked for.
     """
     sources: dict[str, Resolved] = {}
-    problems = []
+    problems = Problems()
     for line in request.sdists:
         pin = Requirement(line)
         version = str(pin.specifier).removeprefix("==")
@@ -129,14 +129,13 @@ def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dic
             raise InputError(f"{line!r} does not say which source package", expected="name==version")
         files = [each for each in index.files(pin.name, version) if not each.file.endswith(".whl") and each.sha256]
         if not files:
-            problems.append(Problem(f"no package index has {line} as source with a sha256"))
+            problems.add(f"no package index has {line} as source with a sha256")
             continue
         name = canonicalize_name(pin.name)
         chosen = min(files, key=lambda each: (not each.file.endswith(".tar.gz"), each.file))
         sources[name] = Resolved(name, version, chosen.file, chosen.sha256)
         _stand_in(folder, name, version)
-    if problems:
-        raise FetchError(problems)
+    problems.raise_as(FetchError)
     return sources
 
 

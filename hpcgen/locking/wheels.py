@@ -71,15 +71,15 @@ def check(request: Request) -> None:
     """Requirements, not options or addresses, and a target that makes sense; InputError otherwise."""
     from packaging.requirements import InvalidRequirement, Requirement
 
-    from hpcgen.errors import InputError, Problem
+    from hpcgen.errors import InputError, Problems
 
-    problems = []
+    problems = Problems()
     for line in (*request.requirements, *request.sdists, *request.constraints):
         try:
             if Requirement(line).url is not None or not line.isprintable():
                 raise InvalidRequirement(line)
         except InvalidRequirement:
-            problems.append(Problem(f"{line!r} is no requirement", expected="such as numpy or h5py==3.11.0"))
+            problems.add(f"{line!r} is no requirement", expected="such as numpy or h5py==3.11.0")
     target = request.target
     for value, pattern, example in (
         (target.python, r"3\.\d{1,2}(\.\d{1,2})?", "3.11.2"),
@@ -87,9 +87,8 @@ def check(request: Request) -> None:
         (target.architecture, "|".join(uv_resolver.ARCHITECTURES), "x86_64"),
     ):
         if not re.fullmatch(pattern, value):
-            problems.append(Problem(f"wheels cannot be chosen for {value!r}", expected=f"such as {example}"))
-    if problems:
-        raise InputError(problems)
+            problems.add(f"wheels cannot be chosen for {value!r}", expected=f"such as {example}")
+    problems.raise_as(InputError)
 
 
 def _held_hashes(constraints: Sequence[str]) -> dict[tuple[str, str], str]:

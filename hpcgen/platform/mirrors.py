@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.model.fields import Url
 from hpcgen.model.site import AptMirror, DnfMirror, ImageMirror, Mirrors, Registry, Site
 
@@ -57,17 +57,17 @@ def with_mirrors(site: Site, words: Sequence[str]) -> Site:
 def _parsed(words: Sequence[str]) -> tuple[dict[str, str], list[Problem], list[Problem]]:
     """Kind → address, what is wrong with the words, and kinds that do not exist."""
     given: dict[str, str] = {}
-    problems: list[Problem] = []
-    unknown: list[Problem] = []
+    problems = Problems()
+    unknown = Problems()
     for word in words:
         kind, equals, address = word.partition("=")
         if not equals:
             expected = f"KIND=ADDRESS, such as pip={_EXAMPLES['pip']}"
-            problems.append(Problem(f"{word!r} is not a mirror", OPTION, expected))
+            problems.add(f"{word!r} is not a mirror", OPTION, expected)
         elif kind not in KINDS:
-            unknown.append(Problem(f"there is no mirror of {kind!r}", OPTION, remedy=did_you_mean(kind, KINDS)))
+            unknown.add(f"there is no mirror of {kind!r}", OPTION, remedy=did_you_mean(kind, KINDS))
         elif kind in given:
-            problems.append(Problem(f"{kind}: a mirror of it is named twice", OPTION, remedy="leave one out"))
+            problems.add(f"{kind}: a mirror of it is named twice", OPTION, remedy="leave one out")
         else:
             given[kind] = address
             problems += _address_problems(kind, address)

@@ -22,7 +22,7 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.platform.microarchitecture import compiler_flags
@@ -217,20 +217,16 @@ def _environment(stage: str, contributions: list[tuple[str, Environment]]) -> di
 
 def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[str, str]:
     merged: dict[str, tuple[str, str]] = {}
-    problems = []
+    problems = Problems()
     for label, values in contributions:
         for name, value in values.items():
             if name in merged and merged[name][1] != value:
                 first, other = merged[name]
-                problems.append(
-                    Problem(
-                        f"{what} {name} is {other!r} for {first} and {value!r} for {label}",
-                        remedy="drop one of the two",
-                    )
+                problems.add(
+                    f"{what} {name} is {other!r} for {first} and {value!r} for {label}", remedy="drop one of the two"
                 )
             merged.setdefault(name, (label, value))
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
     return {name: value for name, (_, value) in sorted(merged.items())}
 
 

@@ -8,7 +8,7 @@ from hpcgen.blocks.base import Facts
 from hpcgen.blocks.options import RESERVED, BlockChoice, block_options
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import Position, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.model.stack import Stack, StackBlock
 
 
@@ -32,7 +32,7 @@ class Choices(Mapping[str, BlockChoice]):
         self._enough = enough or {}
         self._made: dict[str, BlockChoice] = {}
         # Mistakes in what was said outright are told before anything is resolved, all at once.
-        problems: list[Problem] = []
+        problems = Problems()
         for name in dict.fromkeys([*stack.blocks, *settings]):
             if name not in catalog.virtuals:
                 try:
@@ -41,8 +41,7 @@ class Choices(Mapping[str, BlockChoice]):
                     problems.extend(error.problems)
             else:
                 problems.extend(_wrong_virtual_settings(catalog, name, settings.get(name, {})))
-        if problems:
-            raise UnknownNameError(problems)
+        problems.raise_as(UnknownNameError)
 
     def __getitem__(self, name: str) -> BlockChoice:
         if name not in self._made:
@@ -79,19 +78,12 @@ class Choices(Mapping[str, BlockChoice]):
 
 def _wrong_virtual_settings(catalog: Catalog, name: str, said: Mapping[str, str]) -> list[Problem]:
     providers = catalog.virtuals[name]
-    problems = []
+    problems = Problems()
     for option, value in said.items():
         if option == "provider" and value not in providers:
             message = f"{value!r} does not provide {name}"
-            problems.append(Problem(message, "--set", remedy=did_you_mean(value, providers)))
+            problems.add(message, "--set", remedy=did_you_mean(value, providers))
         elif option not in RESERVED:
             message = f"{name} is a virtual and has no option {option!r}"
-            problems.append(
-                Problem(
-                    message,
-                    "--set",
-                    f"{name}.provider or {name}.version",
-                    f"set it on {' or '.join(providers)}",
-                )
-            )
+            problems.add(message, "--set", f"{name}.provider or {name}.version", f"set it on {' or '.join(providers)}")
     return problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, Problems, UnknownNameError, did_you_mean
 from hpcgen.support.quoting import plain
 
 
@@ -18,18 +18,16 @@ def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[
     UnknownNameError: no such block or virtual.
     """
     result: dict[str, dict[str, str]] = {}
-    problems: list[Problem] = []
-    unknown: list[Problem] = []
+    problems = Problems()
+    unknown = Problems()
     for text in settings:
         path, equals, value = text.partition("=")
         block, dot, option = path.partition(".")
         if not (equals and dot and block and option):
-            problems.append(
-                Problem(
-                    f"{text!r} is not a setting",
-                    where="--set",
-                    expected="BLOCK.OPTION=VALUE, such as tensorflow.install=pip",
-                )
+            problems.add(
+                f"{text!r} is not a setting",
+                where="--set",
+                expected="BLOCK.OPTION=VALUE, such as tensorflow.install=pip",
             )
             continue
         try:
@@ -39,11 +37,10 @@ def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[
             continue
         if block not in catalog.virtuals and not catalog.has_block(block):
             known = [*catalog.names("block"), *catalog.virtuals]
-            unknown.append(Problem(f"no block is called {block!r}", "--set", remedy=did_you_mean(block, known)))
+            unknown.add(f"no block is called {block!r}", "--set", remedy=did_you_mean(block, known))
             continue
         result.setdefault(block, {})[option] = value
     if problems:
         raise InputError([*problems, *unknown])
-    if unknown:
-        raise UnknownNameError(unknown)
+    unknown.raise_as(UnknownNameError)
     return result
