@@ -31,7 +31,7 @@ from hpcgen.blocks.steps import (
     command,
     lines,
 )
-from hpcgen.errors import ConflictError, InputError, Problem
+from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import Release, ReleaseTree
 from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
@@ -218,7 +218,7 @@ class Context(msgspec.Struct, frozen=True):
         InputError: the row names an option that the block has not.
         """
         options = msgspec.structs.asdict(self.options)
-        problems = [
+        Problems(
             Problem(
                 f"the tree {name} of {self.me.name} {self.version} is for {option}, which is no option of the block",
                 expected=f"one of {', '.join(sorted(options))}",
@@ -226,9 +226,7 @@ class Context(msgspec.Struct, frozen=True):
             )
             for name, row in sorted(self.release.trees.items())
             for option in sorted(row.only.keys() - options.keys())
-        ]
-        if problems:
-            raise InputError(problems)
+        ).raise_as(InputError)
         return {
             name: row
             for name, row in sorted(self.release.trees.items())

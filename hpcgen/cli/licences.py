@@ -114,11 +114,9 @@ def _not_accepted(missing: Collection[PlannedLicence]) -> Exception:
     from hpcgen.errors import PolicyError, Problem
 
     return PolicyError(
-        [
-            Problem(
-                f"{each.title} has to be accepted by a person: {each.url}",
-                remedy=f"read it, then add --accept-licence {each.name}, or set {VARIABLE}={each.name}",
-            )
-            for each in missing
-        ]
+        Problem(
+            f"{each.title} has to be accepted by a person: {each.url}",
+            remedy=f"read it, then add --accept-licence {each.name}, or set {VARIABLE}={each.name}",
+        )
+        for each in missing
     )

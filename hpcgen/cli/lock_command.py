@@ -105,11 +105,9 @@ def _moved(
     if unknown:
         from hpcgen.errors import Problem, UnknownNameError, did_you_mean
 
+        remedies = {name: did_you_mean(name, [*names, *PARTS]) for name in unknown}
         raise UnknownNameError(
-            [
-                Problem(f"the lock has no {name!r} to update", "--update", remedy=did_you_mean(name, [*names, *PARTS]))
-                for name in unknown
-            ]
+            Problem(f"the lock has no {name!r} to update", "--update", remedy=each) for name, each in remedies.items()
         )
     kept = {block.name: block.version for block in old.plan.blocks if block.name not in updates}
     plan = asked_plan(ctx, catalog, asked, verb="lock", kept=kept)

@@ -98,17 +98,12 @@ def build_site(loaded: LoadedFleet) -> str | None:
 
 def _catalog(fleet: Fleet, document: Document, path: Path, collections: Sequence[Path]) -> Catalog:
     own = [path.parent / folder for folder in fleet.collections]
-    problems = [
-        Problem(
-            f"the collection {fleet.collections[number]} is not a folder",
-            where=document.position(["collections", number]),
-            expected=f"a folder, from {path.parent}",
-        )
-        for number, folder in enumerate(own)
-        if not folder.is_dir()
-    ]
-    if problems:
-        raise InputError(problems)
+    problems = Problems()
+    for number, folder in enumerate(own):
+        if not folder.is_dir():
+            message = f"the collection {fleet.collections[number]} is not a folder"
+            problems.add(message, document.position(["collections", number]), f"a folder, from {path.parent}")
+    problems.raise_as(InputError)
     return Catalog([*collections, *own, *collections_from_environment()])
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.image import Image
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError, Problems
 from hpcgen.kit.kit import read_plan
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import RecipeFacts
@@ -155,26 +155,14 @@ def _array(script: str, name: str) -> list[str]:
 
 def check_host_files(kit: KitFolder) -> None:
     """InputError where a certificate of the site is not on this machine."""
-    missing = [path for path, _name in kit.host_files if not _readable(Path(path))]
-    if missing:
-        raise InputError(
-            [
-                Problem(
-                    f"the site's certificate {path} is not on this machine",
-                    "network.ca_certificates",
-                    remedy="copy it here, or correct the profile",
-                )
-                for path in missing
-            ]
-        )
-
-
-def _readable(path: Path) -> bool:
-    try:
-        with path.open("rb"):
-            return True
-    except OSError:
-        return False
+    problems = Problems()
+    for path, _name in kit.host_files:
+        try:
+            Path(path).open("rb").close()
+        except OSError:
+            message = f"the site's certificate {path} is not on this machine"
+            problems.add(message, "network.ca_certificates", remedy="copy it here, or correct the profile")
+    problems.raise_as(InputError)
 
 
 def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:

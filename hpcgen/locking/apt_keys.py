@@ -93,13 +93,11 @@ def key_pins(shell: BaseShell) -> tuple[list[KeyPin], int]:
     unsigned = [release for release, found in zip(releases, good, strict=True) if not found]
     if unsigned:
         raise PolicyError(
-            [
-                Problem(
-                    f"the package index {each.uri} {each.suite} is signed by no key that {shell.image} trusts",
-                    remedy="remove [trusted=yes] from the source, and name its key ring with signed-by",
-                )
-                for each in unsigned
-            ]
+            Problem(
+                f"the package index {each.uri} {each.suite} is signed by no key that {shell.image} trusts",
+                remedy="remove [trusted=yes] from the source, and name its key ring with signed-by",
+            )
+            for each in unsigned
         )
     pins = [
         KeyPin(

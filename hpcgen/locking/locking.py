@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.steps import Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problem, Problems
+from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
@@ -110,14 +110,10 @@ def _images(
     from hpcgen.platform.mirrors import image_mirror
 
     names = sorted({stage.image.name for stage in (loose.builder, loose.final)})
-    unknown = [name for name in given if name not in names]
-    if unknown:
-        raise InputError(
-            [
-                Problem(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
-                for name in unknown
-            ]
-        )
+    problems = Problems()
+    for name in [name for name in given if name not in names]:
+        problems.add(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
+    problems.raise_as(InputError)
     before = old.pins.images if old is not None else {}
     known = _told_then(old) | dict(given) if old is not None else given
     pinned = {}

@@ -125,12 +125,8 @@ def _added(shell: BaseShell, names: Sequence[str]) -> dict[str, PackagePin]:
     status, lines = shell.run(f"apt-get clean\n{quoted([*_INSTALL, *names])}")
     if status:
         said = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")] or lines[-5:]
-        raise InputError(
-            [
-                Problem(f"{shell.image}: {line}", remedy="check the package's name for this distribution")
-                for line in said
-            ]
-        )
+        remedy = "check the package's name for this distribution"
+        raise InputError(Problem(f"{shell.image}: {line}", remedy=remedy) for line in said)
     found = dict(_read_uri(line, shell.image) for line in lines if line.startswith("'"))
     return {name: found[name] for name in sorted(found)}
 

@@ -15,7 +15,7 @@ from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError, Position, Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, PolicyError, Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
@@ -258,18 +258,11 @@ def _engine(site: Site, format: FormatName | None) -> EngineName:
 
 def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[PlannedBlock]) -> None:
     names = {b.name for b in blocks} | {v for b in blocks for v in b.provides}
-    unused = [name for name in said if name not in names]
-    if unused:
-        raise UnknownNameError(
-            [
-                Problem(
-                    f"this plan has no block {name!r}, so it cannot be set",
-                    "--set",
-                    remedy=did_you_mean(name, sorted(names)),
-                )
-                for name in unused
-            ]
-        )
+    problems = Problems()
+    for name in [name for name in said if name not in names]:
+        message = f"this plan has no block {name!r}, so it cannot be set"
+        problems.add(message, "--set", remedy=did_you_mean(name, sorted(names)))
+    problems.raise_as(UnknownNameError)
 
 
 def reproduce(
