@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NoReturn
 import click
 
 from hpcgen._version import __version__
-from hpcgen.errors import HpcgenError
+from hpcgen.errors import HpcgenError, did_you_mean
 
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
@@ -70,8 +70,6 @@ class _Commands(LazyCommands):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from hpcgen.errors import did_you_mean
-
             ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], list(COMMANDS))}")
         return super().resolve_command(ctx, args)
 

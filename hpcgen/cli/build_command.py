@@ -21,10 +21,10 @@ from hpcgen.cli.common import (
 )
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
+from hpcgen.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
-    from hpcgen.errors import TestFailedError
     from hpcgen.kit.folder import KitFolder
     from hpcgen.model.record import BuildRecord
 
@@ -171,7 +171,6 @@ def _prove(record: BuildRecord, keep: bool) -> tuple[BuildRecord, TestFailedErro
     """Test what was built, as ``hpcgen test`` does: the record with the results, and the error if some failed."""
     import msgspec
 
-    from hpcgen.errors import Problem, TestFailedError
     from hpcgen.images.reference import ImageReference
     from hpcgen.verify import failed, verify_image
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import catalog_of, named_kit, option_group, plan_from, plan_of_lock, print_json, say
+from hpcgen.cli.tables import table
+from hpcgen.errors import HpcgenError, InputError
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
@@ -171,7 +173,6 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOption
     import tempfile
 
     from hpcgen.builders.running import commands, prepare
-    from hpcgen.errors import HpcgenError, InputError
     from hpcgen.fleet.building import options_of
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit
@@ -201,8 +202,6 @@ def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
     if as_json:
         print_json(outcomes)
     elif outcomes:
-        from hpcgen.cli.tables import table
-
         head = ["name", "result", "time", "tests", "image"]
         rows = [[o.name, o.result, f"{o.seconds:.0f} s", o.tests or "-", o.image or o.message] for o in outcomes]
         click.echo(table(head, rows, sys.stdout))
@@ -221,7 +220,6 @@ def _array(
     dry_run: bool,
 ) -> None:
     """One task for each member that has a plan; the others are told, and make the exit code."""
-    from hpcgen.errors import InputError
     from hpcgen.fleet.queued import array_site
 
     planned = {each.member.name: each.plan for each in todo if each.plan is not None}

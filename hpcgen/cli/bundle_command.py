@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.tables import table
+from hpcgen.errors import InputError, UnknownNameError, did_you_mean
+from hpcgen.support.units import files, size
 
 if TYPE_CHECKING:
     from hpcgen.model.bundle import BundleItem, Manifest
@@ -74,8 +77,6 @@ def create(
 
 
 def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
-    from hpcgen.errors import InputError, UnknownNameError, did_you_mean
-
     found: dict[str, str] = {}
     for each in images:
         name, sign, reference = each.partition("=")
@@ -99,7 +100,6 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
 
     from hpcgen.bundle.create import by_path
     from hpcgen.locking.wanted import wanted
-    from hpcgen.support.units import size
 
     with tempfile.TemporaryDirectory(prefix="hpcgen-") as folder:
         wants = [each for same in by_path(wanted(lock, catalog, Path(folder))).values() for each in same]
@@ -108,7 +108,6 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
         listed = {"files": wants, "images": lock.pins.images}
         print_json(listed)
         return
-    from hpcgen.cli.tables import table
     from hpcgen.net.web import shown
 
     rows = [[each.kind, each.name, size(each.size), shown(each.urls[0]) if each.urls else "-"] for each in wants]
@@ -121,8 +120,6 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
 
 
 def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
-    from hpcgen.support.units import size
-
     files = {item.path: item.size for item in manifest.items}
     say(f"made {output}: {len(files)} files, {size(sum(files.values()))}")
     if as_json:
@@ -149,7 +146,6 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
     All that is wrong is said at once; exit code 3.
     """
     from hpcgen.bundle.verify import verify as check
-    from hpcgen.support.units import size
 
     verdict = check(bundle, lock_file, jobs, _watch())
     if as_json:
@@ -203,9 +199,6 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
 
 def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
     """Each file, and a line of sums for each kind."""
-    from hpcgen.cli.tables import table
-    from hpcgen.support.units import files, size
-
     click.echo(f"{title}: {files(len(items))}, {size(sum(item.size for item in items))}")
     kinds = list(dict.fromkeys(item.kind for item in items))
     for kind in kinds:

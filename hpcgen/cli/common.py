@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hpcgen.errors import InputError
+
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.kit.folder import KitFolder
@@ -280,7 +282,6 @@ def plan_of_lock(
 
 def _check_bundled(locked: str, format: str) -> None:
     """InputError where a bundle for one format lacks what a build of another one takes."""
-    from hpcgen.errors import InputError
     from hpcgen.recipe.formats import format_for
 
     held, needed = format_for(locked), format_for(format)

@@ -9,6 +9,7 @@ import click
 
 from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say
 from hpcgen.cli.licences import accepted_here, licence_option
+from hpcgen.cli.tables import table
 
 if TYPE_CHECKING:
     from hpcgen.contract.case import Check
@@ -40,8 +41,6 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
         rows = [{**msgspec.structs.asdict(each), "where": where} for each, where in zip(checks, places, strict=True)]
         print_json(rows)
     else:
-        from hpcgen.cli.tables import table
-
         where = f"{plan.site.name}, partition {plan.partition}"
         click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
         click.echo(table(["check", "outcome", "why"], [_row(each) for each in checks], sys.stdout))

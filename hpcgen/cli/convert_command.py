@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import say
+from hpcgen.support.units import size
 
 
 @click.command("convert")
@@ -39,7 +40,6 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) 
 
 def _tell(target: object, as_json: bool) -> None:
     from hpcgen.images.reference import ImageReference
-    from hpcgen.support.units import size
 
     assert isinstance(target, ImageReference)
     count = target.bytes_on_disk()

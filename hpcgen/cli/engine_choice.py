@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import click
 
+from hpcgen.errors import did_you_mean
+
 
 class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
     """The name of an engine; the engines are looked at when a name is given or help is asked for."""
@@ -32,7 +34,6 @@ class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """The name itself; wrong usage if there is no such engine."""
         from hpcgen.engines import ENGINES
-        from hpcgen.errors import did_you_mean
 
         known = self.names(ctx)
         if value in known:

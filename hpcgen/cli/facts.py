@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import print_json, say
+from hpcgen.cli.tables import table
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -38,8 +39,6 @@ def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> 
         }
         print_json(data)
         return
-    from hpcgen.cli.tables import table
-
     head = ["fact", "value", "file and line", "verified", "checked", "source"]
     click.echo(table(head, [_row(fact) for fact in shown], sys.stdout))
     say(f"{name}: {counts(facts)}")

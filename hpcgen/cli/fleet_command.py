@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpcgen.cli.common import option_group, print_json, say
+from hpcgen.cli.tables import table
 from hpcgen.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,8 +71,6 @@ def command(
 
 def _print(states: list[MemberState], changed: bool) -> None:
     import sys
-
-    from hpcgen.cli.tables import table
 
     if not states:
         say("nothing is to be built" if changed else "no members")

@@ -9,6 +9,9 @@ from typing import Any
 import click
 
 from hpcgen.cli.common import print_json, say
+from hpcgen.cli.tables import table, word
+from hpcgen.errors import InputError
+from hpcgen.support.units import size
 
 _RECIPES = ("Dockerfile", "Singularity.def", "build.sh")
 
@@ -25,7 +28,6 @@ def command(image: str, as_json: bool, part: str | None) -> None:
     IMAGE is a file (.sif, .sqfs, .tar, .tar.gz, OCI archive), a folder, or a name in a store: podman:NAME,
     docker:NAME, ch-image:NAME.
     """
-    from hpcgen.errors import InputError
     from hpcgen.images.recorded import stored_kit, with_its_files
     from hpcgen.images.reference import parse_image
 
@@ -55,9 +57,6 @@ def command(image: str, as_json: bool, part: str | None) -> None:
 
 
 def _shown(told: dict[str, Any]) -> str:
-    from hpcgen.cli.tables import table
-    from hpcgen.support.units import size
-
     job = told["job"]
     facts = [
         ("image", f"{told['image']['name']} ({told['image']['kind']}, {size(told['image']['bytes'])})"),
@@ -84,8 +83,6 @@ def _shown(told: dict[str, Any]) -> str:
 
 def _plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:
     """Cells as text without what a terminal would obey."""
-    from hpcgen.cli.tables import word
-
     return [["".join(c if c.isprintable() else "�" for c in word(cell)) for cell in row] for row in rows]
 
 

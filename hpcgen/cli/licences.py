@@ -10,6 +10,7 @@ import click
 
 from hpcgen.cli.common import say
 from hpcgen.config.user_config import configured
+from hpcgen.errors import HpcgenError, PolicyError, Problem
 
 if TYPE_CHECKING:
     from hpcgen.model.plan import Plan, PlannedLicence
@@ -91,7 +92,6 @@ def _ask(missing: list[PlannedLicence]) -> None:
     import datetime
 
     from hpcgen.config.user_config import accept_licences
-    from hpcgen.errors import HpcgenError
 
     refused = []
     for each in missing:
@@ -111,8 +111,6 @@ def _ask(missing: list[PlannedLicence]) -> None:
 
 
 def _not_accepted(missing: Collection[PlannedLicence]) -> Exception:
-    from hpcgen.errors import PolicyError, Problem
-
     return PolicyError(
         Problem(
             f"{each.title} has to be accepted by a person: {each.url}",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.tables import table
 from hpcgen.errors import HpcgenError
 
 if TYPE_CHECKING:
@@ -43,8 +44,6 @@ def command(ctx: click.Context, kind: str, origin: bool, facts: bool, as_json: b
     if as_json:
         print_json(entries)
         return
-    from hpcgen.cli.tables import table
-
     columns = ["name", *(FACTS if facts else ()), "title", *(["origin"] if origin else ())]
     rows = [[str(entry.get(column, "-")) for column in columns] for entry in entries]
     click.echo(table([column.replace("_", " ") for column in columns], rows, sys.stdout))

@@ -10,6 +10,7 @@ import click
 
 from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
 from hpcgen.cli.licences import as_accepted, licence_option, with_licences
+from hpcgen.errors import Problem, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -103,8 +104,6 @@ def _moved(
     names = [block.name for block in old.plan.blocks]
     unknown = [name for name in updates if name not in names and name not in PARTS]
     if unknown:
-        from hpcgen.errors import Problem, UnknownNameError, did_you_mean
-
         remedies = {name: did_you_mean(name, [*names, *PARTS]) for name in unknown}
         raise UnknownNameError(
             Problem(f"the lock has no {name!r} to update", "--update", remedy=each) for name, each in remedies.items()

@@ -9,6 +9,7 @@ import click
 
 from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say_findings
 from hpcgen.cli.licences import say_licences
+from hpcgen.cli.tables import table
 
 
 @click.command("plan")
@@ -25,7 +26,6 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     if as_json:
         print_json(plan)
         return
-    from hpcgen.cli.tables import table
     from hpcgen.job.measured_layouts import layout_text
 
     rows = [
@@ -51,6 +51,4 @@ def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
-    from hpcgen.cli.tables import table
-
     click.echo(table(["block", "kind", "name", "from", "pinned by"], [list(each) for each in rows], sys.stdout))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import print_json, say
+from hpcgen.cli.tables import table
+from hpcgen.support.units import duration, size
 
 if TYPE_CHECKING:
     from hpcgen.model.record import BuildRecord
@@ -33,15 +35,12 @@ def command(ctx: click.Context, as_json: bool, limit: int | None) -> None:
     if not records:
         say(f"there are no records yet in {records_folder()}")
         return
-    from hpcgen.cli.tables import table
-
     head = ["id", "when (UTC)", "stack", "site", "engine", "result", "time", "size", "tests"]
     click.echo(table(head, [_row(record) for record in records], sys.stdout))
 
 
 def _row(record: BuildRecord) -> list[str]:
     from hpcgen.records.compare import tests_passed
-    from hpcgen.support.units import duration, size
 
     taken = size(record.image.bytes) if record.image is not None and record.image.bytes is not None else "-"
     when = record.started[:19].replace("T", " ")

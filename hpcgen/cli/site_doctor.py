@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.errors import TestFailedError
+from hpcgen.support.units import some
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -65,8 +67,6 @@ def command(
     say(f"{name}: {where}: {len(report.agree)} facts hold, {len(report.unseen)} could not be seen")
     say(f"{name}: {errors} errors, {warnings} warnings" if errors or warnings else f"{name}: no drift")
     if errors:
-        from hpcgen.errors import TestFailedError
-
         ctx.exit(TestFailedError.exit_code)
 
 
@@ -97,7 +97,6 @@ def _print(report: Report, unseen: bool) -> None:
 
 def _drift_text(drift: Drift) -> str:
     from hpcgen.config.provenance import shown_value
-    from hpcgen.support.units import some
 
     place = f"{drift.where.file}:{drift.where.line}"
     seen = drift.how if drift.seen is None else f"{shown_value(drift.seen)} ({drift.how})"

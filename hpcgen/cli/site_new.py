@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import PATH, say
+from hpcgen.errors import InputError, OutputError
 
 
 @click.command("new")
@@ -35,7 +36,6 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
 
     from hpcgen.config.schemas import editor_comment
     from hpcgen.detect.skeleton import skeleton
-    from hpcgen.errors import InputError, OutputError
     from hpcgen.support.quoting import NAME_PATTERN
     from hpcgen.support.writing import write_file
 

@@ -12,6 +12,7 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
@@ -96,7 +97,6 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
 
 def _fail(run: TestRun) -> None:
     from hpcgen.cli.test_report import printable
-    from hpcgen.errors import Problem, TestFailedError
     from hpcgen.verify import failed
 
     if found := failed(run):

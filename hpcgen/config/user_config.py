@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hpcgen.errors import InputError, OutputError
+
 if TYPE_CHECKING:
     from hpcgen.model.user_config import UserConfig
 
@@ -143,7 +145,6 @@ def accept_licences(names: Iterable[str], date: str) -> Path:
     InputError: the file is wrong, or its licences are written in a way that no line can be added to.
     OutputError: it cannot be written.
     """
-    from hpcgen.errors import InputError, OutputError
     from hpcgen.support.writing import write_file
 
     path = user_config_path()
@@ -201,7 +202,6 @@ def _says(before: str, after: str, new: Mapping[str, str]) -> bool:
     """Whether the changed text reads as the old one with the new licences, and nothing else."""
     from hpcgen.config.decoding import convert
     from hpcgen.config.yamlfile import loads
-    from hpcgen.errors import InputError
     from hpcgen.model.user_config import UserConfig
 
     try:

@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.doctor.report import Drift, Report
-from hpcgen.errors import HpcgenError
+from hpcgen.errors import HpcgenError, InputError
 from hpcgen.model.plan import Plan
 
 _MOST_FILES = 20_000
@@ -106,7 +106,6 @@ def _files(folder: Path) -> Iterator[Path]:
 
 def _plan(path: Path) -> Plan | None:
     """The plan of a lock or a kit; None for a file that is neither, such as another program's lock."""
-    from hpcgen.errors import InputError
     from hpcgen.kit.kit import read_plan
     from hpcgen.lockfile.lock import is_sealed, parse_lock
 

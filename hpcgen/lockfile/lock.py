@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.image import Image
+from hpcgen.errors import InputError
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support.file_formats import KIT, LOCK
@@ -56,8 +57,6 @@ def read_lock(path: Path) -> Lock:
     ------
     InputError: it cannot be read, it was edited, it pins nothing, or a newer hpcgen wrote it.
     """
-    from hpcgen.errors import InputError
-
     try:
         with path.open("rb") as stream:
             data = stream.read(MAX_BYTES + 1)
@@ -78,7 +77,6 @@ def parse_lock(text: str, name: str) -> Lock:
     import yaml
 
     from hpcgen._version import __version__
-    from hpcgen.errors import InputError
     from hpcgen.model.lock import Lock
 
     _check_number(text, name)
@@ -119,8 +117,6 @@ def _check_number(text: str, name: str) -> None:
 
 
 def _check_seal(text: str, name: str) -> None:
-    from hpcgen.errors import InputError
-
     body, found, seal = text.rpartition(f"\n{SEAL}")
     if not found:
         raise InputError(

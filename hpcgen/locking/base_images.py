@@ -24,7 +24,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
+from hpcgen.errors import FetchError, HpcgenError, InputError, OutputError, Problem
 from hpcgen.images import oci_layout
 from hpcgen.images.commands import ask
 from hpcgen.images.oci_layout import LayoutImage, aside, decoded, folder_layout, holds
@@ -134,7 +134,6 @@ def root_tar(layout: Path, name: str, target: Path) -> None:
     """
     import tarfile
 
-    from hpcgen.errors import OutputError
     from hpcgen.images.roots import add_file, flatten
 
     image = folder_layout(layout).image(name)

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.steps import Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems
+from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
@@ -105,7 +105,6 @@ def _check_manager(plan: Plan, catalog: Catalog) -> None:
 def _images(
     plan: Plan, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
 ) -> dict[str, ImagePin]:
-    from hpcgen.errors import did_you_mean
     from hpcgen.locking.base_images import image_sources, pin_image
     from hpcgen.platform.mirrors import image_mirror
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import msgspec
 from packaging.utils import canonicalize_name
 
+from hpcgen.errors import InputError, Problems
 from hpcgen.locking import uv_resolver
 from hpcgen.locking.uv_resolver import Request, Resolved
 from hpcgen.locking.wheel_targets import WheelTarget
@@ -70,8 +71,6 @@ def resolve(request: Request) -> list[Resolved]:
 def check(request: Request) -> None:
     """Requirements, not options or addresses, and a target that makes sense; InputError otherwise."""
     from packaging.requirements import InvalidRequirement, Requirement
-
-    from hpcgen.errors import InputError, Problems
 
     problems = Problems()
     for line in (*request.requirements, *request.sdists, *request.constraints):
