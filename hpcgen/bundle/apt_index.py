@@ -13,6 +13,8 @@ from email.utils import formatdate
 from functools import cache
 from pathlib import Path
 
+import msgspec
+
 from hpcgen.bundle.deb import read_control, read_copyright
 from hpcgen.errors import HpcgenError, InputError, Problems
 from hpcgen.model.bundle import BundleItem
@@ -133,6 +135,4 @@ def _joined(parts: Iterable[str], word: str) -> str:
 
 @cache
 def _short_names() -> dict[str, str]:
-    import msgspec
-
     return msgspec.yaml.decode(_LICENCES.read_bytes(), type=dict[str, str])

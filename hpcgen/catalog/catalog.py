@@ -16,6 +16,8 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from hpcgen.blocks.base import Block
 from hpcgen.catalog.collections import built_in
 from hpcgen.config.decoding import convert
@@ -347,8 +349,6 @@ class Catalog:
 
 def _with_table(release: Release, table: ReleaseTable) -> Release:
     """A row with what the whole table says where the row says nothing."""
-    import msgspec
-
     source, licence = release.source or table.source, release.licence or table.licence
     if source is release.source and licence is release.licence:
         return release

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
 from hpcgen.cli.common import (
@@ -169,8 +170,6 @@ def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
 
 def _prove(record: BuildRecord, keep: bool) -> tuple[BuildRecord, TestFailedError | None]:
     """Test what was built, as ``hpcgen test`` does: the record with the results, and the error if some failed."""
-    import msgspec
-
     from hpcgen.images.reference import ImageReference
     from hpcgen.verify import failed, verify_image
 

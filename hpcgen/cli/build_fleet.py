@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import catalog_of, named_kit, option_group, plan_from, plan_of_lock, print_json, say
 from hpcgen.cli.tables import table
@@ -138,8 +140,6 @@ def _many(
 
 def _accepted(todo: Sequence[MemberState], accept: tuple[str, ...]) -> list[MemberState]:
     """The members with all licences of their plans accepted; asked for, or refused, once for all of them."""
-    from msgspec.structs import replace
-
     from hpcgen.cli.licences import require_licences, with_licences
 
     needed = {each.name: each for state in todo if state.plan is not None for each in state.plan.licences}
@@ -224,8 +224,6 @@ def _array(
 
     planned = {each.member.name: each.plan for each in todo if each.plan is not None}
     if planned:
-        from msgspec.structs import replace
-
         site, partition = array_site(loaded, [each for each in todo if each.plan is not None], own["build_on"])
         job = _job(site, partition, "build-fleet", _NOT_IN_TASK, asked)
         job = replace(job, members=list(planned), limit=own["limit"] or 0)
@@ -263,8 +261,6 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
 
 def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked: dict[str, Any]) -> BuildJob:
     """The job that calls this command again, without some of its options."""
-    import os
-
     from hpcgen.cli.personal import account_for
     from hpcgen.fleet.build_job import BuildJob, passed_on, without_options
     from hpcgen.model.job import JobRequest

@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
 from hpcgen.errors import InputError
+from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -247,13 +249,10 @@ def plan_of_lock(
     ----------
     engine: the program that builds, if it is asked for: where no format is, the one that it reads.
     """
-    import msgspec
-
     from hpcgen.lockfile.lock import for_build, read_lock
     from hpcgen.locking.wanted import check_lock
     from hpcgen.model.bundle_paths import LOCK
     from hpcgen.planning.planner import in_format
-    from hpcgen.support.quoting import sh
 
     _check_alone(locked, bundle, asked)
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
@@ -310,8 +309,6 @@ def say(message: str) -> None:
 
 def print_json(data: Any) -> None:
     """The result as indented JSON on stdout: records, or what is made of plain data."""
-    import msgspec
-
     click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 

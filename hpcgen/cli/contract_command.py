@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say
 from hpcgen.cli.licences import accepted_here, licence_option
@@ -36,8 +37,6 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
     places = [str(document.position(each.path.split("."))) if each.path else "" for each in checks]
     broken = [each for each in checks if each.outcome == "broken"]
     if as_json:
-        import msgspec
-
         rows = [{**msgspec.structs.asdict(each), "where": where} for each, where in zip(checks, places, strict=True)]
         print_json(rows)
     else:

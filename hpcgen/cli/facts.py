@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hpcgen.cli.common import print_json, say
 from hpcgen.cli.tables import table
@@ -30,8 +31,6 @@ def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> 
     facts = facts_of(catalog.site_document(name))
     shown = [fact for fact in facts if not unverified or fact.mark != "verified"]
     if as_json:
-        import msgspec
-
         data = {
             "site": name,
             "counts": msgspec.to_builtins(counts(facts)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,8 +71,6 @@ def command(
 
 
 def _print(states: list[MemberState], changed: bool) -> None:
-    import sys
-
     if not states:
         say("nothing is to be built" if changed else "no members")
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import CHARGE, LAYOUT, NOTES, catalog_of, job_request, option_group, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
@@ -67,8 +68,6 @@ def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
 
 
 def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
-    from msgspec.structs import replace
-
     findings = [finding for finding in job.plan.findings if batch or finding.name != "account"]
     say_findings(replace(job.plan, findings=findings), notes=notes)
     from hpcgen.schedulers import scheduler_for
@@ -113,8 +112,6 @@ def _reference(image: str | None) -> ImageReference | None:
 def _planned_anew(
     ctx: click.Context, request: JobRequest, image: ImageReference | None, asked: dict[str, Any], batch: bool
 ) -> ImageJob:
-    from msgspec.structs import replace
-
     from hpcgen.cli.personal import account_for, images_of, with_images
     from hpcgen.planning.planner import make_plan
     from hpcgen.run.image_job import plan_for_stack

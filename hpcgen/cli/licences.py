@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import say
 from hpcgen.config.user_config import configured
@@ -47,8 +49,6 @@ def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLice
     ------
     PolicyError: some are not, and nobody is there who can be asked.
     """
-    from msgspec.structs import replace
-
     if all(each.accepted for each in plan.licences):
         return plan
     require_licences(plan.licences, [*given, *(each.name for each in before if each.accepted)])
@@ -57,8 +57,6 @@ def with_licences(plan: Plan, given: Sequence[str], before: Sequence[PlannedLice
 
 def as_accepted(plan: Plan, before: Sequence[PlannedLicence]) -> Plan:
     """The plan with what was accepted in an older one; nobody is asked, and a new licence stays open."""
-    from msgspec.structs import replace
-
     then = {each.name for each in before if each.accepted}
     return replace(plan, licences=[replace(each, accepted=each.name in then) for each in plan.licences])
 
@@ -82,8 +80,6 @@ def say_licences(plan: Plan) -> None:
 
 
 def _somebody_there() -> bool:
-    import sys
-
     return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
 
 

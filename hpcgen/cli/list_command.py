@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.cli.tables import table
@@ -51,8 +52,6 @@ def command(ctx: click.Context, kind: str, origin: bool, facts: bool, as_json: b
 
 def _counts(catalog: Catalog, name: str) -> dict[str, int]:
     """How many facts of a profile are known how; empty for one that cannot be read."""
-    import msgspec
-
     from hpcgen.config.provenance import counts, facts_of
 
     try:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from hpcgen.config.user_config import configured
 from hpcgen.model.site import Site
+from hpcgen.support.quoting import safe_path
 
 
 def account_for(site: Site, asked: str | None) -> str | None:
@@ -24,9 +27,5 @@ def with_images(site: Site, folder: str | None) -> Site:
     """A site whose jobs look for images in this folder; InputError for what is no absolute path."""
     if folder is None:
         return site
-    from msgspec.structs import replace
-
-    from hpcgen.support.quoting import safe_path
-
     place = safe_path(folder, "the folder of images")
     return replace(site, containers=replace(site.containers, image_directory=place))

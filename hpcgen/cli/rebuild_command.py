@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hpcgen._version import __version__
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 
 
@@ -49,8 +50,6 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
 
 
 def _remarks(comparison: Any) -> list[str]:
-    from hpcgen._version import __version__
-
     if comparison.same:
         return [f"hpcgen {__version__} would write the same files from the plan"]
     if comparison.reason:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
 from hpcgen.errors import TestFailedError
@@ -47,8 +49,6 @@ def command(
     """
     if login and partition is not None:
         raise click.UsageError("--partition and --login: a login node is in no partition")
-    import os
-
     from hpcgen.detect.machine import Machine
     from hpcgen.doctor import report_on
 
@@ -115,8 +115,6 @@ def _short(text: str) -> str:
 
 
 def _data(report: Report) -> dict[str, Any]:
-    import msgspec
-
     from hpcgen.doctor.report import ORDER
 
     data: dict[str, Any] = msgspec.to_builtins(report)

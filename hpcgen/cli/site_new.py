@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
 
 from hpcgen.cli.common import PATH, say
 from hpcgen.errors import InputError, OutputError
+from hpcgen.support.quoting import NAME_PATTERN
 
 
 @click.command("new")
@@ -32,11 +34,8 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     Detection only reads, needs no rights and uses no network. Run it on a node of the kind that jobs run on. What it
     could not see is a comment in the profile, and is listed on stderr.
     """
-    import re
-
     from hpcgen.config.schemas import editor_comment
     from hpcgen.detect.skeleton import skeleton
-    from hpcgen.support.quoting import NAME_PATTERN
     from hpcgen.support.writing import write_file
 
     if root is not None and not detect:

@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from hpcgen.errors import InputError, OutputError
 
 if TYPE_CHECKING:
@@ -108,8 +110,6 @@ def _shown(path: Path) -> str:
 
 
 def _expanded(config: UserConfig) -> UserConfig:
-    from msgspec.structs import replace
-
     def full(path: str) -> str:
         home = _home()
         return str(home / path[2:]) if path.startswith("~/") and home is not None else path

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from hpcgen._version import __version__
 from hpcgen.errors import HpcgenError, InputError, MissingToolError
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import known_files, programs, read_plan
@@ -69,8 +70,6 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
         LOCK.check(kit.lock, f"the lock in {name}")
         lock = msgspec.convert(kit.lock, _Lock)
     except (msgspec.ValidationError, RecursionError) as failure:
-        from hpcgen._version import __version__
-
         wrote = kit.plan.get("hpcgen")
         raise InputError(
             f"the record in {name} is not understood: {failure}",

@@ -6,10 +6,14 @@ that it can be rendered anywhere, and ends with a seal: a hash of all before it,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
+from hpcgen._version import __version__
 from hpcgen.blocks.inputs.image import Image
 from hpcgen.errors import InputError
 from hpcgen.model.plan import Plan
@@ -40,8 +44,6 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
     assembly: of the plan with the pins.
     collections: sha256 of every file of a collection that the plan rests on, by its name.
     """
-    import msgspec
-
     body = SEALED_HEADER + _dump(_overview(plan, assembly))
     for name, value in msgspec.to_builtins(pins).items():
         body += _dump({f"pinned_{name}": _in_lines(value)}, width=_WIDE)
@@ -73,10 +75,8 @@ def read_lock(path: Path) -> Lock:
 
 def parse_lock(text: str, name: str) -> Lock:
     """The lock in a text; ``name`` is what messages call it. Raises as :func:`read_lock` does."""
-    import msgspec
     import yaml
 
-    from hpcgen._version import __version__
     from hpcgen.model.lock import Lock
 
     _check_number(text, name)
@@ -98,8 +98,6 @@ def parse_lock(text: str, name: str) -> Lock:
 
 def for_build(lock: Lock, *, bundled: bool) -> Plan:
     """The plan of a lock, for a kit that takes its inputs from a bundle or from the network."""
-    import msgspec
-
     return msgspec.structs.replace(lock.plan, supply="bundle" if bundled else "network")
 
 
@@ -110,8 +108,6 @@ def is_sealed(text: str) -> bool:
 
 def _check_number(text: str, name: str) -> None:
     """Before the seal: a newer release may seal in another way."""
-    import re
-
     if found := re.search(r"^lock: ([0-9]{1,9})$", text, re.MULTILINE):
         LOCK.check({LOCK.field: int(found[1]), "hpcgen": _written_by(text)}, name)
 
@@ -156,8 +152,6 @@ def _load(text: str) -> Any:
 
 
 def _written_by(text: str) -> str:
-    import re
-
     found = re.search(r"^hpcgen: '?([0-9A-Za-z.+]{1,40})'?$", text, re.MULTILINE)
     return found[1] if found else "that wrote it"
 
