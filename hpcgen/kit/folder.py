@@ -133,10 +133,8 @@ def _here_document(script: str, word: str) -> str:
     text, ended, _ = rest.partition(f"\n{word}\n")
     if not (begun and ended):
         raise InputError(
-            Problem(
-                f"the kit's recipe has no here-document that ends with {word}",
-                remedy="render the kit again with this hpcgen",
-            )
+            f"the kit's recipe has no here-document that ends with {word}",
+            remedy="render the kit again with this hpcgen",
         )
     return f"{text}\n"
 
