@@ -45,7 +45,7 @@ def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked:
         click.echo(table(["check", "outcome", "why"], [_row(each) for each in checks], sys.stdout))
         for each, where in zip(checks, places, strict=True):
             if each.outcome == "broken":
-                say(f"broken: {each.name}{f' ({where})' if where else ''}: {each.remedy or 'see there'}, {OVERRULE}")
+                say(f"broken: {each.name}{f' ({where})' if where else ''}: {each.remedy or 'see there'}, or {OVERRULE}")
     return POLICY if broken and not asked["allow_unsupported"] else 0
 
 

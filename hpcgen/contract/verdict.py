@@ -40,7 +40,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
 AT_START = ("policy", "MPI version", "TCP fallback", "binds")
 """What is asked again of an image that is there, for a site that may be another one than it was built for."""
 
-OVERRULE = "or add --allow-unsupported to go on all the same"
+OVERRULE = "add --allow-unsupported to go on all the same"
 
 
 def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Case:
@@ -95,7 +95,7 @@ def problems_of(checks: Sequence[Check], place: Callable[[str], Position | str |
             each.reason,
             where=place(each.path) if each.path else None,
             expected=each.expected,
-            remedy=f"{each.remedy}, {OVERRULE}" if each.remedy else OVERRULE.removeprefix("or "),
+            remedy=f"{each.remedy}, or {OVERRULE}" if each.remedy else OVERRULE,
         )
         for each in checks
         if each.outcome == "broken"
