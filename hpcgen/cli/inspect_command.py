@@ -13,8 +13,6 @@ from hpcgen.cli.tables import table, word
 from hpcgen.errors import InputError
 from hpcgen.support.units import size
 
-_RECIPES = ("Dockerfile", "Singularity.def", "build.sh")
-
 
 @click.command("inspect")
 @click.argument("image", metavar="IMAGE")
@@ -30,11 +28,12 @@ def command(image: str, as_json: bool, part: str | None) -> None:
     """
     from hpcgen.images.recorded import stored_kit, with_its_files
     from hpcgen.images.reference import parse_image
+    from hpcgen.recipe.formats import format_for
 
     found = parse_image(image)
     kit = stored_kit(found)
     if part is not None:
-        name = next(each for each in _RECIPES if each in kit.files) if part == "recipe" else part
+        name = format_for(str(kit.plan.get("format"))).recipe_file if part == "recipe" else part
         click.echo(kit.files[name].text, nl=False)
         return
     try:

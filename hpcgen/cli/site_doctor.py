@@ -51,10 +51,12 @@ def command(
         raise click.UsageError("--partition and --login: a login node is in no partition")
     from hpcgen.detect.machine import Machine
     from hpcgen.doctor import report_on
+    from hpcgen.schedulers import scheduler_for
 
     catalog = catalog_of(ctx)
     machine = Machine.live() if root is None else Machine.captured(root)
-    queue = os.environ.get("SLURM_JOB_PARTITION", "") if root is None else ""
+    variable = scheduler_for(catalog.site(name).scheduler).queue_variable
+    queue = os.environ.get(variable, "") if root is None else ""
     report = report_on(catalog, name, machine, partition=partition, queue=queue, login=login)
     if report.drift:
         report = _with_dependents(catalog, name, report, locks)

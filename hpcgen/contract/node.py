@@ -7,11 +7,8 @@ from hpcgen.job.layout import memory_problem
 from hpcgen.job.measured_layouts import memory_text
 from hpcgen.model.site import Partition
 from hpcgen.platform.microarchitecture import code_features
+from hpcgen.schedulers import Scheduler, scheduler_for
 from hpcgen.support.units import some
-
-SELECTING = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
-PBS_SELECTING = ("-l select=", "-l nodes=", "-l feature=")
-"""Header options by which a job lands on one kind of node, whatever else its queue has."""
 
 
 def c_library(case: Case) -> Check:
@@ -48,7 +45,7 @@ def cpu(case: Case) -> list[Check]:
     if not others:
         where = f"in the queue {queue} there are" if queue else "the job lands on"
         return [holds(name, f"{where} nodes of {plan.partition} alone: {target}")]
-    selected = _selected(case.partition)
+    selected = _selected(case.partition, scheduler_for(case.site.scheduler))
     if selected:
         return [holds(name, f"{selected} keeps the job on nodes of {plan.partition}: {target}")]
     found = []
@@ -66,10 +63,11 @@ def cpu(case: Case) -> list[Check]:
     return found or [holds(name, f"all nodes of the queue {queue} have what {target} has")]
 
 
-def _selected(partition: Partition) -> str:
+def _selected(partition: Partition, scheduler: Scheduler) -> str:
     """What in the header of its jobs asks for this kind of node; "" if nothing does."""
+    asking = tuple(f"{option}{sign}" for option in scheduler.selecting for sign in "= ")
     for line in partition.directives:
-        if line.split("=")[0].split(" ")[0] in SELECTING or line.startswith(PBS_SELECTING):
+        if line in scheduler.selecting or line.startswith(asking):
             return line
     return ":".join(partition.chunk)
 

@@ -34,6 +34,7 @@ class Apptainer(Engine):
     # Where --nv and --rocm put the driver's libraries.
     library_path = "/.singularity.d/libs"
     comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
+    storage_variables = ("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR")
     rocm_since = ""
 
     def oldest(self, call: Call) -> str:
@@ -120,6 +121,11 @@ class Apptainer(Engine):
 
         return read
 
+    def login(self, user: str, password: str, folder: Path) -> dict[str, str]:
+        """Those of a pull, also for oras://. Source: cmd/internal/cli/push.go of apptainer."""
+        prefix = f"{self.name.upper()}_DOCKER"
+        return {f"{prefix}_USERNAME": user, f"{prefix}_PASSWORD": password}
+
     def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
         """A SIF file as it is, by ORAS."""
         return [[self.name, "push", name, f"oras://{target}"]] if kind == "sif" else []
@@ -129,6 +135,7 @@ class Singularity(Apptainer):
     """Singularity, whose older releases lack options."""
 
     name = "singularity"
+    storage_variables = ("SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR")
     rocm_since = "3.5"
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:

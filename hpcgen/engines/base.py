@@ -74,7 +74,7 @@ class Engine:
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
     tried before. ``builds_since``: the release that reads our recipes, and for what of them. ``comes_from``: where a
-    person gets it.
+    person gets it. ``storage_variables``: they say where it keeps images, steps and temporary files.
     """
 
     name: ClassVar[str]
@@ -102,6 +102,7 @@ class Engine:
     service: ClassVar[bool] = False
     builds_since: ClassVar[tuple[str, str]] = ("", "")
     comes_from: ClassVar[str] = ""
+    storage_variables: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, version: str | None = None) -> None:
         self.version = version
@@ -239,6 +240,10 @@ class Engine:
         from hpcgen.engines.building import measured
 
         return measured(target.kind, Path(target.name))
+
+    def login(self, user: str, password: str, folder: Path) -> dict[str, str]:
+        """Variables by which it logs in to a registry; ``folder`` has a config.json as in containers-auth.json(5)."""
+        return {}
 
     def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
         """Commands that bring an image that it built to ``target`` in a registry; none if it pushes no such kind.

@@ -36,6 +36,7 @@ class Buildah(DockerfileEngine):
     runs = False
     store = "podman"
     comes_from = "podman and buildah come with most distributions"
+    storage_variables = ("CONTAINERS_STORAGE_CONF", "CONTAINERS_CONF")
     containers_words: ClassVar[tuple[str, ...]] = ("containers", "--json")
     remove_words: ClassVar[tuple[str, ...]] = ("rm",)
     images_words: ClassVar[tuple[str, ...]] = ("images", "--json")
@@ -138,6 +139,9 @@ class Buildah(DockerfileEngine):
             lower = {key.lower(): value for key, value in found.items()}
             size, digest = _bytes(lower.get("size")), str(lower.get("digest", ""))
         return BuiltImage(kind=target.kind, name=target.name, bytes=size, digest=digest)
+
+    def login(self, user: str, password: str, folder: Path) -> dict[str, str]:
+        return {"REGISTRY_AUTH_FILE": str(folder / "config.json")}
 
     def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
         """With the digest that the registry has."""

@@ -67,6 +67,7 @@ class Charliecloud(Engine):
     builder = "ch-image"
     builds_since = ("0.31", "the instructions of the recipe")
     comes_from = "Charliecloud 0.31 or later has it"
+    storage_variables = ("CH_IMAGE_STORAGE",)
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
         """Source: bin/ch-run.c of hpc/charliecloud at its tags."""
@@ -209,6 +210,9 @@ class Charliecloud(Engine):
         folder = Path(text.strip().splitlines()[-1]) / "img" / _folder_name(target.name) if status == 0 else None
         size = measured("directory", folder).bytes if folder is not None and folder.is_dir() else None
         return BuiltImage(kind="ch-image", name=target.name, bytes=size)
+
+    def login(self, user: str, password: str, folder: Path) -> dict[str, str]:
+        return {"CH_IMAGE_USERNAME": user, "CH_IMAGE_PASSWORD": password}
 
     def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
         """From the store or a folder; a file is unpacked first."""

@@ -133,6 +133,9 @@ class Docker(DockerfileEngine):
             kind=target.kind, name=target.name, bytes=int(size) if size.isdigit() else None, digest=digest
         )
 
+    def login(self, user: str, password: str, folder: Path) -> dict[str, str]:
+        return {"DOCKER_CONFIG": str(folder)}
+
     def push(self, kind: str, name: str, target: str, scratch: Path) -> list[list[str]]:
         """Under the name that it has in the registry."""
         return [["docker", "tag", name, target], ["docker", "push", target]] if kind == self.store else []

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.config.yamlfile import Document
+from hpcgen.engines import builders
 from hpcgen.errors import PolicyError, Position, Problems
 from hpcgen.job.layout import resolve_job
 from hpcgen.model.job import Job, JobRequest
@@ -23,16 +24,8 @@ PASSED_ON = (
     "HPCGEN_RECORDS",
     "HPCGEN_CONFIG",
     "HPCGEN_ACCEPT_LICENCES",
-    "CH_IMAGE_STORAGE",
-    "CONTAINERS_STORAGE_CONF",
-    "CONTAINERS_CONF",
-    "APPTAINER_CACHEDIR",
-    "APPTAINER_TMPDIR",
-    "SINGULARITY_CACHEDIR",
-    "SINGULARITY_TMPDIR",
 )
-"""Variables that say where images and records lie, and what is accepted: written into the script, since many sites
-pass nothing on.
+"""hpcgen's own variables that a build job is given, written into the script, since many sites pass nothing on.
 
 No variable that may hold a secret is among them.
 """
@@ -47,6 +40,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     folder: where they are typed; relative paths in them are from there.
     members: with some, the job is an array with one task each, which gets ``--member NAME``.
     limit: how many tasks may run at once; 0 for no limit.
+    environment: what :func:`passed_on` gives.
     """
 
     site: Site
@@ -118,7 +112,7 @@ def build_script(job: BuildJob) -> tuple[str, str]:
     lines += ["", f"# {_about(job)}", *_modules(job), "", "set -euo pipefail"]
     lines += [line for line in [scheduler.start] if line]
     lines += [f"cd {sh(str(job.folder))}"]
-    lines += [f"export {sh_assign(name, job.environment[name])}" for name in PASSED_ON if name in job.environment]
+    lines += [f"export {sh_assign(name, value)}" for name, value in job.environment.items()]
     lines += ["", *_call(job, scheduler.task_variable)]
     return f"build.{scheduler.file_name.rpartition('.')[2]}", "\n".join(lines) + "\n"
 
@@ -164,8 +158,9 @@ def _call(job: BuildJob, task: str) -> list[str]:
 
 
 def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those variables of an environment that a build job is given."""
-    return {name: environment[name] for name in PASSED_ON if environment.get(name)}
+    """Those variables of an environment that a build job is given: hpcgen's own, and where engines keep images."""
+    storage = (name for engine in builders().values() for name in engine.storage_variables)
+    return {name: environment[name] for name in (*PASSED_ON, *storage) if environment.get(name)}
 
 
 def without_options(words: Sequence[str], options: Mapping[str, int]) -> list[str]:

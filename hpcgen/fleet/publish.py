@@ -1,8 +1,4 @@
-"""Push built images to a registry, each by a program that knows its kind.
-
-Commands and variables as in podman-push(1), buildah-push(1), docker push, `apptainer push` (for oras:// it takes the
-credentials of a pull, $APPTAINER_DOCKER_USERNAME: its cmd/internal/cli/push.go), ch-image(1) and ch-convert(1).
-"""
+"""Push built images to a registry, each by a program that knows its kind."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.engines import builder_for
+from hpcgen.engines import builder_for, builders
 from hpcgen.errors import InputError, OutputError, Problems
 from hpcgen.fleet.changes import published_name
 from hpcgen.fleet.file import LoadedFleet
@@ -47,8 +43,8 @@ def push_commands(image: LockedImage, target: str, scratch: Path) -> list[list[s
 def credentials(environment: Mapping[str, str], registry: str, scratch: Path) -> dict[str, str]:
     """Variables by which each program logs in, of user and password in ``environment``; none without them.
 
-    In a GitLab job those of the project's own registry are taken, for that registry alone. podman,
-    buildah and docker read a file (containers-auth.json(5)); it is written to ``scratch``, for us alone.
+    In a GitLab job those of the project's own registry are taken, for that registry alone. What
+    reads them from a file (containers-auth.json(5)) gets one in ``scratch``, for us alone.
     """
     host = registry.partition("/")[0]
     user, password = environment.get(USER), environment.get(PASSWORD)
@@ -61,10 +57,8 @@ def credentials(environment: Mapping[str, str], registry: str, scratch: Path) ->
     file = scratch / "config.json"
     with open(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         stream.write(text)
-    names = {"REGISTRY_AUTH_FILE": str(file), "DOCKER_CONFIG": str(scratch)}
-    for program in ("APPTAINER", "SINGULARITY"):
-        names |= {f"{program}_DOCKER_USERNAME": user, f"{program}_DOCKER_PASSWORD": password}
-    return {**names, "CH_IMAGE_USERNAME": user, "CH_IMAGE_PASSWORD": password}
+    logins = (engine().login(user, password, scratch) for engine in builders().values())
+    return {name: value for login in logins for name, value in login.items()}
 
 
 def publish_images(

@@ -9,15 +9,10 @@ import msgspec
 from hpcgen.engines import Engine
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import MPI_LAUNCHERS, HostMpi
+from hpcgen.schedulers import SCHEDULERS
 
 HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
 """Variables of a host that name files or folders which the image has not, or has another of."""
-
-BATCH = (
-    *("PBS_ENVIRONMENT", "PBS_JOBID", "PBS_NODEFILE"),
-    *("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),
-)
-"""By these a launcher knows that it is in a job, and wants programs of the batch system, which the image has not."""
 
 BOOTSTRAP = {"intel": "I_MPI_HYDRA_BOOTSTRAP", "mpich": "HYDRA_BOOTSTRAP"}
 
@@ -55,7 +50,9 @@ def variables(plan: Plan, image: Mapping[str, str], engine: Engine, mpi: HostMpi
             unset["FI_PROVIDER_PATH"] = None
     if inner:
         inside.update(_of_inner_launcher(plan))
-        unset.update(dict.fromkeys(BATCH))
+        # The image has no programs of a batch system.
+        batch = (SCHEDULERS.find(name).launcher_variables for name in SCHEDULERS.names())
+        unset.update(dict.fromkeys(name for names in batch for name in names))
     if not engine.image_environment:
         unset["LD_LIBRARY_PATH"] = None
     if not engine.host_environment:

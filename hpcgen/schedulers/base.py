@@ -79,6 +79,9 @@ class Scheduler:
     output_at_end: the output file appears when the job has ended.
     interactive: the command that gives a shell in an allocation.
     job_variable: is set in an allocation.
+    queue_variable: holds the name of the queue there; "" if none does.
+    launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
+    selecting: options by which a job lands on one kind of node, whatever else its queue has.
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
@@ -97,6 +100,9 @@ class Scheduler:
     output_at_end: ClassVar[bool] = False
     interactive: ClassVar[str] = ""
     job_variable: ClassVar[str] = ""
+    queue_variable: ClassVar[str] = ""
+    launcher_variables: ClassVar[tuple[str, ...]] = ()
+    selecting: ClassVar[tuple[str, ...]] = ()
     task_variable: ClassVar[str] = ""
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()

@@ -54,6 +54,9 @@ class Slurm(Scheduler):
     programs = ("sbatch", "scontrol")
     interactive = "salloc"
     job_variable = "SLURM_JOB_ID"
+    queue_variable = "SLURM_JOB_PARTITION"
+    launcher_variables = ("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+    selecting = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
     task_variable = "SLURM_ARRAY_TASK_ID"
     launcher = "srun"
     # Those that srun has a plugin of.

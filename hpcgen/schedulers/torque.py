@@ -53,6 +53,9 @@ class Torque(Scheduler):
     output_at_end = True
     interactive = "qsub -I"
     job_variable = "PBS_JOBID"
+    queue_variable = "PBS_QUEUE"  # qsub(1B)
+    launcher_variables = ("PBS_ENVIRONMENT", "PBS_JOBID", "PBS_NODEFILE")
+    selecting = ("-l select", "-l nodes", "-l feature")
     id_form = r"\d+(?:\.\S+)?"
 
     def directives(self, header: Header) -> list[str]:

@@ -11,6 +11,8 @@ from hpcgen.builders.choosing import builders_reading
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.engines import ENGINES, builder_for, engine_for, runners
 from hpcgen.errors import InputError, MissingToolError, UnknownNameError
+from hpcgen.fleet.build_job import passed_on
+from hpcgen.fleet.publish import credentials
 from hpcgen.locking.base_shell import BaseShell
 from hpcgen.run.image_job import choose_engine
 from tests.conftest import Command
@@ -42,6 +44,19 @@ class Toy(Engine):
 
     def after_build(self, stack):
         return f'toypack "$tag" {stack}.toy\\n'
+'''
+CRATE = '''
+from hpcgen.engines.buildah import Buildah
+
+
+class Crate(Buildah):
+    """Builds as buildah does, into a store of its own."""
+
+    name = "crate"
+    storage_variables = ("CRATE_STORE",)
+
+    def login(self, user, password, folder):
+        return {"CRATE_TOKEN": f"{user}:{password}"}
 '''
 SITE = """\
 name: toyland
@@ -159,6 +174,18 @@ def test_an_engine_of_a_collection_enters_a_base_image(
     (programs / "toyrun").write_text('#!/bin/sh\n[ "$1" = --root ] && echo "in $2"\nshift 2\nexec "$@"\n')
     (programs / "toyrun").chmod(0o755)
     assert BaseShell(tmp_path, "debian:12", {"A": "b"}).run('echo "$A"') == (0, [f"in {tmp_path}", "b"])
+
+
+def test_a_builder_of_a_collection_keeps_its_storage_in_jobs_and_logs_in(collection: Path, tmp_path: Path) -> None:
+    (collection / "engines").mkdir()
+    (collection / "engines" / "crate.py").write_text(CRATE)
+    Catalog([collection])
+    assert passed_on({"CRATE_STORE": "/s", "CONTAINERS_CONF": "/c", "PASSWORD": "x"}) == {
+        "CONTAINERS_CONF": "/c",
+        "CRATE_STORE": "/s",
+    }
+    given = {"HPCGEN_REGISTRY_USER": "me", "HPCGEN_REGISTRY_PASSWORD": "secret"}
+    assert credentials(given, "registry.example.org/x:1", tmp_path)["CRATE_TOKEN"] == "me:secret"
 
 
 def test_a_plan_of_an_engine_that_is_gone_says_so() -> None:

@@ -22,6 +22,7 @@ class Toy(Scheduler):
     programs = ("toysub",)
     interactive = "toysub -I"
     launcher = "toyrun"
+    launcher_variables = ("TOY_HOSTS",)
 
     def directives(self, header):
         return [f"nodes={header.job.nodes}"]
@@ -75,6 +76,12 @@ def test_a_collection_brings_a_batch_system_in_one_file(hpcgen: Command, collect
     done = hpcgen(*words, "render", "--site", "supermuc", "--stack", "mpi-hello", "-o", "kit")
     assert done.returncode == 0, done.stderr
     assert not (tmp_path / "kit" / "job.toy").exists()
+
+
+def test_an_images_own_launcher_does_not_see_its_jobs(hpcgen: Command, collection: Path) -> None:
+    words = ("job", "--site", "workstation", "--stack", "mpi-hello", "--engine", "apptainer")
+    assert "-u TOY_HOSTS\n" in hpcgen("--collection", str(collection), *words).stdout
+    assert "TOY_HOSTS" not in hpcgen(*words).stdout
 
 
 def test_a_job_is_submitted_to_it_and_followed(hpcgen: Command, collection: Path, tmp_path: Path) -> None:
