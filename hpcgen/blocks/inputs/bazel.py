@@ -136,7 +136,7 @@ class BazelFiles(Input, frozen=True):
         """
         self.require()
         held, folders = self.held_names(), self._folders()
-        if _has_cache(version):
+        if _major(version) >= 7:
             folders = {f"{CACHE}/content_addressable/sha256/{sha256}": {"file": sha256} for sha256 in sorted(held)}
         commands = []
         for folder, members in folders.items():
@@ -155,7 +155,7 @@ class BazelFiles(Input, frozen=True):
         InputError: as there.
         """
         self.require()
-        if _has_cache(version):
+        if _major(version) >= 7:
             place = [f"--repository_cache={CACHE}", "--repo_env=BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID=0"]
         else:
             place = [f"--distdir={folder}" for folder in self._folders()]
@@ -190,10 +190,6 @@ def file_name(file: BazelFile) -> str:
     if file.file:
         return file.file
     return posixpath.basename(urlsplit(file.urls[0]).path) or file.name
-
-
-def _has_cache(version: str) -> bool:
-    return _major(version) >= 7
 
 
 def _major(version: str) -> int:

@@ -67,3 +67,12 @@ def test_a_record_names_git_trees_and_files_for_bazel() -> None:
     inputs = [{"tree": tree, "commit": commit}, {"bazel": "tensorflow-1", "files": {sha256: "six"}}]
     kit = KitFolder(Path("kit"), locks.lock("mpi-hello").plan, "", {"inputs": inputs})
     assert kit.inputs() == [f"{tree} commit:{commit}", f"bazel six sha256:{sha256}"]
+
+
+def test_a_written_lock_says_what_its_packages_weigh(tmp_path: Path) -> None:
+    """All is kept of a lock whose images and packages are those of the plan, so nothing is asked of the network."""
+    path = tmp_path / "hpcgen.lock"
+    path.write_text(locks.lock("mpi-hello", pinned=locks.pins(images=["debian:12"])).text)
+    asked = ("--site", "workstation", "--stack", "mpi-hello", "--set", "base.provider=debian")
+    done = hpcgen("lock", *asked, "--update", "rank_test", "-o", str(path))
+    assert "1 base images, 5 packages (5 kB), plan hash" in done.output
