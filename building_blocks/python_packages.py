@@ -23,7 +23,7 @@ class PythonPackages(Block):
     """Packages of the Python package index in /opt/python, each with its exact version.
 
     They are installed without hashes, and pip adds what they depend on. The build fails if they do not fit
-    what is there already (``pip check``).
+    what already exists (``pip check``).
     """
 
     name = "python_packages"

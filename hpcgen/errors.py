@@ -178,4 +178,4 @@ def did_you_mean(word: str, known: Sequence[str]) -> str:
         return "none is known here"
     if len(known) <= 20:
         return f"known: {', '.join(sorted(known))}"
-    return f"{len(known)} are known, none is close"
+    return f"{len(known)} are known, but none is close"

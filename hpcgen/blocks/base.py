@@ -184,7 +184,7 @@ class Context(msgspec.Struct, frozen=True):
         gpu = self.facts.partition.gpu
         if gpu is None or gpu.capability is None:
             raise ConflictError(
-                f"{software} cannot be compiled for a GPU whose compute capability is not known",
+                f"{software} cannot be compiled for a GPU whose compute capability is unknown",
                 remedy=f"add gpu.capability to the partition in the site profile, or set {self.me.name}.install=pip",
             )
         return gpu.capability
@@ -220,9 +220,9 @@ class Context(msgspec.Struct, frozen=True):
         options = msgspec.structs.asdict(self.options)
         Problems(
             Problem(
-                f"the tree {name} of {self.me.name} {self.version} is for {option}, which is no option of the block",
+                f"the tree {name} of {self.me.name} {self.version} is for {option}, which the block does not have",
                 expected=f"one of {', '.join(sorted(options))}",
-                remedy=f"correct only of the tree in the release table of {self.me.name}",
+                remedy=f"correct `only` of the tree in the release table of {self.me.name}",
             )
             for name, row in sorted(self.release.trees.items())
             for option in sorted(row.only.keys() - options.keys())

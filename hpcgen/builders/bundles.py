@@ -40,7 +40,7 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
         return None
     if told is None:
         raise InputError(
-            "this kit takes everything from a bundle, and none is named",
+            "this kit takes everything from a bundle, but no bundle was given",
             remedy=f"hpcgen build --bundle DIR KIT, or set {VARIABLE}",
         )
     from hpcgen.bundle.verify import check_bundle
@@ -57,7 +57,7 @@ def _check_path(folder: Path) -> None:
     """Engines take a path with a place to bind it to in one word, and several binds with commas between them."""
     if any(sign in str(folder) for sign in ":,"):
         raise InputError(
-            f"engines do not take the path {folder}, because of its : or ,",
+            f"engines do not accept the path {folder}, because of its : or ,",
             "--bundle",
             remedy="name a link to it: ln -s DIR bundle, and --bundle bundle",
         )
@@ -71,6 +71,6 @@ def _base(folder: Path, name: str, digest: str) -> BundledBase:
         identity = str(manifest["config"]["digest"]).removeprefix("sha256:")
     except (OSError, msgspec.DecodeError, KeyError, TypeError) as failure:
         raise InputError(
-            f"the bundle {folder} has no image {name} {digest}", remedy="make the bundle again from this lock"
+            f"the bundle {folder} has no image {name} {digest}", remedy="regenerate the bundle from this lock"
         ) from failure
     return BundledBase(bundled_base(Image(name, digest)), held, identity)

@@ -97,5 +97,5 @@ class LiveDisplay(PlainDisplay):
             drawn.append(f"[{index + 1}/{total}] {self.progress.steps[index].title} … {took:.0f} s\n", style="bold")
         for line in self.tail:
             drawn.append(f"  {line.expandtabs()}\n", style="dim")
-        drawn.append(f"{time.monotonic() - self.started:.0f} s in all")
+        drawn.append(f"{time.monotonic() - self.started:.0f} s in total")
         return drawn

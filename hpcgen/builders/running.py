@@ -248,8 +248,8 @@ class _Run:
             self._stopped(built)
             said = f"{failure.filename or self.work.scratch}: {failure.strerror or failure}"
             self._keep("failed", failure=self._failure(said))
-            remedy = "make room there, or name a folder with more in TMPDIR" if failure.errno == errno.ENOSPC else ""
-            raise OutputError(f"the build could not go on: {said}", remedy=remedy) from failure
+            remedy = "free some space there, or set TMPDIR to another folder" if failure.errno == errno.ENOSPC else ""
+            raise OutputError(f"the build could not continue: {said}", remedy=remedy) from failure
         except BaseException:
             self._stopped(built)
             raise

@@ -127,7 +127,7 @@ class BaseImages:
         return [
             Problem(
                 f"what came from {source.origin} as base image {name} is not {pin.digest}",
-                remedy="say where that very image is: --image NAME=REFERENCE; or write the lock again",
+                remedy="say where that exact image is: --image NAME=REFERENCE; or regenerate the lock",
             )
         ]
 

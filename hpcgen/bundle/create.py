@@ -76,7 +76,7 @@ def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None 
     Raises
     ------
     FetchError: some inputs were not fetched; what was stays for the next run.
-    OutputError: the target is there already, another hpcgen makes it, the disk is full.
+    OutputError: the target already exists, another hpcgen makes it, the disk is full.
     InputError: the wanted files contradict each other, or an input is not as it should be.
     """
     how = how or Creation()
@@ -84,7 +84,7 @@ def create_bundle(lock: Lock, wanted: Wants, target: Path, how: Creation | None 
         check_target(target, how.split)
     with workspace(target) as place:
         if (made := _finished(place, lock)) is not None:
-            how.watch.say(f"{target} was whole; it has its name now")
+            how.watch.say(f"{target} was complete; it has its final name now")
             return made
         check_target(target, how.split)
         manifest = _Making(lock, place, how).make(wanted)
@@ -155,14 +155,14 @@ class _Making:
         sums = {path: each[0].sha256 for path, each in wants.items()}
         sums |= self.images.known_roots()
         with explained_disk(self.place):
-            found = fitting(self.bundle, sums, "checking the files that are there already", 2, self.watch)
+            found = fitting(self.bundle, sums, "checking existing files", 2, self.watch)
             images = {path for path, _ in walk(self.bundle) if path.startswith(f"{IMAGES}/")}
             removed = sweep(self.bundle, found | images)
         damaged = [path for path in removed if path in sums]
         if damaged:
-            self.watch.say(f"left damaged by an earlier run and fetched again: {files(len(damaged))}")
+            self.watch.say(f"damaged by an earlier run and fetched again: {files(len(damaged))}")
         if found:
-            self.watch.say(f"going on: {len(found & wants.keys())} of {len(wants)} files are there")
+            self.watch.say(f"resuming: {len(found & wants.keys())} of {len(wants)} files exist")
         return [path for path in wants if path not in found]
 
     def _reuse(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> list[str]:
@@ -171,7 +171,7 @@ class _Making:
         if old is None:
             return list(missing)
         if not (old / MANIFEST).is_file():
-            raise InputError(f"{old} is no bundle: it has no {MANIFEST}", "--reuse", "the folder of a bundle")
+            raise InputError(f"{old} is not a bundle: it has no {MANIFEST}", "--reuse", "the folder of a bundle")
         self.known = known_licences(load_manifest(old / MANIFEST)[0])
         with explained_disk(self.place):
             taken = {
@@ -197,7 +197,7 @@ class _Making:
                     continue
                 left.append(path)
                 for each in found:
-                    self.watch.say(f"not taken: {each} is another file, its sha256 is not {want.sha256}")
+                    self.watch.say(f"not used: {each} is a different file, its sha256 is not {want.sha256}")
         return left
 
     def _fetch(self, wants: Mapping[str, Sequence[Wanted]], missing: Sequence[str]) -> None:
@@ -267,7 +267,7 @@ def by_path(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
         same = found.setdefault(file_path(want.sha256, want.file), [])
         sizes = {each.size for each in [*same, want]} - {None}
         if len(sizes) > 1:
-            raise InputError(f"{want.file} is said to have {' and '.join(map(str, sorted(sizes, key=str)))} bytes")
+            raise InputError(f"{want.file} is listed with {' and '.join(map(str, sorted(sizes, key=str)))} bytes")
         if not any((each.kind, each.name) == (want.kind, want.name) for each in same):
             same.append(want)
     # Whoever knows the size speaks first.

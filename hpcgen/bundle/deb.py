@@ -40,7 +40,7 @@ def read_control(path: Path) -> Deb822:
         for archive, member in _tar(stream, path, "control.tar", _CONTROL_TAR):
             if normal(member.name) == "/control" and member.isreg():
                 if member.size > CONTROL_BYTES:
-                    raise _damaged(path, "its control file is absurdly large")
+                    raise _damaged(path, "its control file is far too large")
                 return _fields(content(archive, member, str(path)), path)
     raise _damaged(path, "it has no control file")
 
@@ -78,9 +78,9 @@ def _tar(stream: BinaryIO, path: Path, name: str, limit: int) -> Iterator[tuple[
     try:
         parts = {part.name: part for part in ArFile(fileobj=stream)}
     except ArError as failure:
-        raise _damaged(path, "it is no ar archive") from failure
+        raise _damaged(path, "it is not an ar archive") from failure
     except (OSError, ValueError) as failure:
-        raise _damaged(path, f"it is cut off: {failure}") from failure
+        raise _damaged(path, f"it is truncated: {failure}") from failure
     found = [parts[each] for each in (name, *(f"{name}.{ending}" for ending in _ENDINGS)) if each in parts]
     if not found:
         raise _damaged(path, f"it has no {name}")

@@ -1,4 +1,4 @@
-"""What must travel when one bundle is there already: the difference of two, as an increment; and both joined again.
+"""What must travel when one bundle already exists: the difference of two, as an increment; and both joined again.
 
 A file is the same if it has the same path and the same hash, and the paths of inputs are made of their hashes.
 """
@@ -111,14 +111,14 @@ def join(old: Path, increment: Path, output: Output) -> Manifest:
     """
     before, more = open_bundle(old), open_bundle(increment)
     if INCREMENT not in more.files:
-        raise InputError(f"{increment} is no increment: it has no {INCREMENT}", remedy="see bundle diff -o")
+        raise InputError(f"{increment} is not an increment: it has no {INCREMENT}", remedy="see bundle diff -o")
     about = read_record(more.read(INCREMENT), Increment, f"{increment}/{INCREMENT}")
     found = sha256_of(before.manifest_bytes())
     if found != about.old:
         raise InputError(
             f"{increment} was not made against {old}: the manifest of {old} has the sha256 {found}",
             expected=about.old,
-            remedy="name the bundle that it was made against, or have an increment made against this one",
+            remedy="name the bundle that it was made against, or get an increment for this one",
         )
     manifest, data = more.manifest(), more.manifest_bytes()
     listed = set(about.files)
@@ -140,7 +140,7 @@ def _working(output: Output) -> Iterator[Workspace]:
         check_target(output.target, output.split)
     with workspace(output.target) as place:
         if place.resume_publishing():
-            raise OutputError(f"{output.target} was whole already; it has its name now")
+            raise OutputError(f"{output.target} was already complete; it has its final name now")
         check_target(output.target, output.split)
         with explained_disk(place):
             for folder in (place.bundle, place.parts):

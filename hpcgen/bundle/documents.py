@@ -50,7 +50,7 @@ def read_record(data: bytes, type_: type[R], name: str) -> R:
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as failure:
         raise InputError(
             f"{name} is not understood: {failure}",
-            remedy="take the bundle anew from where it is from; if another hpcgen made it, use that one",
+            remedy="get the bundle again from its source; if another hpcgen made it, use that one",
         ) from failure
 
 

@@ -34,7 +34,7 @@ def parse_size(text: str) -> int:
     value = int(found[1]) * _UNITS[found[2].lower()] if found else 0
     if value < _SMALLEST:
         raise InputError(
-            f"{text!r} is no size of a piece", "--split", "a number with K, M, G or T, 1M or more, such as 4G"
+            f"{text!r} is not a valid size", "--split", "a number with K, M, G or T, 1M or more, such as 4G"
         )
     return value
 

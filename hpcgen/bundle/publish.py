@@ -16,7 +16,7 @@ from hpcgen.support.units import size
 
 
 def check_target(target: Path, split: int | None) -> None:
-    """OutputError where the target, or what would take its place, is there already."""
+    """OutputError where the target, or what would take its place, already exists."""
     if target.name in ("", "..") or target.name.endswith(".partial"):
         raise OutputError(f"{target} cannot be the name of a bundle")
     if split is not None and target.suffix != ".tar":
@@ -27,7 +27,7 @@ def check_target(target: Path, split: int | None) -> None:
         empty = path.is_dir() and not path.is_symlink() and not os.listdir(path) and target.suffix != ".tar"
         if (path.exists() or path.is_symlink()) and not empty:
             raise OutputError(
-                f"{path} is there already", remedy="name another one (--reuse takes over what it has), or remove it"
+                f"{path} already exists", remedy="choose another name (--reuse makes use of it), or remove it"
             )
 
 
@@ -41,7 +41,7 @@ def publish(place: Workspace, epoch: int, split: int | None, watch: Watch) -> No
     paths.sort(key=lambda path: (path != MANIFEST, path != SUMS, path))
     whole = sum((place.bundle / path).stat().st_size for path in paths)
     if split is not None and whole // split >= MOST_PIECES - 1:
-        raise InputError(f"{size(whole)} would be more than {MOST_PIECES} pieces", "--split", remedy="larger pieces")
+        raise InputError(f"{size(whole)} would make more than {MOST_PIECES} pieces", "--split", remedy="larger pieces")
     check_room(place, whole)
     progress = TransferProgress(f"writing {place.target.name}", len(paths), whole)
     watch.begin(progress)
@@ -71,6 +71,6 @@ def check_room(place: Workspace, needed: int) -> None:
         free = shutil.disk_usage(place.folder).free  # quotas are not seen
     if needed > free:
         raise OutputError(
-            f"cannot write {place.target}: {size(needed)} more are needed, and {size(free)} are free",
-            remedy=f"make room and run the same command again: what is in {place.folder} stays and is continued",
+            f"cannot write {place.target}: {size(needed)} more needed, {size(free)} are free",
+            remedy=f"free some space and run the same command again: it resumes from {place.folder}",
         )

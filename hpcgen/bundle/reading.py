@@ -55,9 +55,9 @@ class BundleReader:
         """The bytes of a small file; InputError where it is not there or larger than ``most``."""
         held = self.files.get(path)
         if held is None:
-            raise InputError(f"{self.path} has no {path}", remedy="name a whole bundle")
+            raise InputError(f"{self.path} has no {path}", remedy="name a complete bundle")
         if held.size > most:
-            raise InputError(f"{path} in {self.path} is absurdly large: {held.size} bytes")
+            raise InputError(f"{path} in {self.path} is far too large: {held.size} bytes")
         with held.open() as stream:
             return stream.read(most)
 
@@ -65,7 +65,7 @@ class BundleReader:
         """``bundle.json`` as it is; InputError where it is missing."""
         if MANIFEST not in self.files:
             raise InputError(
-                f"{self.path} is no bundle: it has no {MANIFEST}",
+                f"{self.path} is not a bundle: it has no {MANIFEST}",
                 expected="the folder of a bundle, its tar file, or the first of its pieces (.000)",
             )
         return self.read(MANIFEST)
@@ -93,7 +93,7 @@ class _Folder(BundleReader):
         elif not stat.S_ISREG(status.st_mode):
             self.problems.append(f"{printable(name)} is {_kind(status.st_mode)}, not a file")
         elif not _SAFE.fullmatch(name):
-            self.problems.append(f"{printable(name)} is not a name that a bundle's file can have")
+            self.problems.append(f"{printable(name)} is not a valid name for a file of a bundle")
         else:
             self.files[name] = BundleFile(status.st_size, lambda: open_plain(place))
 
@@ -118,12 +118,12 @@ class _Tar(BundleReader):
                     archive.members.clear()  # type: ignore[attr-defined]
                     self._take(member)
                 if archive.offset + tarfile.BLOCKSIZE > self.length:
-                    self.problems.append("the tar file is cut off: its end is missing")
+                    self.problems.append("the tar file is truncated: its end is missing")
         except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError) as failure:
-            self.problems.append(f"the tar file is damaged or cut off ({failure})")
+            self.problems.append(f"the tar file is damaged or truncated ({failure})")
 
     def _take(self, member: tarfile.TarInfo) -> None:
-        name = member.name.removeprefix("./").rstrip("/") if len(member.name) < _LONGEST else "a name without end"
+        name = member.name.removeprefix("./").rstrip("/") if len(member.name) < _LONGEST else "a name that never ends"
         shown = printable(name)
         inside = name.removeprefix(f"{TOP}/")
         if member.isdir() and (name in ("", ".", TOP) or _SAFE.fullmatch(inside)):
@@ -134,14 +134,14 @@ class _Tar(BundleReader):
             kind = "a symbolic link" if member.issym() else "a hard link"
             self.problems.append(f"{shown} is {kind} to {printable(member.linkname)}, not a file")
         elif not member.isreg() or member.issparse():
-            self.problems.append(f"{shown} is {'a sparse file' if member.issparse() else 'no regular file'}")
+            self.problems.append(f"{shown} is {'a sparse file' if member.issparse() else 'not a regular file'}")
         elif not _SAFE.fullmatch(inside):
-            self.problems.append(f"{shown} is not a name that a bundle's file can have")
+            self.problems.append(f"{shown} is not a valid name for a file of a bundle")
         elif inside in self.files:
-            self.problems.append(f"{shown} is there twice")
+            self.problems.append(f"{shown} occurs twice")
         elif member.offset_data + member.size > self.length:
             self.problems.append(
-                f"{shown} is cut off: {max(self.length - member.offset_data, 0)} of {member.size} bytes"
+                f"{shown} is truncated: {max(self.length - member.offset_data, 0)} of {member.size} bytes"
             )
         else:
             start, count = member.offset_data, member.size
@@ -200,7 +200,7 @@ def _gapless(pieces: list[Path], path: Path) -> list[Path]:
             break
         whole.append(piece)
     if not whole:
-        raise InputError(f"the first piece, {path.name[:-4]}.000, is not there", remedy="copy all pieces")
+        raise InputError(f"the first piece, {path.name[:-4]}.000, is missing", remedy="copy all pieces")
     return whole
 
 

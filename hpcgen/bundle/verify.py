@@ -22,7 +22,7 @@ from hpcgen.support.hashing import file_sha256, sha256_of
 from hpcgen.support.progress import Watch
 
 _SHOWN = 20
-_REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR takes what is right with --reuse"
+_REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DIR keeps what is right with --reuse"
 
 
 class Verification(msgspec.Struct):
@@ -146,13 +146,13 @@ class _Check:
         seen: dict[str, tuple[str, int]] = {}
         for item in self.manifest.items:
             if seen.setdefault(item.path, (item.sha256, item.size)) != (item.sha256, item.size):
-                yield f"{MANIFEST} says two things of {item.path}"
+                yield f"{MANIFEST} contradicts itself about {item.path}"
             parts = item.path.split("/")
             named = parts[1] if parts[0] == FILES and len(parts) == 3 else ""
             if item.path.startswith(f"{IMAGES}/{BLOBS}/"):
                 named = parts[-1]
             if (parts[0] == FILES and not named) or named not in ("", item.sha256):
-                yield f"{MANIFEST}: the hash of {item.path} is said to be {item.sha256}"
+                yield f"{MANIFEST}: the hash of {item.path} is given as {item.sha256}"
             if item.path in (MANIFEST, SUMS):
                 yield f"{MANIFEST} lists {item.path}"
 
@@ -170,7 +170,7 @@ class _Check:
             lines, wanted = (set(text.decode("utf-8", "replace").splitlines()) for text in (found, expected))
             differing = sorted({printable(line[66:]) for line in lines ^ wanted}) or ["the order of its lines"]
             more = f" and {len(differing) - 3} more" if len(differing) > 3 else ""
-            self._say([f"{SUMS} does not fit the manifest: {', '.join(differing[:3])}{more}"])
+            self._say([f"{SUMS} does not match the manifest: {', '.join(differing[:3])}{more}"])
 
     def lock(self, asked: Path | None) -> None:
         """The lock with its seal, the manifest with the lock, and the lock that was asked for."""
@@ -178,7 +178,7 @@ class _Check:
 
         listed = {item.path: item.sha256 for item in self.manifest.items}.get(LOCK)
         if listed != self.manifest.lock:
-            self._say([f"{MANIFEST} says two things of {LOCK}"])
+            self._say([f"{MANIFEST} contradicts itself about {LOCK}"])
         if asked is not None:
             try:
                 ours = file_sha256(asked)
@@ -194,9 +194,7 @@ class _Check:
             self._say(problem.message for problem in error.problems)
             return
         if held.content != self.manifest.content:
-            self._say(
-                [f"{MANIFEST} is that of another lock: its content is {self.manifest.content}, not {held.content}"]
-            )
+            self._say([f"{MANIFEST} is for another lock: its content is {self.manifest.content}, not {held.content}"])
         self.held: Lock | None = held
         self._check_packages(held)
 
@@ -229,7 +227,7 @@ class _Check:
             self._say(f"{IMAGES}: {problem.message}" for problem in error.problems)
             return
         lost = sorted(each for each in needed if f"{IMAGES}/{blob_path(each)}" not in self.source.files)
-        self._say(f"{IMAGES}: the blob {each} is needed and not there" for each in lost)
+        self._say(f"{IMAGES}: the blob {each} is needed but missing" for each in lost)
         for name, pin in sorted(pins.items()):
             if named.get(image_name(name)) != pin.bundled:
                 self._say(
@@ -247,4 +245,4 @@ class _Check:
 
 def _other_lock(manifest: Manifest, whose: str) -> str:
     made = f"{manifest.stack} for {manifest.site}, content {manifest.content[:12]}…"
-    return f"the bundle is that of another lock than {whose}: {made}"
+    return f"the bundle is for a lock other than {whose}: {made}"

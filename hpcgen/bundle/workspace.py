@@ -23,7 +23,7 @@ from hpcgen.support.units import size
 from hpcgen.support.writing import sync_folder
 
 _MARK = "UNFINISHED.txt"
-_MARK_TEXT = "Here hpcgen makes a bundle. The same command goes on from here; without it, delete this folder.\n"
+_MARK_TEXT = "hpcgen is making a bundle here. The same command resumes; if you no longer want it, delete this folder.\n"
 _STATE = "state.json"
 _FULL = {
     errno.ENOSPC: "the disk is full",
@@ -102,7 +102,7 @@ def workspace(target: Path) -> Iterator[Workspace]:
     """
     place = Workspace(target)
     if place.folder.is_symlink():
-        raise OutputError(f"cannot work in {place.folder}: this is a symbolic link", remedy="remove it")
+        raise OutputError(f"cannot work in {place.folder}: it is a symbolic link", remedy="remove it")
     with explained_disk(place):
         place.folder.mkdir(exist_ok=True)
         descriptor = _alone(place.folder)
@@ -143,7 +143,7 @@ def _alone(folder: Path) -> int:
         except BlockingIOError:
             os.close(descriptor)
             raise OutputError(
-                f"another hpcgen works in {folder}", remedy="wait until it is done, or write elsewhere"
+                f"another hpcgen is working in {folder}", remedy="wait until it has finished, or write elsewhere"
             ) from None
         except OSError:
             return descriptor
@@ -153,7 +153,7 @@ def _alone(folder: Path) -> int:
                 return descriptor
         os.close(descriptor)
         folder.mkdir(exist_ok=True)
-    raise OutputError(f"another hpcgen works in {folder}", remedy="wait until it is done")
+    raise OutputError(f"another hpcgen is working in {folder}", remedy="wait until it has finished")
 
 
 @contextlib.contextmanager
@@ -169,12 +169,12 @@ def explained_disk(place: Workspace, needed: int = 0, whole: int = 0) -> Iterato
     except (DiskError, OSError) as failure:
         raised = failure.failure if isinstance(failure, DiskError) else failure
         reason = _FULL.get(raised.errno or 0, raised.strerror or str(raised))
-        about = f"; {size(needed)} of {size(whole)} were still to come" if needed else ""
+        about = f"; {size(needed)} of {size(whole)} were still missing" if needed else ""
         stays = place.folder.is_dir()
         raise OutputError(
             f"cannot write {place.target}: {reason}{about}",
             remedy=(
-                f"make room and run the same command again: what is in {place.folder} stays and is continued"
+                f"free some space and run the same command again: it resumes from {place.folder}"
                 if stays and raised.errno in _FULL
                 else "check the path, or write elsewhere"
             ),

@@ -164,8 +164,8 @@ class Catalog:
             raise InputError(
                 f"the profile extends itself: {circle}",
                 where=document.position(["extends"]),
-                expected="a chain of parents that ends",
-                remedy="remove one extends of the circle",
+                expected="a chain of parents without a circle",
+                remedy="remove one `extends` of the circle",
             )
         try:
             above = self._read_site(parent, (*children, parent))
@@ -228,7 +228,7 @@ class Catalog:
     def _check_name(self, document: Document, name: str) -> None:
         if not is_file_name(name) and document.data.get("name", name) != name:
             raise InputError(
-                f"the file is called {name} and says name: {document.data['name']}",
+                f"the file is called {name} but says name: {document.data['name']}",
                 where=document.position(["name"]),
                 expected=f"name: {name}",
                 remedy="give the file and its name field the same name",

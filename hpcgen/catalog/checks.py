@@ -38,20 +38,20 @@ def check_site(site: Site, document: Document) -> None:
         problems.append(_unknown(document, place, "engine", containers.preferred, list(containers.engines)))
     elif not preferred.allowed:
         problems.add(
-            f"{containers.preferred} is preferred and not allowed",
+            f"{containers.preferred} is preferred but not allowed",
             where=document.position(["containers", "preferred"]),
             remedy="prefer an engine that the site allows",
         )
     elif containers.preferred in ENGINES and not ENGINES.find(containers.preferred).runs:
         problems.add(
-            f"{containers.preferred} is preferred, and builds images but starts none",
+            f"{containers.preferred} is preferred, but only builds images and cannot start them",
             where=document.position(["containers", "preferred"]),
-            remedy="prefer the engine that jobs use",
+            remedy="prefer the engine that runs jobs",
         )
     for path in site.sources:
         if not document.has(path.split(".")):
             problems.add(
-                f"sources names {path!r}, which is no fact of this profile",
+                f"sources names {path!r}, which is not a fact of this profile",
                 where=document.position(["sources", path], key=True),
                 expected="the path of a fact, such as mpi.version",
             )

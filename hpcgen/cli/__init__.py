@@ -15,20 +15,20 @@ from hpcgen.errors import HpcgenError, did_you_mean
 
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
-    "lock": "Pin everything that a build takes from outside.",
+    "lock": "Pin everything that a build downloads.",
     "bundle": "Fetch, check, compare and join what a lock pins.",
     "plan": "Show what would be built, and why.",
-    "contract": "Check what image and host promise each other.",
+    "contract": "Check whether the image will work on the host.",
     "build": "Build an image with a container engine.",
-    "test": "Prove an image on this machine.",
+    "test": "Test an image on this machine.",
     "job": "Print the job script that starts an image.",
     "run": "Start an image right here, as its site does.",
     "submit": "Submit an image as a job and follow it.",
-    "inspect": "Show the record that an image carries.",
-    "rebuild": "Write the kit of an image again.",
+    "inspect": "Show what an image was built from.",
+    "rebuild": "Extract the kit from an image.",
     "convert": "Convert an image to another format.",
-    "records": "List, show and compare records of builds.",
-    "fleet": "List many images, and which are to be built.",
+    "records": "List, show and compare build records.",
+    "fleet": "List many images, and which have to be built.",
     "ci": "Write the pipeline that builds a fleet.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
@@ -81,7 +81,7 @@ class _Commands(LazyCommands):
     multiple=True,
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="A folder with site_profiles/, recipes/ or building_blocks/ of your own; the first that has a name wins.",
+    help="A folder with site_profiles/, recipes/ or building_blocks/ of your own; the first one that has a name wins.",
 )
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
 @click.version_option(__version__, message="hpcgen %(version)s")

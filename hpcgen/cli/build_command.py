@@ -32,22 +32,22 @@ if TYPE_CHECKING:
 
 @click.command("build")
 @kit_or_plan_options
-@click.option("--engine", type=EngineChoice("builders"), help="The program that builds; by the site and what is here.")
-@click.option("-o", "--output", metavar="IMAGE", help="The image's file, folder or name; where the job looks for it.")
+@click.option("--engine", type=EngineChoice("builders"), help="The program that builds; by default the site's choice.")
+@click.option("-o", "--output", metavar="IMAGE", help="The image; by default where the job looks for it.")
 @click.option("--kit", "keep", metavar="DIR", type=PATH, help="Keep the kit in this folder.")
-@click.option("--locked", metavar="FILE", type=PATH, help="Build what this lock says.")
+@click.option("--locked", metavar="FILE", type=PATH, help="Build this lock.")
 @click.option(
     "--bundle",
     metavar="DIR",
     type=PATH,
-    help="Build with no network from this bundle: the KIT that was rendered for it, or what its lock says.",
+    help="Build without a network from this bundle: a KIT that was rendered for it, or its lock.",
 )
-@click.option("--no-cache", is_flag=True, help="Do every step anew.")
-@click.option("--engine-option", multiple=True, metavar="WORD", help="A further word for the engine.")
+@click.option("--no-cache", is_flag=True, help="Run every step again.")
+@click.option("--engine-option", multiple=True, metavar="WORD", help="An extra word for the engine's build command.")
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
 @click.option("--test", "prove", is_flag=True, help="Test the image afterwards, as hpcgen test does.")
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
-@click.option("--log", metavar="FILE", type=PATH, help="The engine's whole output.")
+@click.option("--log", metavar="FILE", type=PATH, help="Write the engine's whole output here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @licence_option
 @fleet_build_options
@@ -68,7 +68,7 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> None:
-    """Build the image of a KIT that render -o wrote, of --site and --stack, or many with --all."""
+    """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all."""
     import tempfile
 
     from hpcgen.builders import BuildOptions

@@ -28,20 +28,22 @@ if TYPE_CHECKING:
 _FILE = click.Path(path_type=Path, dir_okay=False)
 fleet_build_options = option_group(
     click.option("--submit", is_flag=True, help="Build as a job of the site's batch system, and follow it."),
-    click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and leave it to itself."),
+    click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it."),
     click.option("--all", "every", is_flag=True, help="Build and test those images of a fleet whose plan changed."),
-    click.option("--member", "names", multiple=True, metavar="NAME", help="Only this one of the fleet; repeatable."),
+    click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member of the fleet; repeatable."),
     click.option("--fleet", "fleet_file", metavar="FILE", type=_FILE, help="The fleet; by default fleet.yaml."),
-    click.option("--lock", "lock_file", metavar="FILE", type=_FILE, help="What was last built; beside the fleet."),
-    click.option("--force", is_flag=True, help="With --all or --member: what did not change too."),
+    click.option(
+        "--lock", "lock_file", metavar="FILE", type=_FILE, help="What was last built; by default beside the fleet."
+    ),
+    click.option("--force", is_flag=True, help="With --all or --member: unchanged ones too."),
     click.option(
         "--reports",
         metavar="DIR",
         type=click.Path(path_type=Path, file_okay=False),
-        help="With --all or --member: a JUnit file of each image's tests.",
+        help="With --all or --member: write a JUnit file of each image's tests here.",
     ),
-    click.option("--array", is_flag=True, help="With --all or --member: as one Slurm array, a task for each image."),
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="With --array: how many tasks at once."),
+    click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
+    click.option("--limit", type=click.IntRange(1), metavar="N", help="With --array: how many tasks may run at once."),
     click.option("--on", "build_on", metavar="NAME|FILE", help="With --array: the site whose batch system builds."),
 )
 """Options of fleets and of builds as jobs."""
@@ -74,9 +76,9 @@ def fleet_build(
         return True
     given = _given(ctx)
     if stray := given & _FLEET:
-        raise click.UsageError(f"{_option(ctx, stray)} belongs to --all or --member")
+        raise click.UsageError(f"{_option(ctx, stray)} requires --all or --member")
     if own["no_follow"] and not own["submit"]:
-        raise click.UsageError("--no-follow belongs to --submit")
+        raise click.UsageError("--no-follow requires --submit")
     if own["submit"]:
         _submit(ctx, dry_run, own["no_follow"], asked, accept)
     return bool(own["submit"])
@@ -98,10 +100,10 @@ def _check_usage(ctx: click.Context, array: bool) -> None:
     if stray := _given(ctx) - allowed:
         name = _option(ctx, stray)
         if stray & _OF_JOBS:
-            raise click.UsageError(f"{name} belongs to --array: an image that is built right here waits in no queue")
-        raise click.UsageError(f"{name} does not go with --all and --member: the fleet's file says it")
+            raise click.UsageError(f"{name} requires --array: an image that is built right here needs no queue")
+        raise click.UsageError(f"{name} cannot be used with --all and --member: the fleet's file has it")
     if not array and (stray := _given(ctx) & {"limit", "build_on"}):
-        raise click.UsageError(f"{_option(ctx, stray)} belongs to --array")
+        raise click.UsageError(f"{_option(ctx, stray)} requires --array")
 
 
 # many images
@@ -206,7 +208,7 @@ def _summary(outcomes: Sequence[Outcome], as_json: bool) -> None:
         rows = [[o.name, o.result, f"{o.seconds:.0f} s", o.tests or "-", o.image or o.message] for o in outcomes]
         click.echo(table(head, rows, sys.stdout))
     failed = sum(each.result == "failed" for each in outcomes)
-    say(f"{len(outcomes) - failed} built, {failed} failed" if outcomes else "nothing is to be built")
+    say(f"{len(outcomes) - failed} built, {failed} failed" if outcomes else "nothing has to be built")
 
 
 # builds as jobs
@@ -229,7 +231,7 @@ def _array(
         job = replace(job, members=list(planned), limit=own["limit"] or 0)
         _hand_over(job, next(iter(planned.values())), dry_run, follow=False)
     else:
-        say("nothing is to be built")
+        say("nothing has to be built")
     if problems := [problem for each in todo for problem in each.problems]:
         raise InputError(problems)
 
@@ -297,4 +299,4 @@ def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
     result = followed(submitted)
     if not result.good:
         raise failure(result, submitted.queue)
-    say(f"job {result.id} ended well")
+    say(f"job {result.id} succeeded")

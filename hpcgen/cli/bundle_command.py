@@ -27,15 +27,17 @@ def command() -> None:
 
 
 @command.command("create")
-@click.option("--lock", "lock_file", required=True, metavar="FILE", type=PATH, help="The lock: hpcgen lock wrote it.")
+@click.option("--lock", "lock_file", required=True, metavar="FILE", type=PATH, help="The lock that hpcgen lock wrote.")
 @click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The bundle.")
-@click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
+@click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
 @click.option("--reuse", metavar="DIR", type=PATH, help="An older bundle; what it has is not fetched again.")
-@click.option("--files", "folders", multiple=True, metavar="DIR", type=PATH, help="A folder with files you have.")
-@click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Downloads at once; by default 8.")
+@click.option(
+    "--files", "folders", multiple=True, metavar="DIR", type=PATH, help="A folder with files that you already have."
+)
+@click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Parallel downloads; by default 8.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
 @click.option("--dry-run", is_flag=True, help="List what would be fetched.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was made, or would be, as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result, or what would be made, as JSON.")
 @click.pass_context
 def create(
     ctx: click.Context,
@@ -51,9 +53,9 @@ def create(
 ) -> None:
     """Fetch every input of a lock into a folder or a tar file; uses the network.
 
-    What was fetched stays when it is interrupted: the same command goes on. Of --files, those are taken whose name and
-    hash are right: what needs a login, or came another way. REFERENCE is one of skopeo, such as
-    oci-archive:FILE or docker://mirror.example.org/debian:12.
+    After an interruption, the same command resumes. Files from --files are used if their name and hash are right, for
+    what requires a login or was sent another way. REFERENCE is a skopeo reference, such as oci-archive:FILE or
+    docker://mirror.example.org/debian:12.
     """
     from hpcgen.bundle.create import Creation, create_bundle
     from hpcgen.bundle.parts import parse_size
@@ -115,8 +117,8 @@ def _list(lock: Any, catalog: Any, as_json: bool) -> None:
     click.echo(table(["kind", "name", "size", "from"], rows, sys.stdout))
     known = sum(each.size or 0 for each in wants)
     unknown = sum(each.size is None for each in wants)
-    more = f", and {unknown} whose size is not known" if unknown else ""
-    say(f"{len(rows)} inputs, {size(known)}{more}; base images come on top")
+    more = f", and {unknown} of unknown size" if unknown else ""
+    say(f"{len(rows)} inputs, {size(known)}{more}; base images not included")
 
 
 def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
@@ -137,13 +139,13 @@ def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
 
 @command.command("verify")
 @click.argument("bundle", metavar="DIR|FILE.tar", type=PATH)
-@click.option("--lock", "lock_file", metavar="FILE", type=PATH, help="It must be the bundle of this lock.")
-@click.option("--jobs", type=_JOBS, default=2, metavar="N", help="Files hashed at once; by default 2.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was found as JSON.")
+@click.option("--lock", "lock_file", metavar="FILE", type=PATH, help="Check that it is the bundle of this lock.")
+@click.option("--jobs", type=_JOBS, default=2, metavar="N", help="Files hashed in parallel; by default 2.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> None:
     """Check every file of a bundle: a folder, a tar file, or the first of its pieces (FILE.tar.000).
 
-    All that is wrong is said at once; exit code 3.
+    Everything that is wrong is reported at once; exit code 3.
     """
     from hpcgen.bundle.verify import verify as check
 
@@ -166,13 +168,13 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
 @command.command("diff")
 @click.argument("old", metavar="OLD", type=PATH)
 @click.argument("new", metavar="NEW", type=PATH)
-@click.option("-o", "--output", metavar="DIR|FILE.tar", type=PATH, help="Write what must travel as an increment.")
-@click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
+@click.option("-o", "--output", metavar="DIR|FILE.tar", type=PATH, help="Write what has to be sent as an increment.")
+@click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
 @click.option("--json", "as_json", is_flag=True, help="Print the difference as JSON.")
 def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: bool) -> None:
-    """Show what the bundle NEW has that OLD has not, and what it no longer needs.
+    """Show what the bundle NEW has and OLD lacks, and what is no longer needed.
 
-    OLD and NEW are folders, tar files, or bundle.json by itself; with -o, NEW must be a bundle.
+    OLD and NEW are folders, tar files, or just a bundle.json; with -o, NEW must be a bundle.
     """
     from hpcgen.bundle.difference import Output, difference, read_manifest, write_increment
     from hpcgen.bundle.parts import parse_size
@@ -180,7 +182,7 @@ def diff(old: Path, new: Path, output: Path | None, split: str | None, as_json: 
 
     if output is None:
         if split is not None:
-            raise click.UsageError("--split belongs to -o")
+            raise click.UsageError("--split requires -o")
         found = difference(read_manifest(old)[0], read_manifest(new)[0])
     else:
         piece = parse_size(split) if split is not None else None
@@ -213,11 +215,11 @@ def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
 @click.argument("old", metavar="OLD", type=PATH)
 @click.argument("increment", metavar="INCREMENT", type=PATH)
 @click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The newer bundle.")
-@click.option("--split", metavar="SIZE", help="With FILE.tar: pieces of this size, such as 4G.")
+@click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
 def join_command(old: Path, increment: Path, output: Path, split: str | None) -> None:
-    """Make the newer bundle of the older one and an increment; every file is checked.
+    """Make the newer bundle from the older one and an increment; every file is checked.
 
-    Where both are folders on one disk, files are hard links and take no room.
+    If both are folders on the same disk, files are hard links and take no extra space.
     """
     from hpcgen.bundle.difference import Output, join
     from hpcgen.bundle.parts import parse_size

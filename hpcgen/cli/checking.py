@@ -53,7 +53,7 @@ def _kind(document: Document, path: Path) -> str:
     if "extends" in document.data or "partitions" in document.data:
         return "site profile"
     raise InputError(
-        "this is no file that hpcgen reads",
+        "this is not a file that hpcgen reads",
         where=document.position(),
         expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:) "
         "or a fleet (with members:)",
@@ -101,6 +101,6 @@ def _licence_problems(document: Document, text: str, path: list[str]) -> list[Pr
             f"{text!r} is not an SPDX licence expression",
             where=document.position(path),
             expected="identifiers of spdx.org/licenses with AND, OR and WITH, such as BSD-3-Clause OR GPL-2.0-only",
-            remedy="correct it, name a licence that is not listed LicenseRef-NAME, or leave it out if it is not known",
+            remedy="correct it, call a licence that is not listed LicenseRef-NAME, or omit it if it is unknown",
         )
     ]

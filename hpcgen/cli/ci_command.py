@@ -19,21 +19,23 @@ from hpcgen.errors import InputError
     "runners",
     multiple=True,
     metavar="[FORMAT=]LABEL[,LABEL...]",
-    help="Labels (GitHub) or tags (GitLab) of the machine that builds, or that builds one format.",
+    help="Labels (GitHub) or tags (GitLab) of the machine that builds everything, or one format.",
 )
 @click.option(
     "--image",
     "images",
     multiple=True,
     metavar="[FORMAT=]IMAGE",
-    help="GitLab: the container image that jobs run in, or those that build one format; by default debian:12.",
+    help="GitLab: the container image for all jobs, or for those that build one format; by default debian:12.",
 )
 @click.option("--hpcgen", "requirement", metavar="REQUIREMENT", help="What pip installs; by default this release.")
 @click.option(
     "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: the branch whose pushes publish."
 )
-@click.option("--jobs", is_flag=True, help="GitLab: the child pipeline of what changed; the pipeline calls this.")
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it there, not to stdout.")
+@click.option(
+    "--jobs", is_flag=True, help="GitLab: print the child pipeline for what changed; the pipeline calls this."
+)
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it here instead of to stdout.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -47,19 +49,19 @@ def command(
     jobs: bool,
     output: Path | None,
 ) -> None:
-    """Write the pipeline that builds, tests and publishes those images of a fleet whose plan changed.
+    """Write a pipeline that builds, tests and publishes the images of a fleet whose plan has changed.
 
-    Keep it as .gitlab-ci.yml or .github/workflows/fleet.yml. It finds out by itself what changed.
+    Keep it as .gitlab-ci.yml or .github/workflows/fleet.yml. Each run determines what has changed.
     """
     from hpcgen.fleet.file import load_fleet
     from hpcgen.fleet.pipelines.options import PipelineOptions, by_format
 
     if jobs and service != "gitlab":
-        raise click.UsageError("--jobs is GitLab's: the workflow of GitHub has a matrix instead")
+        raise click.UsageError("--jobs is only for GitLab: GitHub's workflow has a matrix instead")
     if images and service != "gitlab":
-        raise click.UsageError("--image is GitLab's: the jobs of GitHub run on the runner itself")
+        raise click.UsageError("--image is only for GitLab: GitHub's jobs run on the runner itself")
     if ctx.find_root().obj:
-        message = "a pipeline does not know the folders of --collection"
+        message = "a pipeline does not have the folders of --collection"
         raise InputError(message, "--collection", remedy="name them in the fleet's `collections:`")
     loaded = load_fleet(fleet_file)
     labels = {form: text.split(",") for form, text in by_format(runners, "--runner").items()}

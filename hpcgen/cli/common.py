@@ -76,7 +76,7 @@ def _named(required: bool) -> list[Callable[[Any], Any]]:
             required=required,
             metavar="NAME|FILE",
             shell_complete=_complete(kind),
-            help=f"{title}." if required else f"{title}, where nothing else says it.",
+            help=f"{title}." if required else f"{title}; not with a kit, lock or bundle.",
         )
         for kind, title in (("site", "Site profile"), ("stack", "Stack recipe"))
     ]
@@ -93,7 +93,7 @@ CHARGE = option_group(
         "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
 )
-NOTES = click.option("--notes", is_flag=True, help="Show every note, not only how many there are.")
+NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--partition", metavar="NAME", help="Kind of node; by default the profile's."),
     click.option(
@@ -107,16 +107,16 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         "--format",
         metavar="FORMAT",
         shell_complete=_complete("format"),
-        help="Another format than that of the site's engine: docker, singularity, charliecloud or a collection's.",
+        help="A format other than that of the site's engine: docker, singularity, charliecloud or a collection's.",
     ),
     click.option(
         "--mirror",
         "mirrors",
         multiple=True,
         metavar="KIND=ADDRESS",
-        help="Use this mirror in place of the profile's: apt, apt-security, dnf, pip, files or images.",
+        help="Use this mirror instead of the profile's: apt, apt-security, dnf, pip, files or images.",
     ),
-    click.option("--allow-unsupported", is_flag=True, help="Go on where the contract with the host is broken."),
+    click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken."),
     click.option("--nodes", type=click.IntRange(1), help="Nodes of the job."),
     LAYOUT,
     click.option(
@@ -149,7 +149,7 @@ def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
     if not missing:
         return None
     if len(asked["words"]) != 1:
-        raise click.UsageError("name one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
+        raise click.UsageError("give one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
     from hpcgen.kit.folder import read_kit
 
     return read_kit(Path(asked["words"][0]))
@@ -286,7 +286,7 @@ def _check_bundled(locked: str, format: str) -> None:
     held, needed = format_for(locked), format_for(format)
     if set(needed.packages) - set(held.packages) or (needed.base_from_tar and not held.base_from_tar):
         message = f"the bundle of a lock for {locked} lacks what builds of the format {format} require"
-        remedy = f"write the lock with --format {format}: its bundle serves the other formats too"
+        remedy = f"make the lock with --format {format}: its bundle serves the other formats too"
         raise InputError(message, "--format", remedy=remedy)
 
 
@@ -297,9 +297,9 @@ def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, A
     if more or (locked is not None and bundle is not None):
         spelt = {"settings": "--set", "command": "a command", "words": "a kit or a command"}
         named = [spelt.get(name, f"--{name.replace('_', '-')}") for name in more] or ["--locked and --bundle"]
-        raise click.UsageError(f"{', '.join(named)}: a lock holds the whole plan; name the lock or the bundle alone")
+        raise click.UsageError(f"{', '.join(named)}: a lock contains the whole plan; give only the lock or the bundle")
     if bundle is not None and asked["mirrors"]:
-        raise click.UsageError("--mirror: a build from a bundle asks no mirror; leave one of the two out")
+        raise click.UsageError("--mirror: a build from a bundle uses no mirror; omit one of the two")
 
 
 def say(message: str) -> None:

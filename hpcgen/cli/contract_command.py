@@ -24,9 +24,9 @@ POLICY = 6
 @licence_option
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 def command(ctx: click.Context, as_json: bool, accept: tuple[str, ...], **asked: Any) -> int:
-    """Check what image and host promise each other, before anything is built. Exit 6 if something is broken.
+    """Check whether the image will work on the host, before anything is built. Exit 6 if a check fails.
 
-    render, plan, lock and build ask the same, and refuse what is broken.
+    render, plan, lock and build make the same checks and refuse what is broken.
     """
     from hpcgen.contract.verdict import OVERRULE, case_of, checks_of
 

@@ -13,14 +13,14 @@ from hpcgen.support.units import size
 @click.command("convert")
 @click.argument("image", metavar="IMAGE")
 @click.argument("output", metavar="OUTPUT")
-@click.option("--force", "-f", is_flag=True, help="Replace OUTPUT, once the new image is whole.")
+@click.option("--force", "-f", is_flag=True, help="Replace an existing OUTPUT once the new image is complete.")
 @click.option("--dry-run", is_flag=True, help="Print the commands and do nothing.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was made as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) -> None:
     """Convert an image to another kind: OCI, SIF, squashfs, folder, tar file, with what is installed here.
 
     OUTPUT is a file ending in .sif, .sqfs, .tar, .tar.gz or .oci (an OCI archive), a folder, or a name in a store:
-    podman:NAME, docker:NAME, ch-image:NAME. KIND:PATH says what a file without these endings is to be.
+    podman:NAME, docker:NAME, ch-image:NAME. KIND:PATH gives the kind of a file without one of these extensions.
     """
     from hpcgen.images.convert import check_output, convert, parse_output, planned, shown
     from hpcgen.images.reference import parse_image

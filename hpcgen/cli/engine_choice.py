@@ -39,12 +39,12 @@ class EngineChoice(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # 
         if value in known:
             return value
         if value not in ENGINES:
-            self.fail(f"{value!r} is no engine: {did_you_mean(str(value), known)}", param, ctx)
+            self.fail(f"{value!r} is not an engine: {did_you_mean(str(value), known)}", param, ctx)
         found = ENGINES.find(value)
         if self.able == "runners":
-            self.fail(f"{value} builds images and starts none", param, ctx)
+            self.fail(f"{value} builds images but cannot start them", param, ctx)
         if not found.builds:
-            self.fail(f"{value} starts images and builds none: {found.built_by} builds for it", param, ctx)
+            self.fail(f"{value} starts images but cannot build them: {found.built_by} builds for it", param, ctx)
         return found.builder_name()
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:

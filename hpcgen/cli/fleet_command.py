@@ -27,15 +27,19 @@ fleet_options = option_group(
         help="The list of images.",
     ),
     click.option(
-        "--lock", "lock_file", metavar="FILE", type=_FILE, help="What was last built; fleet.lock beside the list."
+        "--lock",
+        "lock_file",
+        metavar="FILE",
+        type=_FILE,
+        help="What was last built; by default fleet.lock beside the list.",
     ),
 )
 
 
 @click.group("fleet", invoke_without_command=True)
 @fleet_options
-@click.option("--changed", is_flag=True, help="Only what is to be built: new, changed, or without a plan.")
-@click.option("--member", "names", multiple=True, metavar="NAME", help="Only this one; can be repeated.")
+@click.option("--changed", is_flag=True, help="Only what has to be built: new, changed, or without a plan.")
+@click.option("--member", "names", multiple=True, metavar="NAME", help="Only this member; may be repeated.")
 @click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
 @click.pass_context
 def command(
@@ -46,9 +50,9 @@ def command(
     names: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """List the images of a fleet with their plans' hashes, and which are to be built.
+    """List the images of a fleet with their plan hashes, and which have to be built.
 
-    A member whose plan cannot be made is told with its place, the others are listed all the same, and the exit code
+    A member whose plan cannot be made is reported with its line; the others are listed all the same, and the exit code
     says that one failed.
     """
     if ctx.invoked_subcommand is not None:
@@ -72,7 +76,7 @@ def command(
 
 def _print(states: list[MemberState], changed: bool) -> None:
     if not states:
-        say("nothing is to be built" if changed else "no members")
+        say("nothing has to be built" if changed else "no members")
         return
     rows = []
     for each in states:
@@ -85,7 +89,7 @@ def _print(states: list[MemberState], changed: bool) -> None:
 @fleet_options
 @click.argument("parts", nargs=-1, metavar="LOCK...", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 def merge(fleet_file: Path, lock_file: Path | None, parts: tuple[Path, ...]) -> None:
-    """Put the locks that single builds wrote into the fleet's own."""
+    """Merge the locks of single builds into the fleet's lock."""
     from hpcgen.fleet.lock import read_lock, update_lock
 
     target = lock_file or fleet_file.with_suffix(".lock")
@@ -103,10 +107,10 @@ def merge(fleet_file: Path, lock_file: Path | None, parts: tuple[Path, ...]) -> 
 def publish(
     ctx: click.Context, fleet_file: Path, lock_file: Path | None, dry_run: bool, names: tuple[str, ...]
 ) -> None:
-    """Push built images to the fleet's registry, as REGISTRY/NAME:HASH; those that are not there yet if none is named.
+    """Push images to the fleet's registry, as REGISTRY/NAME:HASH; by default those that are not there yet.
 
-    $HPCGEN_REGISTRY_USER and $HPCGEN_REGISTRY_PASSWORD are given to the engine that pushes; without them it is on
-    its own login.
+    The engine that pushes logs in with $HPCGEN_REGISTRY_USER and $HPCGEN_REGISTRY_PASSWORD; without them it uses its
+    own login.
     """
     from hpcgen.fleet.file import load_fleet
     from hpcgen.fleet.publish import publish_images

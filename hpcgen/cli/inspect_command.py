@@ -17,11 +17,11 @@ from hpcgen.support.units import size
 @click.command("inspect")
 @click.argument("image", metavar="IMAGE")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-@click.option("--plan", "part", flag_value="plan.json", help="Print the plan alone, as it is in the image.")
-@click.option("--lock", "part", flag_value="hpcgen.lock", help="Print the lock alone, as it is in the image.")
-@click.option("--recipe", "part", flag_value="recipe", help="Print the recipe alone, as it is in the image.")
+@click.option("--plan", "part", flag_value="plan.json", help="Print only the plan, as it is in the image.")
+@click.option("--lock", "part", flag_value="hpcgen.lock", help="Print only the lock, as it is in the image.")
+@click.option("--recipe", "part", flag_value="recipe", help="Print only the recipe, as it is in the image.")
 def command(image: str, as_json: bool, part: str | None) -> None:
-    """Show the record that an image carries: what it was built from, for which site, by which hpcgen.
+    """Show what an image was built from, for which site, and by which hpcgen.
 
     IMAGE is a file (.sif, .sqfs, .tar, .tar.gz, OCI archive), a folder, or a name in a store: podman:NAME,
     docker:NAME, ch-image:NAME.

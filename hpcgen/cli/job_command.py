@@ -13,7 +13,7 @@ from hpcgen.cli.job_options import JobCommand, job_from, job_options
 
 @click.command("job", cls=JobCommand)
 @job_options
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it into this file, and its preflight beside it.")
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to this file, and its preflight beside it.")
 def command(ctx: click.Context, output: Path | None, **asked: Any) -> None:
     """Print the job script that starts IMAGE, or the image of a stack, on a site."""
     from hpcgen.launch.preflight import PREFLIGHT

@@ -35,18 +35,18 @@ class JobCommand(click.Command):
 
 job_options = option_group(
     click.argument("image", required=False),
-    click.option("--site", metavar="NAME|FILE", help="Another site than the image was built for, or a newer profile."),
-    click.option("--stack", metavar="NAME|FILE", help="Plan this stack anew instead of reading the image's record."),
+    click.option("--site", metavar="NAME|FILE", help="Another site than the image's, or a newer profile."),
+    click.option("--stack", metavar="NAME|FILE", help="Plan this stack instead of using the image's plan."),
     click.option("--set", "settings", multiple=True, metavar="BLOCK.OPTION=VALUE", help="With --stack: as in render."),
     click.option("--partition", metavar="NAME", help="Kind of node."),
-    click.option("--engine", type=EngineChoice("runners"), help="Another engine than the site prefers."),
+    click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
     click.option("--nodes", type=click.IntRange(1), help="Nodes; ranks and threads follow the site's layouts."),
     LAYOUT,
     click.option("--queue", metavar="NAME", help="Scheduler partition or queue."),
     CHARGE,
     click.option("--allow-unsupported", is_flag=True, help="With --stack: as in render."),
     NOTES,
-    click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why this one."),
+    click.option("--explain", is_flag=True, help="Say which layouts and queues were considered, and why."),
     click.pass_context,
 )
 """The options of every command that starts something."""
@@ -84,11 +84,11 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: 
     if asked["stack"] is not None:
         return _planned_anew(ctx, request, reference, asked, batch)
     if asked["settings"]:
-        raise click.UsageError("--set goes with --stack: what is in an image cannot be set any more", ctx)
+        raise click.UsageError("--set requires --stack: what is in an image can no longer be changed", ctx)
     if asked["allow_unsupported"]:
-        raise click.UsageError("--allow-unsupported goes with --stack: an image that is there is started as it is", ctx)
+        raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
     if reference is None:
-        raise click.UsageError("name an IMAGE, or --site and --stack", ctx)
+        raise click.UsageError("give an IMAGE, or --site and --stack", ctx)
     site = catalog_of(ctx).site(asked["site"]) if asked["site"] is not None else None
     return plan_for_image(
         reference,

@@ -26,7 +26,7 @@ licence_option = click.option(
     "accept",
     multiple=True,
     metavar="NAME",
-    help=f"Accept this licence of what is built; {ALL} for every one. Repeatable; also ${VARIABLE}.",
+    help=f"Accept this licence; {ALL} for all of them. Repeatable; also ${VARIABLE}.",
 )
 """The option of every command that builds, or pins what is built."""
 
@@ -98,10 +98,10 @@ def _ask(missing: list[PlannedLicence]) -> None:
     if accepted:
         today = datetime.datetime.now(datetime.timezone.utc).date()
         try:
-            say(f"kept in {accept_licences(accepted, today.isoformat())}")
+            say(f"saved in {accept_licences(accepted, today.isoformat())}")
         except HpcgenError as error:
             # It is accepted all the same; next time it is asked for again.
-            say(f"warning: not kept: {error.problems[0].message}")
+            say(f"warning: not saved: {error.problems[0].message}")
     if refused:
         raise _not_accepted(refused)
 

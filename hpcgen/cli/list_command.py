@@ -30,7 +30,7 @@ def command(ctx: click.Context, kind: str, origin: bool, facts: bool, as_json: b
     from hpcgen.cli.describe import one_line
 
     if facts and kind != "sites":
-        raise click.UsageError("--facts goes with sites")
+        raise click.UsageError("--facts is only for sites")
     catalog = catalog_of(ctx)
     entries: list[dict[str, Any]] = []
     for name in catalog.names(KINDS[kind]):

@@ -23,13 +23,13 @@ PARTS = ("images", "packages", "wheels")
 
 @click.command("lock")
 @optional_plan_options
-@click.option("-o", "--output", metavar="FILE", type=PATH, help="The lock; hpcgen.lock.")
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="The lock; by default hpcgen.lock.")
 @click.option(
     "--image",
     "images",
     multiple=True,
     metavar="NAME=REFERENCE",
-    help="Take a base image from here: debian:12=oci-archive:FILE, or another reference of skopeo.",
+    help="Take a base image from here: debian:12=oci-archive:FILE, or another skopeo reference.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; say what would change and why. Exit 1 if anything would.")
 @click.option(
@@ -37,10 +37,10 @@ PARTS = ("images", "packages", "wheels")
     "updates",
     multiple=True,
     metavar="NAME",
-    help="Move only this block of the lock that is there, or images, packages, wheels.",
+    help="Update only this block of the existing lock, or images, packages, wheels.",
 )
 @licence_option
-@click.option("--json", "as_json", is_flag=True, help="With --check or --update: print what changes as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="With --check or --update: print the changes as JSON.")
 def command(
     ctx: click.Context,
     output: Path | None,
@@ -51,16 +51,16 @@ def command(
     as_json: bool,
     **asked: Any,
 ) -> int:
-    """Pin everything that a build takes from outside, in one file; uses the network.
+    """Pin everything that a build downloads, in one file; uses the network.
 
-    With --check or --update, and without --site and --stack, they are those of the lock that is there.
+    Without --site and --stack, --check and --update use those of the existing lock.
     """
     from hpcgen.lockfile.lock import read_lock
     from hpcgen.locking.locking import make_lock
     from hpcgen.support.writing import write_file
 
     if as_json and not (check or updates):
-        raise click.UsageError("--json tells what changes, so it requires --check or --update")
+        raise click.UsageError("--json lists changes, so it requires --check or --update")
     target = output or Path("hpcgen.lock")
     old = read_lock(target) if check or updates else None
     catalog = catalog_of(ctx)

@@ -14,7 +14,7 @@ from hpcgen.cli.tables import table
 
 @click.command("plan")
 @plan_options
-@click.option("--inputs", is_flag=True, help="Show what the build takes from outside, and where that comes from.")
+@click.option("--inputs", is_flag=True, help="Show what the build downloads, and from where.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole plan, or the inputs, as JSON.")
 def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> None:
     """Show every block that would be built, in which version and why, and the job's layout."""

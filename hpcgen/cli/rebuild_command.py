@@ -19,15 +19,15 @@ from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
     required=True,
     metavar="DIR",
     type=PATH,
-    help="Write the kit into this folder: new, empty, or an older kit.",
+    help="Write the kit to this folder: new, empty, or an older kit.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and what would differ as JSON.")
 @click.pass_context
 def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None:
-    """Write the kit that an image was built from again, byte for byte, out of the image.
+    """Extract the kit that an image was built from, byte for byte.
 
-    Then say whether this hpcgen, with its collections, would write the same files from the plan; if not, the kit of
-    the image is what is written all the same.
+    Then say whether this hpcgen, with its collections, would write the same files from the plan. Whether or not it
+    would, the kit in the image is what is written.
     """
     from hpcgen.images.rebuild import compare, whole_kit
     from hpcgen.images.recorded import stored_kit, with_its_files
@@ -53,5 +53,5 @@ def _remarks(comparison: Any) -> list[str]:
     if comparison.same:
         return [f"hpcgen {__version__} would write the same files from the plan"]
     if comparison.reason:
-        return [f"whether hpcgen {__version__} would write the same cannot be said: {comparison.reason}"]
+        return [f"whether hpcgen {__version__} would write the same is unknown: {comparison.reason}"]
     return [f"hpcgen {__version__} would write {', '.join(comparison.differ)} differently today"]

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @click.group("records", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show the newest N alone.")
+@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show only the newest N.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, limit: int | None) -> None:
-    """List the records of builds on this machine, the newest first; show or compare some.
+    """List the records of builds on this machine, newest first; show or compare some.
 
-    They lie in $HPCGEN_RECORDS, else in hpcgen/records of the user's state folder. The beginning of an id will do.
+    They are in $HPCGEN_RECORDS, else in hpcgen/records of the user's state folder. The beginning of an id is enough.
     """
     if ctx.invoked_subcommand is not None:
         return
@@ -51,9 +51,9 @@ def _row(record: BuildRecord) -> list[str]:
 
 @command.command("show")
 @click.argument("record_id", metavar="ID")
-@click.option("--json", "as_json", is_flag=True, help="Print the record as it is kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as it is stored.")
 def show(record_id: str, as_json: bool) -> None:
-    """Show one record: what was asked, each step's time, the image, the tests, why it failed."""
+    """Show one record: what was requested, each step's time, the image, the tests, why it failed."""
     from hpcgen.records.store import find
 
     record = find(record_id)

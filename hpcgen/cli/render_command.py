@@ -27,20 +27,20 @@ from hpcgen.cli.licences import say_licences
     "--locked",
     metavar="FILE",
     type=PATH,
-    help="Render what this lock says, with everything that it pins; no network, the same bytes everywhere.",
+    help="Render this lock, with everything that it pins: the same bytes everywhere, without a network.",
 )
 @click.option(
     "--bundle",
     metavar="DIR",
     type=PATH,
-    help="Render what the lock in this bundle says, for a build that takes everything from the bundle.",
+    help="Render the lock in this bundle, for a build that takes everything from the bundle.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
     type=PATH,
-    help="Write the whole kit into this folder: recipe, build script, job script, self-test, lock.",
+    help="Write the whole kit to this folder: recipe, build script, job script, self-test, lock.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the kit as JSON: file name, text, executable.")
 def command(

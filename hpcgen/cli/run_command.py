@@ -14,7 +14,7 @@ from hpcgen.cli.job_options import JobCommand, job_from, job_options
 @click.command("run", cls=JobCommand)
 @job_options
 def command(ctx: click.Context, **asked: Any) -> None:
-    """Start IMAGE right here, as the site starts it, and wait for its end."""
+    """Start IMAGE right here, as the site starts it, and wait until it ends."""
     from hpcgen.run.here import notes, run_here
 
     job = job_from(ctx, batch=False, **asked)

@@ -10,14 +10,16 @@ from hpcgen.cli.common import catalog_of, print_json
 @click.command("show")
 @click.argument("kind", type=click.Choice(["site", "stack", "block"]))
 @click.argument("name")
-@click.option("--origin", is_flag=True, help="Which file it is from; of a site, file, line and source of each fact.")
-@click.option("--unverified", is_flag=True, help="Of a site, with --origin: only facts that nobody has verified.")
+@click.option(
+    "--origin", is_flag=True, help="Show the file that it comes from; for a site, file, line and source of each fact."
+)
+@click.option("--unverified", is_flag=True, help="For a site, with --origin: only facts that are not verified.")
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 @click.pass_context
 def command(ctx: click.Context, kind: str, name: str, origin: bool, unverified: bool, as_json: bool) -> None:
     """Show one site (parents merged in), stack, or block with its options and releases."""
     if unverified and (kind != "site" or not origin):
-        raise click.UsageError("--unverified goes with --origin, of a site")
+        raise click.UsageError("--unverified requires --origin, and is only for sites")
     catalog = catalog_of(ctx)
     if kind == "site" and origin:
         from hpcgen.cli.facts import show_facts

@@ -12,7 +12,7 @@ from hpcgen.cli.common import PATH, say
 @click.command("capture")
 @click.argument("folder", metavar="DIR", type=PATH)
 def command(folder: Path) -> None:
-    """Write what detection reads of this machine into a new folder, for support.
+    """Write what detection reads on this machine to a new folder, for support.
 
     `hpcgen site new NAME --detect --root DIR` gives the same facts from it, anywhere. Names of users and of the
     machine, passwords and serial numbers stay out.
@@ -23,4 +23,4 @@ def command(folder: Path) -> None:
     captured = capture(Recorder.live(), folder)
     for what in DROPPED:
         say(f"dropped: {what}")
-    say(f"{folder}: {captured.files} files and {captured.answers} outputs; look it through before you pass it on")
+    say(f"{folder}: {captured.files} files and {captured.answers} outputs; review it before you pass it on")

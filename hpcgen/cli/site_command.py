@@ -7,8 +7,8 @@ import click
 from hpcgen.cli import LazyCommands
 
 COMMANDS = {
-    "new": "Write a profile from what this machine shows.",
-    "capture": "Copy what detection reads into a small folder.",
+    "new": "Generate a profile from this machine.",
+    "capture": "Copy what detection reads to a small folder.",
     "doctor": "Compare a profile with the machine it runs on.",
 }
 

@@ -24,13 +24,13 @@ _WIDE = 100
 
 @click.command("doctor")
 @click.argument("name", metavar="NAME|FILE")
-@click.option("--root", type=_FOLDER, metavar="DIR", help="A tree that hpcgen site capture wrote, not this machine.")
-@click.option("--partition", metavar="NAME", help="Which kind of node this is; found out by default.")
-@click.option("--login", is_flag=True, help="This is a login node: skip what the profile says of compute nodes.")
+@click.option("--root", type=_FOLDER, metavar="DIR", help="Examine a captured tree, not this machine.")
+@click.option("--partition", metavar="NAME", help="Which kind of node this is; detected by default.")
+@click.option("--login", is_flag=True, help="This is a login node: skip what the profile says about compute nodes.")
 @click.option(
-    "--locks", type=_FOLDER, metavar="DIR", help="A folder with locks and kits: name those that are concerned."
+    "--locks", type=_FOLDER, metavar="DIR", help="A folder with locks and kits: name those that are affected."
 )
-@click.option("--unseen", is_flag=True, help="List what could not be seen, and what the profile leaves open, too.")
+@click.option("--unseen", is_flag=True, help="Also list what was not detected, and what the profile does not state.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
 @click.pass_context
 def command(
@@ -43,12 +43,12 @@ def command(
     unseen: bool,
     as_json: bool,
 ) -> None:
-    """Compare a profile with the machine that this runs on, and tell what drifted apart.
+    """Compare a profile with the machine that this runs on, and report what has drifted.
 
     Reads only, without rights and without the network. Ends with 9 if something is wrong that breaks images or jobs.
     """
     if login and partition is not None:
-        raise click.UsageError("--partition and --login: a login node is in no partition")
+        raise click.UsageError("--partition and --login exclude each other: a login node is in no partition")
     from hpcgen.detect.machine import Machine
     from hpcgen.doctor import report_on
     from hpcgen.schedulers import scheduler_for
@@ -66,7 +66,7 @@ def command(
         _print(report, unseen)
     errors, warnings = report.count("error"), report.count("warning")
     where = f"compared as a node of {report.partition} ({report.chosen})" if report.partition else "a login node"
-    say(f"{name}: {where}: {len(report.agree)} facts hold, {len(report.unseen)} could not be seen")
+    say(f"{name}: {where}: {len(report.agree)} facts hold, {len(report.unseen)} could not be detected")
     say(f"{name}: {errors} errors, {warnings} warnings" if errors or warnings else f"{name}: no drift")
     if errors:
         ctx.exit(TestFailedError.exit_code)
@@ -92,9 +92,9 @@ def _print(report: Report, unseen: bool) -> None:
     if not unseen:
         return
     for lost in report.unseen:
-        click.echo(f"note: {lost.fact} ({lost.where.file}:{lost.where.line}) could not be seen: {lost.why}")
+        click.echo(f"note: {lost.fact} ({lost.where.file}:{lost.where.line}) could not be detected: {lost.why}")
     for path, value in report.unsaid.items():
-        click.echo(f"note: the profile does not say {path}; here it is {shown_value(value)}")
+        click.echo(f"note: the profile does not state {path}; here it is {shown_value(value)}")
 
 
 def _drift_text(drift: Drift) -> str:
@@ -108,7 +108,7 @@ def _drift_text(drift: Drift) -> str:
         f"  machine: {seen}",
     ]
     if drift.depends:
-        lines.append(f"  rests on it: {some(drift.depends, _SHOWN)}")
+        lines.append(f"  depends on it: {some(drift.depends, _SHOWN)}")
     return "\n".join([*lines, f"  remedy: {drift.remedy}"])
 
 

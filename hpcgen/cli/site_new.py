@@ -14,24 +14,24 @@ from hpcgen.support.quoting import NAME_PATTERN
 
 @click.command("new")
 @click.argument("name")
-@click.option("--detect", is_flag=True, help="Fill it with what this machine shows.")
+@click.option("--detect", is_flag=True, help="Fill it in from this machine.")
 @click.option(
     "--root",
     metavar="DIR",
     type=PATH,
-    help="Look at a tree that `hpcgen site capture` wrote, not at this machine.",
+    help="Examine a tree that `hpcgen site capture` wrote, not this machine.",
 )
 @click.option(
     "-o",
     "--output",
     metavar="FILE",
     type=PATH,
-    help="Write the profile here, not to stdout; a file that is there is never replaced.",
+    help="Write the profile here instead of to stdout; an existing file is never replaced.",
 )
 def command(name: str, detect: bool, root: Path | None, output: Path | None) -> None:
-    """Write a new site profile: a skeleton, or what this machine shows.
+    """Write a new site profile: a skeleton, or one filled in from this machine.
 
-    Detection only reads, needs no rights and uses no network. Run it on a node of the kind that jobs run on. What it
+    Detection only reads, needs no privileges and uses no network. Run it on a node of the kind that jobs use. What it
     could not see is a comment in the profile, and is listed on stderr.
     """
     from hpcgen.config.schemas import editor_comment
@@ -39,19 +39,19 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     from hpcgen.support.writing import write_file
 
     if root is not None and not detect:
-        raise click.UsageError("--root says what --detect looks at; add --detect")
+        raise click.UsageError("--root says what --detect examines; add --detect")
     if not re.search(NAME_PATTERN, name):
         expected = "lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"
         raise InputError(f"{name!r} cannot be a profile's name", "NAME", expected)
     if output is not None and (output.exists() or output.is_symlink()):
-        raise OutputError(f"{output} is there already", remedy="name another file, or remove this one")
+        raise OutputError(f"{output} already exists", remedy="name another file, or remove this one")
     text = editor_comment(output) + (_detected(name, root) if detect else skeleton(name))
     if output is None:
         click.echo(text, nl=False)
         return
     write_file(output, text)
     if output.stem != name:
-        say(f"note: hpcgen finds a profile by its file's name; {output.name} is to be called {name}.yaml")
+        say(f"note: hpcgen finds a profile by its file's name; {output.name} should be called {name}.yaml")
     say(f"{output}: written")
 
 
@@ -70,7 +70,7 @@ def _detected(name: str, root: Path | None) -> str:
         say(f"open: {path}: {why}")
     for note in seen.notes:
         say(f"note: {note}")
-    say(f"{len(seen.facts)} facts seen, {len(profile.open)} open")
+    say(f"{len(seen.facts)} facts detected, {len(profile.open)} open")
     if not profile.complete:
-        say("warning: the profile lacks facts that it must have; `hpcgen check` names them")
+        say("warning: the profile lacks required facts; `hpcgen check` names them")
     return profile.text

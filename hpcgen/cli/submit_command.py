@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     metavar="DIR",
     default=".",
     type=PATH,
-    help="Where the job starts, its script and its output go; by default the current folder.",
+    help="Where the job starts and where its script and output go; by default the current folder.",
 )
-@click.option("--no-follow", is_flag=True, help="Print the job's id and leave it to itself.")
+@click.option("--no-follow", is_flag=True, help="Print the job's id and do not wait for it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the job's output goes to stderr.")
 def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **asked: Any) -> None:
     """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
@@ -43,7 +43,7 @@ def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **
 
         raise failure(result, submitted.queue)
     took = f" after {result.elapsed_s} s" if result.elapsed_s is not None else ""
-    say(f"job {result.id} ended well{took}; output: {' '.join(result.output) or 'none'}")
+    say(f"job {result.id} succeeded{took}; output: {' '.join(result.output) or 'none'}")
 
 
 def _print_id(submitted: Submitted, as_json: bool) -> None:
@@ -63,5 +63,5 @@ def followed(submitted: Submitted, to_stderr: bool = False) -> Result:
     try:
         return Follower(submitted, say, to_stderr=to_stderr).follow()
     except KeyboardInterrupt:
-        say(f"job {submitted.id} goes on: {submitted.hint}")
+        say(f"job {submitted.id} continues: {submitted.hint}")
         raise

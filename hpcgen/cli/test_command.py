@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 
 @click.command("test")
 @click.argument("image")
-@click.option("--site", metavar="NAME|FILE", help="Another site than the image was built for, or a newer profile.")
+@click.option("--site", metavar="NAME|FILE", help="Another site than the image's, or a newer profile.")
 @click.option("--partition", metavar="NAME", help="Kind of node.")
-@click.option("--engine", type=EngineChoice("runners"), help="Another engine than the site prefers.")
+@click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
 @click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks; by default those of one node, at least two.")
 @click.option("--threads", type=click.IntRange(1), help="Threads of each rank.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
-@click.option("--junit", metavar="FILE", type=PATH, help="Write the results as JUnit XML too.")
+@click.option("--junit", metavar="FILE", type=PATH, help="Also write the results as JUnit XML.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=1),
     default=900.0,
     show_default=True,
     metavar="SECONDS",
-    help="For each start of the image, of which there are three.",
+    help="Time limit for each of the three starts of the image.",
 )
 @click.pass_context
 def command(
@@ -50,7 +50,7 @@ def command(
     junit: Path | None,
     timeout: float,
 ) -> None:
-    """Run the self-tests of every block in IMAGE right here, and hold the image against this machine.
+    """Run the self-tests of every block in IMAGE right here, and check the image against this machine.
 
     Exit code 9 if a test failed.
     """

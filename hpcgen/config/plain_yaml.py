@@ -36,7 +36,7 @@ REFUSED = re.compile(
 
 # What the parser says, in part (libyaml and the Python parser differ), and what people need to hear.
 _SYNTAX_HINTS = (
-    ("'\\t'", "a tab where only spaces may stand", "indent with spaces"),
+    ("'\\t'", "a tab where only spaces are allowed", "indent with spaces"),
     (
         "character that cannot start",
         "a character that cannot start a value",
@@ -44,7 +44,7 @@ _SYNTAX_HINTS = (
     ),
     (
         "mapping values are not allowed",
-        "a `key:` where none can be",
+        "a `key:` where none is allowed",
         "check the indentation; put a value that contains `: ` in quotes",
     ),
     ("could not find expected ':'", "a key without `:`", "write `key: value`, with a space after the colon"),
@@ -55,17 +55,17 @@ _SYNTAX_HINTS = (
     ),
     (
         "block end",
-        "a line that does not fit the lines above it",
+        "a line that does not match the lines above it",
         "indent all keys of one mapping, and all `-` of one list, by the same number of spaces",
     ),
     (
         "did not find expected key",
-        "a line that does not fit the lines above it",
+        "a line that does not match the lines above it",
         "indent all keys of one mapping by the same number of spaces",
     ),
     (
         "did not find expected '-' indicator",
-        "a line that does not fit the list above it",
+        "a line that does not match the list above it",
         "start each item of the list with `- `, all indented by the same number of spaces",
     ),
     ("expected ',' or", "a `[` or `{` that is not closed", "close it, and separate the items with commas"),
@@ -100,7 +100,7 @@ class PlainReader:
                     kind = "a list" if isinstance(data, list) else "a single value"
                     self.add(
                         first,
-                        f"this file holds {kind}",
+                        f"this file contains {kind}",
                         "a mapping, that is, lines such as `name: value`",
                         "start the file with a key",
                     )
@@ -108,8 +108,8 @@ class PlainReader:
                     self.add(
                         event,
                         "a second document starts here",
-                        "one document in a file",
-                        "remove the `---` line, or put what follows into a file of its own",
+                        "one document per file",
+                        "remove the `---` line, or move what follows to another file",
                     )
             else:
                 self.problems.append(
@@ -168,7 +168,7 @@ class PlainReader:
             if key in result:
                 self.add(
                     event,
-                    f"`{key}` stands twice in the same mapping, first in line {lines[key]}",
+                    f"`{key}` occurs twice in the same mapping, first on line {lines[key]}",
                     "each key once",
                     "remove one of the two, or give it another name",
                 )
@@ -190,7 +190,7 @@ class PlainReader:
         if not key.isprintable():
             self.add(
                 event,
-                f"the key {key!r} contains a character that cannot be seen",
+                f"the key {key!r} contains an invisible character",
                 "printable text on one line",
                 "remove the character",
             )
@@ -201,7 +201,7 @@ class PlainReader:
                     event,
                     f"`{key}` cannot be a key" if key else "a value without a key",
                     "text",
-                    f'if it is meant as text, write it in quotes: "{key}"' if key else "write `key: value`",
+                    f'if you mean text, write it in quotes: "{key}"' if key else "write `key: value`",
                 )
                 return None
             if key == "<<":
@@ -248,7 +248,7 @@ class PlainReader:
                 event,
                 f"this text contains the character U+{ord(refused[0]):04X}, written as an escape",
                 "printable text",
-                "remove the escape; use single quotes if the backslash is meant",
+                "remove the escape; use single quotes if you mean a backslash",
             )
 
     def add(self, event: Any, message: str, expected: str = "", remedy: str = "") -> None:

@@ -152,7 +152,7 @@ def hint(kind: shapes.Type, value: Any) -> str:
             return "write true"
         return "write false" if value.lower() in _WORDS_FOR_FALSE else ""
     if isinstance(plain, (shapes.IntType, shapes.FloatType)) and re.search(r"\d\s*[^\d\s.+-]|\d[ ,_]\d", value):
-        return "write the number alone, without a unit or separators"
+        return "write only the number, without a unit or separators"
     if shape(plain) == "list":
         return f"write it as a list: [{value}]"
     return ""

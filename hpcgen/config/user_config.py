@@ -165,7 +165,7 @@ def accept_licences(names: Iterable[str], date: str) -> Path:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         message = f"cannot make {target.parent}: {failure.strerror}"
-        raise OutputError(message, remedy="set HPCGEN_CONFIG to a file in a folder of your own") from failure
+        raise OutputError(message, remedy="set HPCGEN_CONFIG to a file in one of your own folders") from failure
     write_file(target, written)
     return path
 

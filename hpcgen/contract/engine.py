@@ -19,9 +19,9 @@ def flags(case: Case) -> list[Check]:
     gpu = case.partition.gpu.vendor if case.partition.gpu is not None else ""
     reason = engine.unsupported_reason(gpu)
     if reason:
-        found.append(_too_old(case, reason, "take another engine of the site, or correct the profile", path))
+        found.append(_too_old(case, reason, "use another engine of the site, or correct the profile", path))
     if known is None or known.version is None:
-        reason = f"no version of {case.plan.engine} is known, so only options are used that every release has"
+        reason = f"the version of {case.plan.engine} is unknown, so only options that every release has are used"
         return found or [holds(name, reason)]
     here = release_of(known.version, 3)
     for since, what in engine.requires(gpu, known.fakeroot):
@@ -34,7 +34,7 @@ def flags(case: Case) -> list[Check]:
         reason = f"{case.plan.engine} {known.version} of {case.site.name} is too old for {what}: they came with"
         remedy = f"build with {since} or newer elsewhere"
         found.append(Check(name, "doubtful", f"{reason} {since}", remedy, "", path))
-    return found or [holds(name, f"{case.plan.engine} {known.version} has all that is used")]
+    return found or [holds(name, f"{case.plan.engine} {known.version} has everything that is used")]
 
 
 def _too_old(case: Case, what: str, remedy: str, path: str, expected: str = "") -> Check:
@@ -61,19 +61,19 @@ def binds(case: Case) -> list[Check]:
     for number, bind in enumerate(host.binds):
         target = bind.target.rstrip("/") or "/"
         if target in COVERED_BY_IMAGE or target in {f"/opt/{block.name}" for block in case.plan.blocks}:
-            reason = f"{bind.source} would cover {target} of the image, with all that is in there"
-            remedy = "bind the folders of the MPI alone"
+            reason = f"{bind.source} would hide {target} of the image, with everything in it"
+            remedy = "bind only the folders of the MPI"
             found.append(Check(name, "broken", reason, remedy, "", f"mpi.binds.{number}.target"))
     hidden = [] if host.abi in case.engine.brings_mpi else [f for f in host.libraries if not covered(case, f)]
     if hidden and len(hidden) == len(host.libraries):
         found.append(_hidden(case, hidden))
     elif hidden:
-        reason = f"no bind shows {some(hidden)} inside, which the loader then skips"
-        found.append(Check(name, "doubtful", reason, "add it to mpi.binds, or take it out", "", "mpi.libraries"))
+        reason = f"no bind makes {some(hidden)} visible inside, so the loader skips it"
+        found.append(Check(name, "doubtful", reason, "add it to mpi.binds, or remove it", "", "mpi.libraries"))
     if not host.binds:
-        return found or [holds(name, f"{case.plan.engine} shows the host's MPI inside")]
+        return found or [holds(name, f"{case.plan.engine} brings in the host's MPI")]
     return found or [
-        holds(name, f"{some([bind.target for bind in host.binds])}: made in the image, filled by the host")
+        holds(name, f"{some([bind.target for bind in host.binds])}: created in the image, filled by the host")
     ]
 
 
@@ -83,7 +83,7 @@ def _hidden(case: Case, folders: list[str]) -> Check:
     known = case.site.containers.engines.get(case.plan.engine)
     # Some sites have modules that tell Apptainer what to bind.
     by_module = bool(not host.binds and (host.modules or (known is not None and known.modules)))
-    reason = f"no bind shows {some(folders)} inside: ranks would use the image's own MPI"
+    reason = f"no bind makes {some(folders)} visible inside: ranks would use the image's own MPI"
     remedy = f"add a bind with the target {folders[0]}, or a folder above it, to mpi.binds"
     outcome: Outcome = "doubtful" if by_module else "broken"
     if by_module:

@@ -31,12 +31,12 @@ def provider(case: Case) -> Check:
     if here:
         return holds(name, f"{here} works in the image" + ("" if here == wanted else f", which drives {fabric.kind}"))
     if fabric.kind in case.engine.brings_fabrics:
-        return holds(name, f"{case.engine.name} brings the host's libraries for {fabric.kind} in")
+        return holds(name, f"{case.engine.name} brings in the host's libraries for {fabric.kind}")
     shown = _shown(case)
     if shown:
-        return holds(name, f"the host's {wanted} is shown inside: {shown}")
+        return holds(name, f"the host's {wanted} is visible inside: {shown}")
     reason = (
-        f"nothing in the image can drive {fabric.kind} by {wanted}, and no library of the host for it is shown there"
+        f"nothing in the image can drive {fabric.kind} by {wanted}, and no library of the host for it is visible there"
     )
     remedy = (
         "name the host's folders with it in fabric.libraries and show them by mpi.binds, "
@@ -80,10 +80,10 @@ def fallback(case: Case) -> list[Check]:
         if why:
             reason = f"{variable}={value} {why}, although there is {fabric.kind}"
             wanted = fabric.provider or "the fabric's provider"
-            remedy = f"name {wanted} alone, or leave {variable} out"
+            remedy = f"name only {wanted}, or omit {variable}"
             expected = f"{variable}={fabric.provider}" if variable in LISTS and fabric.provider is not None else ""
             found.append(Check(name, "broken", reason, remedy, expected, path))
-    return found or [holds(name, "no variable asks for TCP")]
+    return found or [holds(name, "no variable selects TCP")]
 
 
 def _variables(case: Case) -> Iterator[tuple[str, str, str]]:
@@ -106,11 +106,11 @@ def _slow(variable: str, value: str) -> str:
     if variable in LISTS:
         if without:
             return "" if "tcp" in names else "leaves tcp in"
-        return "lets libfabric take TCP" if any(name in SLOW for name in names) else ""
+        return "lets libfabric use TCP" if any(name in SLOW for name in names) else ""
     if variable == "I_MPI_FABRICS":
         return "asks for TCP" if "tcp" in value.split(":") else ""
     if variable == "UCX_TLS":
-        return "lets UCX take TCP" if "tcp" in names and not without else ""
+        return "lets UCX use TCP" if "tcp" in names and not without else ""
     if variable == "OMPI_MCA_pml" and not without:
         # ob1 goes over the btl components, of which Open MPI 5 has no fast one between nodes but ofi and uct.
         return "goes over Open MPI's btl components, tcp among them" if names == ["ob1"] else ""

@@ -23,7 +23,7 @@ def driver(case: Case) -> list[Check]:
     asked = {block: row.host["driver"] for block, row in case.releases.items() if "driver" in row.host}
     newer = [package for package in case.packages if package.startswith(COMPATIBILITY)]
     if not asked and not newer:
-        return [skipped(name, "no block asks for a driver")]
+        return [skipped(name, "no block requires a driver")]
     found = [_forward(case, gpu, newer)] if newer else []
     path = f"partitions.{case.plan.partition}.gpu.driver"
     if asked and gpu.driver is None:
@@ -32,15 +32,15 @@ def driver(case: Case) -> list[Check]:
     for block, versions in asked.items():
         if not in_range(gpu.driver or "", versions):
             reason = f"{block} {_version(case, block)} needs driver {versions}, the node has {gpu.driver}"
-            remedy = f'take an older one: --set "{block}.version=<{_version(case, block)}"'
+            remedy = f'use an older one: --set "{block}.version=<{_version(case, block)}"'
             found.append(Check(name, "broken", reason, remedy, f"driver {versions}", path))
     return found or [holds(name, f"driver {gpu.driver} is enough for {', '.join(asked)}")]
 
 
 def _forward(case: Case, gpu: Gpu, packages: list[str]) -> Check:
     name, path = "GPU driver", f"partitions.{case.plan.partition}.gpu.data_center"
-    what = f"{', '.join(packages)} is of a newer driver, which NVIDIA supports on data-centre GPUs"
-    remedy = f"leave it out, and take a CUDA that the driver {gpu.driver or ''} runs by itself".replace("  ", " ")
+    what = f"{', '.join(packages)} is for a newer driver, which only data-centre GPUs can use"
+    remedy = f"omit it, and use a CUDA that the driver {gpu.driver or ''} runs by itself".replace("  ", " ")
     if gpu.data_center:
         return holds(name, what)
     if gpu.data_center is None:
@@ -63,7 +63,7 @@ def architecture(case: Case) -> list[Check]:
             knows.append(_known(case, block, gpu.target, "target", row.targets))
     found = [check for check in knows if check.outcome != "holds"]
     if not knows:
-        return [skipped(name, "no block has code of its own for GPUs")]
+        return [skipped(name, "no block has GPU code")]
     return found or [holds(name, "; ".join(check.reason for check in knows))]
 
 
@@ -80,7 +80,7 @@ def _known(case: Case, block: str, value: str | None, fact: str, wanted: str | l
     gpu = case.partition.gpu
     model = gpu.model if gpu is not None else ""
     reason = f"{label} has no code for {fact} {value} ({model}): it is for {says}"
-    return Check(name, "broken", reason, f"take another release: --set {block}.version=…", f"{fact} {says}", path)
+    return Check(name, "broken", reason, f"use another release: --set {block}.version=…", f"{fact} {says}", path)
 
 
 def _version(case: Case, block: str) -> str:

@@ -39,7 +39,7 @@ def abi(case: Case) -> list[Check]:
             f"{block.name} {block.version} of the image is {mine.mpi_library or mine.mpi_abi}, and the host's "
             f"{host.flavour} {host.version} is {expected}: programs would keep the image's own"
         )
-        remedy = f"take an MPI with the binary interface of {host.abi}: --set mpi.provider=…"
+        remedy = f"use an MPI with the binary interface of {host.abi}: --set mpi.provider=…"
         return [*found, Check(name, "broken", reason, remedy, expected, "mpi.abi")]
     return found or [holds(name, f"{block.name} and the host's {host.flavour} are both {expected}")]
 
@@ -57,7 +57,7 @@ def _packages(case: Case, host: HostMpi) -> list[Check]:
                 f"the package {package} brings {library}, which the host's {host.flavour} ({expected}) does not "
                 "replace: what is linked with it would run over the image's own, without the fabric"
             )
-            remedy = f"leave {package} out, and link with the stack's block mpi"
+            remedy = f"omit {package}, and link with the stack's block mpi"
             found.append(Check("MPI ABI", "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
     return found
 
@@ -85,17 +85,17 @@ def version(case: Case) -> Check:
         here = release_of(host.version)
         if here >= image:
             return holds(name, told)
-        reason = f"{told}: what is newer in the image's would be missing at run time"
-        remedy = f'take one that is not newer: --set "{block.name}.version=<={host.version}"'
+        reason = f"{told}: what is new in the image's would be missing at run time"
+        remedy = f'use one that is not newer: --set "{block.name}.version=<={host.version}"'
         return Check(name, "broken", reason, remedy, f"{block.name} {'.'.join(map(str, here))} or older", "mpi.version")
     base = mpich_of(host.version) if host.flavour == "cray-mpich" else ""
     if flavour == "mpich" and base and image[:1] > release_of(base, 1):
-        reason = f"{told}, which is made from MPICH {base}: programs that call newer functions do not start"
-        remedy = f'take one of its generation: --set "{block.name}.version=<{release_of(base, 1)[0] + 1}"'
+        reason = f"{told}, which is derived from MPICH {base}: programs that call newer functions do not start"
+        remedy = f'use one of its generation: --set "{block.name}.version=<{release_of(base, 1)[0] + 1}"'
         return Check(name, "doubtful", reason, remedy, f"MPICH {base} or older", "mpi.version")
     if flavour == "mpich" and base:
-        return holds(name, f"{told}, which is made from MPICH {base}")
-    return holds(name, f"{told}: other names, one binary interface, so their numbers do not compare")
+        return holds(name, f"{told}, which is derived from MPICH {base}")
+    return holds(name, f"{told}: different names, one binary interface, so their version numbers cannot be compared")
 
 
 def pmi(case: Case) -> Check:
@@ -104,12 +104,12 @@ def pmi(case: Case) -> Check:
     if block is None or host is None:
         return skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
     if not host.pmi:
-        return unknown(name, f"the profile does not say what {host.launcher} offers", "mpi.pmi")
+        return unknown(name, f"the profile does not say which PMI {host.launcher} offers", "mpi.pmi")
     who, understood = _understood(case, host)
     if not understood:
         if case.swapped:
             return holds(name, f"the host's own {host.flavour} and {host.launcher} talk to each other")
-        return unknown(name, f"{who} does not say what it understands")
+        return unknown(name, f"{who} does not say which PMI it understands")
     common = [each for each in host.pmi if each in understood]
     own = launched_by(host.launcher, case.site.scheduler)
     # What the job's line will name.
@@ -118,9 +118,9 @@ def pmi(case: Case) -> Check:
         return holds(name, f"{host.launcher} offers {', '.join(common)}, which {who} understands")
     offers = f"{host.launcher} is asked for {asked}" if common else f"{host.launcher} offers {', '.join(host.pmi)}"
     reason = (
-        f"{offers}, and {who} understands {', '.join(understood)}: each rank would be a job of its own, with status 0"
+        f"{offers}, and {who} understands {', '.join(understood)}: each rank would be a separate job, with status 0"
     )
-    remedy = f"name {common[0]} first in mpi.pmi" if common else "take another MPI or version: --set mpi.version=…"
+    remedy = f"name {common[0]} first in mpi.pmi" if common else "use another MPI or version: --set mpi.version=…"
     return Check(name, "broken", reason, remedy, f"one of {', '.join(understood)}", "mpi.pmi")
 
 

@@ -31,7 +31,7 @@ def c_library(case: Case) -> Check:
     asks = "ask for" if host.glibc is not None else "may ask for up to the host's own"
     newer = [name for name, version in case.bases().items() if release_of(version) >= release_of(wanted)]
     reason = f"{label} has {here}, and libraries of the host's {host.flavour} {asks} {wanted}: they are not loaded"
-    remedy = f"take a newer base: {some(newer)}" if newer else "no base that is known is new enough"
+    remedy = f"use a newer base: {some(newer)}" if newer else "no known base is new enough"
     if host.glibc is None:
         remedy += "; or write into mpi.glibc what objdump -T shows of the host's libraries"
     return Check(name, "broken" if sure else "doubtful", reason, remedy, f"{wanted} or newer", path)
@@ -43,8 +43,8 @@ def cpu(case: Case) -> list[Check]:
     target, queue = case.partition.cpu.target, plan.job.queue
     others = _sharing(case)
     if not others:
-        where = f"in the queue {queue} there are" if queue else "the job lands on"
-        return [holds(name, f"{where} nodes of {plan.partition} alone: {target}")]
+        where = f"in the queue {queue} there are" if queue else "the job runs on"
+        return [holds(name, f"{where} nodes of {plan.partition} only: {target}")]
     selected = _selected(case.partition, scheduler_for(case.site.scheduler))
     if selected:
         return [holds(name, f"{selected} keeps the job on nodes of {plan.partition}: {target}")]
@@ -57,7 +57,7 @@ def cpu(case: Case) -> list[Check]:
                 f"the queue {queue} also leads to {other} ({theirs}), which lacks {some(missing)} of {target}: "
                 "programs end there with SIGILL"
             )
-            remedy = f"build for the older one: --partition {other}, or take a queue of {plan.partition} alone"
+            remedy = f"build for the older one: --partition {other}, or use a queue of {plan.partition} only"
             path = f"partitions.{other}.cpu.target"
             found.append(Check(name, "broken", reason, remedy, f"all that {target} has", path))
     return found or [holds(name, f"all nodes of the queue {queue} have what {target} has")]
@@ -90,5 +90,5 @@ def memory(case: Case) -> Check:
         path = f"partitions.{case.plan.partition}.memory"
         return Check(name, "broken", problem.message, problem.remedy, problem.expected, path)
     if job.memory_per_rank_gb is None:
-        return skipped(name, f"no memory per rank was asked for; {memory_text(case.partition, job)}")
+        return skipped(name, f"no memory per rank was requested; {memory_text(case.partition, job)}")
     return holds(name, memory_text(case.partition, job))

@@ -17,7 +17,7 @@ def policy(case: Case) -> list[Check]:
     if site.status == "closed":
         since = f" ({site.closed})" if site.closed is not None else ""
         reason = f"{site.name} is closed{since}: no job can run there"
-        remedy = "take its profile as a record, or plan for a site that is open: hpcgen list sites"
+        remedy = "keep its profile as a reference, and plan for a site that is open: hpcgen list sites"
         closed.append(Check("site-closed", "doubtful", reason, remedy, "", "status"))
     known = site.containers.engines.get(engine)
     if known is not None and known.allowed:
@@ -52,13 +52,13 @@ def network(case: Case) -> Check:
     if case.plan.supply == "bundle":
         return holds(name, "the build takes everything from a bundle")
     if site.network.internet.build:
-        return holds(name, "the host that builds reaches the internet")
+        return holds(name, "the building host reaches the internet")
     if site.network.proxy is not None:
-        return holds(name, "the host that builds reaches the internet by a proxy")
+        return holds(name, "the building host reaches the internet by a proxy")
     missing = list(dict.fromkeys(filter(None, _beyond_reach(case))))
     if not missing:
-        return holds(name, "mirrors have all that the build takes")
-    reason = f"the host that builds has no internet, and no mirror for {some(missing, 6)}"
+        return holds(name, "mirrors have everything that the build needs")
+    reason = f"the building host has no internet, and no mirror for {some(missing, 6)}"
     remedy = "hpcgen lock and hpcgen bundle create where there is a network, then render --bundle; or --mirror"
     return Check(name, "broken", reason, remedy, "a mirror in network.mirrors, or a bundle", "network.internet.build")
 
@@ -80,7 +80,7 @@ def licences(case: Case) -> list[Check]:
     name = "licences"
     needed = {each.name: each for of_block in case.capabilities.values() for each in of_block.licences}
     if not needed:
-        return [skipped(name, "nothing has to be accepted")]
+        return [skipped(name, "no licence has to be accepted")]
     found = []
     for each in needed.values():
         if each.name not in case.accepted:

@@ -40,7 +40,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
 AT_START = ("policy", "MPI version", "TCP fallback", "binds")
 """What is asked again of an image that is there, for a site that may be another one than it was built for."""
 
-OVERRULE = "add --allow-unsupported to go on all the same"
+OVERRULE = "add --allow-unsupported to continue anyway"
 
 
 def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Case:

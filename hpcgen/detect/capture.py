@@ -26,8 +26,8 @@ DROPPED = (
     "this machine's name (it is `node`) and the names of file servers",
     "user names and passwords in addresses of mirrors and proxies",
     "serial numbers and UUIDs, users and groups of queues, names of nodes",
-    "contents of certificates and libraries: of a library its name, its needs and its version are left",
-    "all but the lines, variables and modules that detection reads",
+    "contents of certificates and libraries: only name, dependencies and version of a library are kept",
+    "everything except the lines, variables and modules that detection reads",
 )
 """What a captured tree does not have, for people."""
 
@@ -38,7 +38,7 @@ What `hpcgen site new --detect` reads of a machine, written by `hpcgen site capt
   environment    variables
   capture.json   the number of this layout, and the hpcgen that wrote it
 Not in it: {dropped}.
-Addresses of mirrors and proxies, and paths of software, are in it: look it through before you pass it on.
+Addresses of mirrors and proxies, and paths of software, are in it: review it before you pass it on.
 """
 _LIST_PATHS = ("PATH", "LD_LIBRARY_PATH")
 
@@ -82,11 +82,11 @@ def capture(machine: Recorder, folder: Path) -> Captured:
 
 def _check_empty(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise OutputError(f"{folder} is something else than a folder", remedy="name a new folder")
+        raise OutputError(f"{folder} is not a folder", remedy="name a new folder")
     if folder.is_dir() and any(folder.iterdir()):
         raise OutputError(f"{folder} is not empty", remedy="name a new folder")
     if not folder.absolute().parent.is_dir():
-        raise OutputError(f"{folder.absolute().parent} is not there", remedy="make it, or name another folder")
+        raise OutputError(f"{folder.absolute().parent} does not exist", remedy="create it, or name another folder")
 
 
 def _write_root(machine: Recorder, root: Path, user: str, private: Private) -> int:

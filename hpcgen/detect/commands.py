@@ -80,7 +80,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def ask(command: Command, environment: Mapping[str, str], words: Mapping[str, str]) -> ProgramOutput:
-    """Run a command and return what it prints, on either stream; it ended well, or there is no text.
+    """Run a command and return what it prints, on either stream; it succeeded, or there is no text.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class _Reader:
         self.blob = blob
         head = blob.at(0, 64)
         if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
-            raise ValueError("no 64-bit little-endian ELF file")
+            raise ValueError("not a 64-bit little-endian ELF file")
         table, size, count = struct.unpack_from("<Q", head, 32)[0], *struct.unpack_from("<HH", head, 54)
         if size != 56 or count > 128:
             raise ValueError("an unusual table of segments")
@@ -117,7 +117,7 @@ class _Reader:
     def _name(self, place: int) -> str:
         end = self.names.find(b"\0", place, place + 4096)
         if place >= len(self.names) or end < 0:
-            raise ValueError("a name outside of the table")
+            raise ValueError("a name outside the table")
         text = self.names[place:end].decode("ascii")
         if not text.isprintable():
             raise ValueError("a name that cannot be printed")

@@ -87,7 +87,7 @@ class Machine(Tree):
         root = folder / "root"
         if root.is_symlink() or not root.is_dir():
             raise InputError(
-                f"{folder} is no captured tree: it has no folder root",
+                f"{folder} is not a captured tree: it has no folder root",
                 expected="a folder that `hpcgen site capture` wrote, with root/ and commands/ in it",
             )
         # What lies beside the root is read through a tree as well: a link there could lead anywhere.

@@ -40,7 +40,7 @@ class NewProfile(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    open: facts that could not be seen, by their path in the profile, with the reason.
+    open: facts that could not be detected, by their path in the profile, with the reason.
     complete: whether it has all that a profile must have.
     """
 
@@ -76,8 +76,8 @@ def profile_of(seen: Seen, name: str, date: str, where: str = "the machine itsel
         if section != "mpi":
             _put(data, section.split("."), {})
     text = comment(f"Written by `hpcgen site new {name} --detect` on {date}, from {where}.")
-    text += comment("`hpcgen check` tells what is missing; `hpcgen site doctor` compares it with the machine later on.")
-    text += dump({"name": name, "title": f"{name}, as it was seen on {date}"})
+    text += comment("`hpcgen check` says what is missing; `hpcgen site doctor` compares it with the machine later.")
+    text += dump({"name": name, "title": f"{name}, as detected on {date}"})
     for section in _ORDER:
         text += _section(section, data, still_open)
         if section == "mpi" and mpi is not None:
@@ -110,7 +110,7 @@ def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
     """What a profile must say and no machine can show."""
     data["default_partition"] = PARTITION
     sources["default_partition"] = {
-        "from": "the one kind of node that was looked at",
+        "from": "the one kind of node that was examined",
         "checked": date,
         "verified": "yes",
     }
@@ -120,7 +120,7 @@ def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
         "from": "assumed, because detection does not use the network",
         "checked": date,
         "verified": "no",
-        "note": "compute nodes of a batch system are taken for cut off; say what is true",
+        "note": "compute nodes of a batch system are assumed to have no access; correct this if they have",
     }
     if _get(data, "scheduler.kind") == "none":
         data["scheduler"]["account"] = "none"
@@ -150,7 +150,7 @@ def _section(section: str, data: dict[str, Any], still_open: dict[str, str]) -> 
 def _commented_mpi(mpi: dict[str, Any]) -> str:
     must = ", ".join(_REQUIRED["mpi"])
     lines = dump({"mpi": mpi}).splitlines()
-    return comment(f"mpi is not whole: it must have {must}. What was seen:") + "".join(
+    return comment(f"mpi is not complete: it must have {must}. What was detected:") + "".join(
         f"#   {line}\n" for line in lines
     )
 
@@ -160,6 +160,6 @@ def _notes(seen: Seen) -> str:
         return ""
     return (
         "\n"
-        + comment("Seen as well, and no part of the profile:")
+        + comment("Also detected, but not part of the profile:")
         + "".join(comment(f"- {note}") for note in seen.notes)
     )

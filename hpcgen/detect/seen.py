@@ -1,4 +1,4 @@
-"""What was seen of a machine: facts by the paths that a site profile has for them, and what could not be seen."""
+"""What was seen of a machine: facts by the paths that a site profile has for them, and what could not be detected."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Seen(msgspec.Struct):
             self.facts[path] = SeenFact(path, value, how)
 
     def add_unseen(self, path: str, why: str) -> None:
-        """Note that a fact could not be seen."""
+        """Note that a fact could not be detected."""
         if path not in self.facts:
             self.unseen[path] = why
 

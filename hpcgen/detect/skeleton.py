@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _TEXT = """\
 # A site profile to be filled in. `hpcgen check FILE` names what is still missing, `hpcgen schema site` every field.
-# Write a fact only if you know it: what is absent bounds nothing.
+# Write a fact only if you know it: a missing fact constrains nothing.
 name: {name}
 title:                      # for people: the system's name and where it is
 

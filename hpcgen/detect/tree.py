@@ -131,7 +131,7 @@ class Tree:
             with os.scandir(self.place(real)) as entries:
                 for entry in entries:
                     if len(found) >= MAX_NAMES:
-                        self.refused[path] = f"has more than {MAX_NAMES} names; the rest was not looked at"
+                        self.refused[path] = f"has more than {MAX_NAMES} names; the rest was ignored"
                         break
                     if fnmatchcase(entry.name, pattern) and entry.name.isprintable():
                         found.append(entry.name)
@@ -177,7 +177,7 @@ class Tree:
         if content is None:
             return None
         if not self.budget.allows(len(content)):
-            self.refused[path] = "was not read: all files together are too large"
+            self.refused[path] = "was not read: the files are too large in total"
             return None
         if len(content) > limit:
             self.refused[path] = f"is larger than {limit} bytes"

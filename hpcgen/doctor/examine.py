@@ -49,8 +49,8 @@ class _Examination:
         else:
             line = f"write `{fact.path.rpartition('.')[2]}: {value}` in {place}, with its source and date"
         if fact.where.file != self.own_file:
-            line += f"; that is a parent: say it in {self.own_file} if it holds for this system alone"
-        return line if severity == "warning" else f"have the machine put right, or {line}"
+            line += f"; that is a parent: write it in {self.own_file} if it holds only for this system"
+        return line if severity == "warning" else f"have the machine corrected, or {line}"
 
     def why_not(self, path: str) -> str:
         """Why something was not seen: as detection says it of the path, or of what is above."""
@@ -149,7 +149,7 @@ def _engines(work: _Examination) -> None:
         if f"{path}.modules" in work.said:
             work.not_seen(fact, "it comes with a module, which is not loaded here")
         elif f"{name}-version" not in COMMANDS:
-            work.not_seen(fact, "it has no program that tells its version")
+            work.not_seen(fact, "it has no program that reports its version")
         else:
             first = preferred is not None and preferred.value == name
             how = f"{COMMANDS[f'{name}-version'].argv[0]} was not found"
@@ -165,12 +165,12 @@ def _gpus(work: _Examination) -> None:
     there = work.known.get(f"{NODE}.gpu.vendor")
     if own and there is None and f"{NODE}.gpu" not in work.seen.unseen:
         fact = next((each for each in own if each.path.endswith(".model")), own[0])
-        work.differs(fact, "error", None, "no GPU among the PCI devices", "images are made for GPUs that are not there")
+        work.differs(fact, "error", None, "no GPU among the PCI devices", "images are made for GPUs that do not exist")
     elif there is not None and not own:
         beside = next(fact for fact in work.facts if fact.path.startswith(above))
         gpu = work.known.get(f"{NODE}.gpu.model", there)
         fact = Fact(f"{above}gpu", None, beside.where)
-        work.differs(fact, "warning", {"model": gpu.value}, gpu.how, "the profile names no GPU, so no image uses it")
+        work.differs(fact, "warning", {"model": gpu.value}, gpu.how, "the profile names no GPU, so none is used")
 
 
 def _queues(work: _Examination) -> None:
@@ -216,7 +216,7 @@ def _presences(work: _Examination, presences: Iterable[Presence]) -> None:
             else:
                 work.differs(fact, each.kind.severity, known.value, known.how, each.kind.means)
         elif each.gone:
-            work.differs(fact, each.kind.severity, None, f"not there: {', '.join(each.gone)}", each.kind.means)
+            work.differs(fact, each.kind.severity, None, f"missing: {', '.join(each.gone)}", each.kind.means)
         else:
             work.agree.append(fact.path)
 

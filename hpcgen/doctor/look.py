@@ -24,7 +24,7 @@ def seen_for(machine: Machine, site: Site) -> Seen:
     if mpi is not None and "mpi.pmi" not in seen.facts and machine.output("srun-mpi-list").text:
         seen.add("mpi.pmi", offered_pmi(machine), machine.how("srun-mpi-list"))
     if mpi is not None and mpi.root is None:
-        _forget_mpi(seen, "the profile has no mpi.root, so which MPI is meant is not known")
+        _forget_mpi(seen, "the profile has no mpi.root, so it is unclear which MPI is meant")
     elif mpi is not None and mpi.root is not None and not _is_that_mpi(machine, seen, [mpi.root, *mpi.libraries]):
         version, root = seen.value("mpi.version") or "of unknown version", seen.value("mpi.root")
         _forget_mpi(seen, f"the MPI that was found is another one: {version} in {root}")

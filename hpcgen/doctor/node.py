@@ -30,7 +30,7 @@ def which_partition(site: Site, seen: Seen, asked: str | None, queue: str) -> tu
         return known[0], "the profile has no other"
     candidates = of_queue or known
     best = max(candidates, key=lambda name: (fit(site.partitions[name], seen), name == site.default_partition))
-    return best, f"of {len(candidates)} the one that fits best by CPU, GPU and memory"
+    return best, f"the best match of {len(candidates)} by CPU, GPU and memory"
 
 
 def fit(partition: Partition, seen: Seen) -> int:

@@ -66,5 +66,5 @@ class Report(msgspec.Struct, frozen=True):
     unsaid: dict[str, Any]
 
     def count(self, severity: Severity) -> int:
-        """How many of a severity; notes are the facts that could not be seen."""
+        """How many of a severity; notes are the facts that could not be detected."""
         return len(self.unseen) if severity == "note" else sum(each.severity == severity for each in self.drift)

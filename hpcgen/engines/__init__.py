@@ -80,7 +80,7 @@ def builder_for(name: str) -> Engine:
     if found is None:
         raise InputError(f"no engine is called {name!r}", "--engine", remedy=did_you_mean(name, known))
     raise InputError(
-        f"{name} starts images and builds none",
+        f"{name} starts images but cannot build them",
         "--engine",
         expected=" or ".join(known),
         remedy=f"build with {found.built_by}: --engine {found.built_by}",

@@ -1,4 +1,4 @@
-"""buildah, which builds images and starts none; podman's ``build`` is buildah's too.
+"""buildah, which builds images but cannot start them; podman's ``build`` is buildah's too.
 
 Output, seen with buildah 1.28.2 and podman 4.3.1: ``[1/2] STEP 4/40: RUN …`` when an instruction begins (the
 bracket is left out where there is one stage), ``--> Using cache ID`` where it is taken from the cache, ``--> ID``

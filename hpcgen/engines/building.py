@@ -95,7 +95,7 @@ class BundleFolder(msgspec.Struct, frozen=True):
         if not found:
             raise InputError(
                 f"{self.folder} has no {name}, which ch-image needs",
-                remedy="make the bundle of a lock whose format is charliecloud",
+                remedy="use a bundle for a lock with the format charliecloud",
             )
         return found[0]
 
@@ -152,7 +152,7 @@ def file_target(output: str, token: str, kinds: Mapping[str, ImageKindName]) -> 
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, f"the folder {path.parent} cannot be written", "write elsewhere with -o")
     if path.is_dir() and not _is_image(path):
-        raise refusal(path, "this is a folder, and no image", "remove it, or write elsewhere with -o")
+        raise refusal(path, "this is a folder, not an image", "remove it, or write elsewhere with -o")
     return Target(kind, str(path), str(path.with_name(f"{PARTIAL}{token}-{path.name}")))
 
 

@@ -52,7 +52,7 @@ class ContainerEngine(Engine):
     def after_build(self, stack: str) -> str:
         """The file, of the image in Podman's store."""
         file = sh(f"{stack}.sqsh")
-        where = "# On another machine than where it runs, copy the file over."
+        where = "# On a machine other than the one where it runs, copy the file over."
         return f'{where}\nenroot import -x mount -o {file} "podman://$tag"\n'
 
 

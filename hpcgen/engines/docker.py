@@ -51,7 +51,7 @@ class Docker(DockerfileEngine):
         if status != 0:
             said = next((line for line in reversed(text.splitlines()) if line.strip()), "it does not say why")
             return Problem(
-                f"docker does not reach an engine: {said.strip()}",
+                f"docker cannot reach an engine: {said.strip()}",
                 remedy="start the engine (DOCKER_HOST names another), or build with podman or buildah: --engine podman",
             )
         if not self._buildx() and self._major() >= PLUGIN_FROM:

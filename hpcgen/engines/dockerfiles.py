@@ -84,7 +84,7 @@ class DockerfileEngine(Engine):
                 raise InputError(
                     f"{self.builder_name()} does not put images into {store}",
                     "--output",
-                    remedy=f"leave {store}: out, or build first and use hpcgen convert",
+                    remedy=f"omit {store}:, or build first and use hpcgen convert",
                 )
             name = rest
         if not name or name.startswith(("/", ".")) or name.endswith((".sif", ".sqfs", ".tar.gz", ".tar")):

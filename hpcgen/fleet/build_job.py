@@ -61,25 +61,25 @@ def check_site(site: Site, document: Document | None = None) -> None:
     takes_jobs = scheduler_for(site.scheduler).takes_jobs
     if not takes_jobs:
         message = f"{site.name} has no batch system to build with"
-        problems.add(message, remedy="build right here: leave --submit and --array out")
+        problems.add(message, remedy="build right here: omit --submit and --array")
     elif not allowed:
         problems.add(
             f"the profile of {site.name} does not say whether images may be built on compute nodes",
             _place(document, "containers"),
             expected="containers.build_on: [compute], or [login, compute]",
-            remedy="ask the site, and write it into the profile with its source",
+            remedy="ask the site, and enter the answer in the profile with its source",
         )
     elif "compute" not in allowed:
         problems.add(
-            f"{site.name} lets images be built on its login nodes alone",
+            f"{site.name} allows images to be built only on its login nodes",
             _place(document, "containers", "build_on"),
-            remedy="build on a login node: leave --submit and --array out",
+            remedy="build on a login node: omit --submit and --array",
         )
     if takes_jobs and not site.network.internet.compute:
         problems.add(
-            f"the compute nodes of {site.name} do not reach the internet, and a build fetches packages",
+            f"the compute nodes of {site.name} cannot reach the internet, and a build downloads packages",
             _place(document, "network", "internet", "compute"),
-            remedy="build where network.internet says true: a login node, or another machine",
+            remedy="build where network.internet is true: on a login node or another machine",
         )
     problems.raise_as(PolicyError)
 
@@ -105,8 +105,8 @@ def build_script(job: BuildJob) -> tuple[str, str]:
     directives = scheduler.directives(header)
     if job.members:
         if not scheduler.task_variable:
-            message = f"hpcgen submits no arrays to {scheduler.title}, the batch system of {site.name}"
-            raise PolicyError(message, "--array", remedy="build one after the other: leave --array out")
+            message = f"hpcgen cannot submit arrays to {scheduler.title}, the batch system of {site.name}"
+            raise PolicyError(message, "--array", remedy="build one after the other: omit --array")
         directives.append(scheduler.array(len(job.members), job.limit))
     lines = ["#!/bin/bash", *(f"{scheduler.mark} {each}" for each in directives)]
     lines += ["", f"# {_about(job)}", *_modules(job), "", "set -euo pipefail"]

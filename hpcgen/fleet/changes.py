@@ -88,7 +88,7 @@ def _difference(member: FleetMember, plan: Plan, content: str, before: LockedIma
     if member.engine is not None and before.engine != member.engine:
         return f"built by {before.engine}, not by {member.engine}"
     if member.test and not before.tested:
-        return "built and never tested"
+        return "built but never tested"
     return ""
 
 

@@ -145,8 +145,8 @@ def _repeated_names(document: Document, members: Sequence[FleetMember]) -> list[
             problems.add(
                 f"two members are called {member.name}",
                 where=document.position(["members", number, "name"], key=True),
-                expected=f"another name than that of line {other.place.line}",
-                remedy="give this one a `name:` of its own",
+                expected=f"a name other than that of line {other.place.line}",
+                remedy="give this one its own `name:`",
             )
     return problems
 

@@ -17,8 +17,8 @@ from hpcgen.support.file_formats import FLEET_LOCK
 from hpcgen.support.writing import write_file
 
 _HEAD = """\
-# Written by hpcgen: the last build of each member of the fleet that was good. A member is built again when the hash of
-# its plan is another one, or when it is not in here.
+# Written by hpcgen: the last successful build of each member of the fleet. A member is built again when the hash of
+# its plan has changed, or when it is not in here.
 """
 
 
@@ -72,7 +72,7 @@ def _alone(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX)
         except OSError as failure:
-            raise _refusal(path, failure, "put it on a file system that has locks, with --lock") from failure
+            raise _refusal(path, failure, "put it on a file system with file locking, with --lock") from failure
         yield
 
 

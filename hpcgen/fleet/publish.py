@@ -36,7 +36,7 @@ def push_commands(image: LockedImage, target: str, scratch: Path) -> list[list[s
     raise InputError(
         f"an image of the kind {kind} cannot be pushed to a registry",
         expected="an image of podman, docker or ch-image, a SIF or a squashfs file",
-        remedy="hpcgen convert makes another kind of it",
+        remedy="hpcgen convert converts it to another kind",
     )
 
 
@@ -91,7 +91,7 @@ def _chosen(
 ) -> dict[str, tuple[LockedImage, str]]:
     where = loaded.document.position()
     if not loaded.fleet.registry:
-        message = "this fleet says no registry to publish to"
+        message = "this fleet has no registry to publish to"
         raise InputError(message, where, "registry: registry.example.org/hpc", "add `registry: …`")
     chosen: dict[str, tuple[LockedImage, str]] = {}
     problems = Problems()
@@ -99,7 +99,7 @@ def _chosen(
         image = locked.get(member.name)
         if image is None or not image.image:
             if names:
-                message = f"{member.name} was not built yet"
+                message = f"{member.name} has not been built yet"
                 problems.add(message, remedy=f"hpcgen build --member {member.name}")
             continue
         target = published_name(loaded, member, image.content)
@@ -128,7 +128,7 @@ def _publish(
             if status != 0:
                 raise OutputError(
                     f"{name} was not pushed to {target}: {words[0]} ended with status {status}",
-                    remedy=f"read what it said above; it logs in as ${USER} with ${PASSWORD} if these are set",
+                    remedy=f"read its output above; it logs in as ${USER} with ${PASSWORD} if these are set",
                 )
         told = scratch / "digest"
         digest = told.read_text().strip() if told.exists() else ""

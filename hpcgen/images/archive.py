@@ -52,7 +52,7 @@ class BoundedMember(tarfile.TarInfo):
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
         if self.type in _EXTENDED and self.size > _HEADER_BYTES:
-            raise tarfile.ReadError("an extended header is absurdly large")
+            raise tarfile.ReadError("an extended header is far too large")
         return super()._proc_member(archive)  # type: ignore[misc]
 
 

@@ -56,7 +56,7 @@ def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], 
             assert process.stdout is not None
             output = process.stdout.read(limit + 1)
             if len(output) > limit:
-                raise InputError(f"{argv[0]} gave more than {limit} bytes", expected="a file of a kit")
+                raise InputError(f"{argv[0]} printed more than {limit} bytes", expected="a file of a kit")
             status = process.wait()
         size = complaint.seek(0, os.SEEK_END)
         complaint.seek(max(0, size - 8192))
@@ -83,4 +83,4 @@ def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
             process.wait()
         process.stdout.close()  # type: ignore[union-attr]
     if late.is_set():
-        raise InputError(f"{name} gave no answer in {TIMEOUT_S:.0f} s")
+        raise InputError(f"{name} did not answer within {TIMEOUT_S:.0f} s")

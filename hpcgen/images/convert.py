@@ -106,7 +106,7 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
     """
     start = image.image_kind.form(image.name)
     if image.kind == output.kind and start == output.kind:
-        raise InputError(Problem(f"{image} is of the kind {image.kind} already", remedy="copy it as it is"))
+        raise InputError(Problem(f"{image} already is of the kind {image.kind}", remedy="copy it as it is"))
 
     def have(program: str) -> bool:
         return shutil.which(program) is not None
@@ -116,10 +116,10 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
         return rows
     lacking = missing(start, output.kind, have)
     if not lacking:
-        raise InputError(Problem(f"no known way leads from {image.kind} to {output.kind}"))
+        raise InputError(Problem(f"there is no known conversion from {image.kind} to {output.kind}"))
     raise MissingToolError(
         Problem(
-            f"{' and '.join(lacking)} is not on PATH; it is needed to make {output.kind} of {image.kind}",
+            f"{' and '.join(lacking)} is not on PATH; it is needed to convert {image.kind} to {output.kind}",
             remedy=f"install {' and '.join(lacking)}, or convert where it is installed",
         )
     )
@@ -178,16 +178,16 @@ def shown(plan: ConversionPlan) -> list[str]:
 
 
 def check_output(output: ImageReference, force: bool) -> None:
-    """OutputError if the output is there already and may not be replaced, or has no folder to lie in."""
+    """OutputError if the output already exists and may not be replaced, or has no folder to lie in."""
     if output.image_kind.stored:
         if not force and output.image_kind.is_stored(output.name):
-            raise OutputError(Problem(f"{output} is there already", remedy="--force replaces it"))
+            raise OutputError(Problem(f"{output} already exists", remedy="--force replaces it"))
         return
     path = Path(output.name)
     if not path.parent.is_dir():
         raise OutputError(Problem(f"cannot write {path}: there is no folder {path.parent}", remedy="make it first"))
     if (path.exists() or path.is_symlink()) and not force:
-        raise OutputError(Problem(f"{path} is there already", remedy="--force replaces it"))
+        raise OutputError(Problem(f"{path} already exists", remedy="--force replaces it"))
 
 
 def convert(
@@ -197,13 +197,13 @@ def convert(
 
     Parameters
     ----------
-    force: an image that is there already is replaced, once the new one is whole.
+    force: an image that already exists is replaced, once the new one is whole.
     on_step: told of each step before it begins.
 
     Raises
     ------
     BuildFailedError: a program failed; nothing is left under the output's name that was not there before.
-    OutputError: it is there already, or cannot be written.
+    OutputError: it already exists, or cannot be written.
     """
     check_output(output, force)
     with _work_folder(output) as work:

@@ -124,7 +124,7 @@ class LayoutImage:
         self.manifest = layout.document(blob_path(digest))
         layers = self.manifest.get("layers")
         if not isinstance(layers, list) or not isinstance(self.manifest.get("config"), dict):
-            raise LayoutError(layout.where, f"{blob_path(digest)} is no image manifest that lists layers")
+            raise LayoutError(layout.where, f"{blob_path(digest)} is not an image manifest that lists layers")
         self._layers = layers
 
     def config(self) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def decoded(data: bytes, what: str, where: str = "") -> dict[str, Any]:
     with contextlib.suppress(msgspec.DecodeError, RecursionError):
         found = msgspec.json.decode(data) if len(data) <= MAX_FILE else None
     if not isinstance(found, dict):
-        raise LayoutError(where or what, f"{what if where else 'it'} is not the JSON that it should be")
+        raise LayoutError(where or what, f"{what if where else 'it'} is not the expected JSON")
     return found
 
 
@@ -224,7 +224,7 @@ def aside(layout: Path) -> Iterator[Path]:
     OutputError: another process is at it, or nothing can be written there.
     """
     folder = layout / _ASIDE
-    taken = OutputError(f"another hpcgen is writing images into {layout}", remedy="wait until it is done")
+    taken = OutputError(f"another hpcgen is writing images into {layout}", remedy="wait until it has finished")
     with contextlib.ExitStack() as held:
         try:
             layout.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,7 @@ def whole_kit(kit: StoredKit, comparison: Comparison, name: str) -> dict[str, Ki
         return kit.files
     if not comparison.same:
         raise InputError(
-            f"only labels of {name} can be read here, and this hpcgen would not write the rest of its kit the same",
-            remedy="read the image where its engine runs, or use the hpcgen of its label io.hpcgen.version",
+            f"only labels of {name} can be read here, and this hpcgen would write the rest of its kit differently",
+            remedy="read the image where its engine runs, or use the hpcgen named by its label io.hpcgen.version",
         )
     return comparison.made

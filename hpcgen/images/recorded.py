@@ -97,12 +97,12 @@ def stored_kit(image: ImageReference) -> StoredKit:
             raise
     if not whole and "plan.json" in data and "hpcgen.lock" not in data:
         raise InputError(
-            f"the labels of {image} do not hold its whole record: its lock is too long for a label",
+            f"the labels of {image} do not contain its whole kit: its lock is too long for a label",
             remedy="read the image where its engine runs, or convert it to a file: hpcgen convert",
         )
     if "plan.json" not in data or "hpcgen.lock" not in data:
         raise InputError(
-            f"there is no record in {image}: it was not built from a kit of hpcgen",
+            f"there is no kit in {image}: it was not built from a kit of hpcgen",
             expected=f"a kit in the image's {KIT}",
             remedy="render the kit again and build it with this hpcgen",
         )
@@ -132,7 +132,7 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
     found = image.read([f"{KIT}/{name}" for name in names]) if names else {}
     missing = [name for name in names if f"{KIT}/{name}" not in found]
     if missing:
-        raise InputError(f"the kit in {image} is not whole: {missing[0]} is not in its {KIT}")
+        raise InputError(f"the kit in {image} is incomplete: {missing[0]} is not in its {KIT}")
     more = {name: KitFile(_text(found[f"{KIT}/{name}"], name, image)) for name in names}
     return msgspec.structs.replace(kit, files=kit.files | more)
 
@@ -163,7 +163,7 @@ def _text(data: bytes, name: str, image: ImageReference) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as failure:
-        raise InputError(f"the kit's {name} in {image} is no text") from failure
+        raise InputError(f"the kit's {name} in {image} is not text") from failure
 
 
 def _json(text: str, image: ImageReference) -> dict[str, Any]:
@@ -172,5 +172,5 @@ def _json(text: str, image: ImageReference) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError) as failure:
         raise InputError(f"plan.json in {image} is damaged: {failure}") from failure
     if not isinstance(found, dict):
-        raise InputError(f"plan.json in {image} is damaged: it is no mapping")
+        raise InputError(f"plan.json in {image} is damaged: it is not a mapping")
     return found

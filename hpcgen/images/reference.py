@@ -82,7 +82,7 @@ def _at_path(path: Path, kind: str | None) -> ImageReference:
     found = kind or (known.name if known is not None else None)
     if found is None:
         raise InputError(
-            f"{full} is no container image that hpcgen knows",
+            f"{full} is not a container image that hpcgen knows",
             expected="a SIF, a squashfs, a tar file, an OCI archive or a folder with an image's root",
         )
     return ImageReference(found, str(full))
@@ -92,7 +92,7 @@ def stored_reference(kind: str, name: str) -> ImageReference:
     """An image of a store by its name; InputError for what no store takes as a name."""
     if not _NAME.fullmatch(name):
         raise InputError(
-            f"{name!r} is no image name", expected="letters, digits and . _ / : @ + % -, as in localhost/x:1"
+            f"{name!r} is not an image name", expected="letters, digits and . _ / : @ + % -, as in localhost/x:1"
         )
     return ImageReference(kind, name)
 

@@ -61,7 +61,7 @@ def _charliecloud(value: str) -> str:
 
 
 def mark_folder(folder: Path, marks: Marks) -> None:
-    """Add the files and mount points that engines look for; what is there already stays.
+    """Add the files and mount points that engines look for; what already exists stays.
 
     Raises
     ------

@@ -184,13 +184,13 @@ def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _
     if not stack.run.mpi and nodes * shape.ranks > 1:
         problems.add(
             f"stack {stack.name} runs without MPI, as one process, not as {nodes} × {shape.ranks}",
-            remedy="leave --nodes and --ranks-per-node out, or set mpi: true in the stack's run",
+            remedy="omit --nodes and --ranks-per-node, or set mpi: true in the stack's run",
         )
     hardware = partition.cpu.cores * partition.cpu.threads_per_core
     if shape.ranks * shape.threads > hardware:
         problems.add(
             f"{shape.ranks} ranks × {shape.threads} threads = {shape.ranks * shape.threads} "
-            f"do not fit the {hardware} hardware threads of a node of {partition_name}",
+            f"do not fit on the {hardware} hardware threads of a node of {partition_name}",
             expected=f"ranks × threads of at most {hardware}, best {partition.cpu.cores} (the cores)",
             remedy=f"try --threads {max(1, partition.cpu.cores // shape.ranks)}",
         )
@@ -203,7 +203,7 @@ def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _
         problems.add(
             f"{nodes} nodes need a batch system, and {site.name} has none",
             expected="one node",
-            remedy="leave --nodes out, or take a site with a scheduler",
+            remedy="omit --nodes, or use a site with a scheduler",
         )
     return problems
 
@@ -216,9 +216,9 @@ def memory_problem(partition_name: str, partition: Partition, job: Job) -> Probl
     fitting = int(usable // memory)
     return Problem(
         f"{job.ranks_per_node} ranks × {number(memory)} GB = {number(memory * job.ranks_per_node)} GB "
-        f"exceed the {number(usable)} GB that a job may use on a node of {partition_name}",
+        f"exceeds the {number(usable)} GB that a job may use on a node of {partition_name}",
         expected=f"at most {number(usable / job.ranks_per_node)} GB per rank",
-        remedy=f"try --ranks-per-node {fitting}" if fitting else "take nodes with more memory: --partition",
+        remedy=f"try --ranks-per-node {fitting}" if fitting else "use nodes with more memory: --partition",
     )
 
 
@@ -259,6 +259,6 @@ def _asked_queue(
         problem = Problem(f"{partition_name} has no queue {asked!r}", "--queue", remedy=did_you_mean(asked, names))
         return "", None, [problem]
     if not takes(chosen, nodes):
-        problem = Problem(f"queue {asked} does not take {nodes} nodes", "--queue", f"{sizes(chosen)} nodes")
+        problem = Problem(f"queue {asked} does not accept {nodes} nodes", "--queue", f"{sizes(chosen)} nodes")
         return "", None, [problem]
     return asked, JobReason(field="queue", rule="asked"), []

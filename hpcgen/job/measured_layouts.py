@@ -55,15 +55,15 @@ def _misfit(
     if not stack.run.mpi:
         return f"stack {stack.name} runs without MPI"
     if request.ranks_per_node not in (None, layout.ranks_per_node):
-        return f"{counted(request.ranks_per_node or 0, 'rank')} per node asked for"
+        return f"{counted(request.ranks_per_node or 0, 'rank')} per node requested"
     if request.threads_per_rank not in (None, layout.threads_per_rank):
-        return f"{counted(request.threads_per_rank or 0, 'thread')} per rank asked for"
+        return f"{counted(request.threads_per_rank or 0, 'thread')} per rank requested"
     if request.ranks_per_node is None and stack.run.ranks_per_node not in (None, layout.ranks_per_node):
         return f"stack {stack.name} requires {counted(stack.run.ranks_per_node or 0, 'rank')} per node"
     usable = usable_gb(site.partitions[partition_name])
     if memory is not None and memory * layout.ranks_per_node > usable:
         needed = f"{layout.ranks_per_node} × {number(memory)} GB = {number(memory * layout.ranks_per_node)} GB"
-        return f"{needed} exceed the {number(usable)} GB that a job may use"
+        return f"{needed} exceeds the {number(usable)} GB that a job may use"
     return ""
 
 
@@ -89,7 +89,7 @@ def _why_not(nodes: int | None, layout: Layout, best: Layout) -> str:
         return "another for as many nodes " + (
             "is measured" if best.measured and not layout.measured else "comes before"
         )
-    return f"the one for {counted(best.nodes, 'node')} is nearer to {nodes}"
+    return f"the one for {counted(best.nodes, 'node')} is closer to {nodes}"
 
 
 def explain(site: Site, partition_name: str, stack: Stack, job: Job, request: JobRequest) -> list[str]:

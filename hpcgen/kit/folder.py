@@ -70,7 +70,7 @@ def read_kit(folder: Path) -> KitFolder:
     folder = folder.absolute()
     if not (folder / "plan.json").is_file():
         raise InputError(
-            f"{folder} is no kit: it has no plan.json",
+            f"{folder} is not a kit: it has no plan.json",
             remedy="make one with hpcgen render --site SITE --stack STACK -o DIR",
         )
     plan = _decoded(folder / "plan.json", read_plan)
@@ -101,7 +101,7 @@ def _decoded(path: Path, convert: Callable[[object, str], T]) -> T:
         return convert(msgspec.json.decode(_read(path)), str(path))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise InputError(
-            f"{path} is not that of a kit: {error}", remedy="render the kit again with this hpcgen"
+            f"{path} is not from a kit: {error}", remedy="render the kit again with this hpcgen"
         ) from error
 
 

@@ -89,7 +89,7 @@ def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
         parts.append(fill("one"))
     if not ranks:
         who = f"{nodes} nodes have" if nodes > 1 else "this machine has"
-        parts.append(fill("passed", passed=sh(f"{who} what the job counts on")))
+        parts.append(fill("passed", passed=sh(f"{who} what the job relies on")))
     parts.append(fill("reported", status=str(STATUS)))
     return "".join([*parts, *([fill("started")] if ranks else []), fill("done")])
 
@@ -114,13 +114,13 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
     gpu = plan.site.partitions[plan.partition].gpu
     found: list[tuple[str, str, str, list[str]]] = []
     if how.engine.image_is_file and not named and plan.job.nodes > 1:
-        found.append(("FAILED", "image", "put it on a file system that every node sees", [Shell('"$1"')]))
+        found.append(("FAILED", "image", "put it on a file system that every node can see", [Shell('"$1"')]))
     # What is made for GPUs says so by `host`; the rest works without.
     if gpu is not None and any(block.host for block in plan.blocks):
-        todo = f"take nodes of the partition {plan.partition}, and ask for their GPUs in the header of the job"
+        todo = f"use nodes of the partition {plan.partition}, and request their GPUs in the header of the job"
         found.append(("FAILED", "GPU", todo, [GPU_DEVICES[gpu.vendor]]))
     if how.mpi is not None or how.inner:
-        todo = f"take other nodes, or correct fabric.devices of the profile of {site}"
+        todo = f"use other nodes, or correct fabric.devices of the profile of {site}"
         found.append((_weight(plan.site, "fabric.devices"), "fabric", todo, list(plan.site.fabric.devices)))
     binds = [bind.source for bind in how.call.binds]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
@@ -134,7 +134,7 @@ def _cpu(plan: Plan, built_for: str) -> str:
     told = sorted(features - code_features(COMMON) or features)
     if not told:
         return ""
-    todo = f"its programs would end with SIGILL: take nodes of the partition {plan.partition}, or build it for these"
+    todo = f"its programs would end with SIGILL: use nodes of the partition {plan.partition}, or build it for these"
     return fill("cpu", features=line(told), cpu=sh(f"{target}, for which the image was compiled"), todo=sh(todo))
 
 
@@ -206,7 +206,7 @@ def _memory(plan: Plan) -> str:
         return ""
     needed = each * plan.job.ranks_per_node
     expected = sh(f"{needed:g} GB for {plan.job.ranks_per_node} ranks")
-    todo = sh("start fewer ranks on a node, or see what else runs there")
+    todo = sh("start fewer ranks per node, or check what else is running there")
     return fill("memory", memory=str(math.ceil(needed)), expected=expected, todo=todo)
 
 

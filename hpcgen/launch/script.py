@@ -89,7 +89,7 @@ def preflight_script(
     ranks = has_rank_test(plan, how)
     # An image of no fixed folder is looked for in the present one.
     folder = ranks or (plan.site.containers.image_directory is None and how.engine.image_is_file)
-    usage = f"usage: {PREFLIGHT} [IMAGE]      in an allocation; ends with {STATUS} where something is missing"
+    usage = f"usage: {PREFLIGHT} [IMAGE]      in an allocation; exits with {STATUS} if something is missing"
     parts = [
         _top(plan, scheduler, how, "preflight of ", usage),
         *([_fill("modules_alone", modules=_modules(plan, how))] if how.modules else []),

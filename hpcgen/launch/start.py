@@ -125,15 +125,15 @@ def start_problems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[Prob
     if job.ranks > 1 and not _uses_mpi(plan):
         problems.append(
             Problem(
-                f"{job.ranks} ranks of {plan.stack.name}, which has no MPI to start them with",
-                remedy="add the block mpi to the stack, or ask for one rank",
+                f"{job.ranks} ranks of {plan.stack.name}, which has no MPI to start them",
+                remedy="add the block mpi to the stack, or request one rank",
             )
         )
     elif job.nodes > 1 and mpi is None:
         why = (
-            f"{engine.name} lets no launcher of the host reach into its containers"
+            f"{engine.name} does not let the host's launcher reach into its containers"
             if plan.site.mpi is not None
-            else f"the profile of {plan.site.name} names no host MPI, and the image's own starts ranks on one node"
+            else f"the profile of {plan.site.name} names no host MPI, and the image's own starts ranks only on one node"
         )
         problems.append(
             Problem(

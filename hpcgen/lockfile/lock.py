@@ -69,7 +69,7 @@ def read_lock(path: Path) -> Lock:
             f"the lock {path} cannot be read: {said}", remedy="write one with hpcgen lock -o FILE"
         ) from failure
     if len(data) > MAX_BYTES:
-        raise InputError(f"{path} is larger than any lock", remedy="write it again with hpcgen lock")
+        raise InputError(f"{path} is larger than any lock", remedy="regenerate it with hpcgen lock")
     return parse_lock(text, str(path))
 
 
@@ -92,7 +92,7 @@ def parse_lock(text: str, name: str) -> Lock:
         raise InputError(
             f"the lock {name} is not understood: {failure}",
             expected=f"a lock of hpcgen {__version__}",
-            remedy=f"use hpcgen {wrote}, or write it again with hpcgen lock",
+            remedy=f"use hpcgen {wrote}, or regenerate it with hpcgen lock",
         ) from failure
 
 
@@ -117,14 +117,14 @@ def _check_seal(text: str, name: str) -> None:
     if not found:
         raise InputError(
             f"{name} pins nothing: it has no seal",
-            expected="a lock that hpcgen lock wrote; the one of a kit only names what was chosen",
+            expected="a lock that hpcgen lock wrote; the one in a kit only names what was chosen",
             remedy="hpcgen lock --site SITE --stack STACK -o hpcgen.lock",
         )
     if seal != sha256_of(body + "\n") + "\n":
         raise InputError(
-            f"{name} is not as hpcgen lock wrote it: its seal does not fit what it says",
-            expected="an unchanged file; a merge or an edit by hand leaves the old seal",
-            remedy="take the file anew from where it is from, or write it again: hpcgen lock --update NAME",
+            f"{name} is not as hpcgen lock wrote it: its seal does not match its content",
+            expected="an unchanged file; a merge or a manual edit leaves the old seal",
+            remedy="get the file again from its source, or regenerate it: hpcgen lock --update NAME",
         )
 
 

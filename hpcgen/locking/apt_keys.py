@@ -94,7 +94,7 @@ def key_pins(shell: BaseShell) -> tuple[list[KeyPin], int]:
     if unsigned:
         raise PolicyError(
             Problem(
-                f"the package index {each.uri} {each.suite} is signed by no key that {shell.image} trusts",
+                f"the package index {each.uri} {each.suite} is not signed by any key that {shell.image} trusts",
                 remedy="remove [trusted=yes] from the source, and name its key ring with signed-by",
             )
             for each in unsigned

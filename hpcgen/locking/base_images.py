@@ -99,7 +99,7 @@ def pin_image(name: str, sources: Sequence[str], architecture: str) -> ImagePin:
 def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> None:
     """Copy a pinned image into an OCI layout, which may hold others, under ``bundle_paths.image_name(name)``.
 
-    It is there whole or not at all; where it is there already, it is checked and nothing is fetched.
+    It is there whole or not at all; where it already exists, it is checked and nothing is fetched.
 
     Raises
     ------
@@ -114,9 +114,9 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
         digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image")
         if digest != pin.digest:
             raise FetchError(
-                f"the base image {name} from {pin.origin} is not the one that is pinned: it has {digest}",
+                f"the base image {name} from {pin.origin} is not the pinned one: it has {digest}",
                 expected=pin.digest,
-                remedy="hpcgen lock --update images takes the new one; or give back the old one with --image",
+                remedy="hpcgen lock --update images pins the new one; or supply the old one with --image",
             )
         config = decoded(blobs[_described(manifest, name)[0]["digest"]].read_bytes(), f"{name}'s configuration")
         wanted = _ARCHITECTURES[architecture]
@@ -182,7 +182,7 @@ def _metadata(image: LayoutImage) -> dict[str, bytes]:
 
 
 def _remedy(name: str) -> str:
-    return f"say where it is: --image {name}=oci-archive:/path/image.tar (or docker://…, containers-storage:…)"
+    return f"say where to find it: --image {name}=oci-archive:/path/image.tar (or docker://…, containers-storage:…)"
 
 
 def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
@@ -200,7 +200,7 @@ def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
         digest = _instance(manifest, architecture, source)
         if not source.startswith("docker://"):
             raise InputError(
-                "an archive of images for several architectures is not read", remedy="skopeo copy one of them"
+                "archives with images for several architectures are not supported", remedy="skopeo copy one of them"
             )
         raw = _raw(skopeo, _at_digest(source, digest))
         manifest = decoded(raw, source)
@@ -271,7 +271,7 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
         except OSError:
             sha256, size = "", -1
         if (f"sha256:{sha256}", size) != (each["digest"], each["size"]):
-            raise FetchError(f"{source}: {each['digest']} is altered, cut off or missing")
+            raise FetchError(f"{source}: {each['digest']} is altered, truncated or missing")
         blobs[each["digest"]] = path
     return f"sha256:{digest}", manifest, blobs
 
@@ -305,7 +305,7 @@ def _as_oci(raw: bytes, source: str) -> bytes:
 def _layer_kind(layer: dict[str, Any], source: str) -> str:
     kind = str(layer.get("mediaType"))
     if kind not in _LAYERS:
-        raise FetchError(f"{source} has a layer of kind {kind}, which cannot be taken along")
+        raise FetchError(f"{source} has a layer of kind {kind}, which is not supported")
     return _LAYERS[kind]
 
 

@@ -128,8 +128,8 @@ class BaseShell:
             [
                 Problem(
                     f"no command can be run in {self.image} on this machine",
-                    expected="a user namespace, of the kernel's own or by an engine",
-                    remedy="lock on a machine that lets users build images, or as root",
+                    expected="a user namespace, created by the kernel directly or by an engine",
+                    remedy="make the lock on a machine that lets users build images, or as root",
                 ),
                 *(Problem(each) for each in tried),
             ]
@@ -221,7 +221,7 @@ def _unpack(layout: Path, image: str, root: Path) -> None:
             raise InputError(
                 Problem(
                     f"{image} cannot be unpacked in {root.parent}: {said[-1] if said else f'exit status {status}'}",
-                    remedy="set TMPDIR to a folder with room, on a local disk",
+                    remedy="set TMPDIR to a folder with enough space, on a local disk",
                 )
             )
 

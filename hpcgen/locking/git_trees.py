@@ -142,7 +142,7 @@ def _git(tree: GitTree, repository: Path | None, *words: str) -> bytes:
             env=environment,
         )
     except subprocess.TimeoutExpired:
-        raise _unfit(tree, f"git did not end within {TIMEOUT_S:.0f} s") from None
+        raise _unfit(tree, f"git did not finish within {TIMEOUT_S:.0f} s") from None
     if done.returncode != 0:
         said = [line for line in done.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
         raise _unfit(tree, "git says: " + _printable(said[-1] if said else f"exit status {done.returncode}"))

@@ -86,7 +86,7 @@ def _block_files(name: str, catalog: Catalog) -> list[Path]:
     if catalog.is_given(name):
         raise InputError(
             f"block {name} is {catalog.block_origin(name)}, and a lock pins files",
-            remedy=f"put it into a collection: building_blocks/{name}.py and {name}.yaml",
+            remedy=f"put it in a collection: building_blocks/{name}.py and {name}.yaml",
         )
     return [catalog.find("block", name), *catalog.release_files(name)]
 
@@ -163,7 +163,7 @@ def _packages(
     epoch = 0
     for part, stage in stages:
         names = _asked(plan, loose)[part]
-        say(f"packages of the {stage.name} stage: {len(names)} asked for")
+        say(f"packages of the {stage.name} stage: {len(names)} requested")
         found, signed, date = resolve_packages(layout, stage.image.name, stage, names, "apt", say)
         packages[part] = found
         keys |= {(key.index, key.fingerprint): key for key in signed}

@@ -80,7 +80,7 @@ def resolve_packages(
 
         keys, epoch = key_pins(shell)
         added = _added(shell, names)
-        say(f"{len(names)} packages asked for, {len(added)} to fetch, {len(present)} in {image} already")
+        say(f"{len(names)} packages requested, {len(added)} to fetch, {len(present)} already in {image}")
         return _checked(image, present, added), keys, epoch
 
 
@@ -89,7 +89,7 @@ def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) 
     try:
         return msgspec.convert({"present": present, "added": msgspec.to_builtins(added)}, StagePackages)
     except msgspec.ValidationError as failure:
-        raise FetchError(f"{image}: what apt and dpkg answer is not understood: {failure}") from failure
+        raise FetchError(f"{image}: the output of apt and dpkg is not understood: {failure}") from failure
 
 
 def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None:
@@ -142,7 +142,7 @@ def _read_uri(line: str, image: str) -> tuple[str, PackagePin]:
     if kind != "SHA256" or len(parts) != 3:
         raise InputError(
             f"{image}: the repository gives {file} no sha256, only {kind or 'nothing'}",
-            remedy="ask whoever keeps the repository to add SHA256 to its index",
+            remedy="ask the repository's maintainers to add SHA256 to its index",
         )
     if not re.match(r"(https?|file|copy):", url):
         raise FetchError(f"{image}: {file} is at {url}", expected="an address of http, https or file")

@@ -97,7 +97,7 @@ def own_wheel(folder: Path) -> Path:
     checkout = package.parent
     if not (checkout / "pyproject.toml").is_file():
         raise InputError(
-            f"hpcgen runs from {package}, which pip did not install and which is no checkout",
+            f"hpcgen runs from {package}, which pip did not install and which is not a checkout",
             remedy="install hpcgen with pip, or pip install -e a checkout",
         )
     return _built(checkout, folder)

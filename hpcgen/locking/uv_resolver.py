@@ -209,12 +209,12 @@ def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
     words = "\n  ".join(lines[:_LAST_LINES])
     asked = ", ".join([*request.sdists, *request.requirements][:12])
     if _NO_ANSWER.search(words):
-        return FetchError(f"uv could not ask a package index for {asked}:\n  {words}")
+        return FetchError(f"uv could not query a package index for {asked}:\n  {words}")
     target = request.target
     where = f"CPython {target.python}, {target.architecture}, glibc {target.glibc}"
     return ConflictError(
         f"uv found no wheels for {asked} on {where}:\n  {words}",
-        remedy="choose other versions; packages that exist as source only cannot be locked here",
+        remedy="choose other versions; packages that exist only as source cannot be locked here",
     )
 
 

@@ -64,7 +64,7 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     changed = f"these differ: {', '.join(names)}" if names else "all its files are the same"
     raise InputError(
         Problem(
-            f"this hpcgen would not make what the lock says; {changed}",
+            f"this hpcgen would not make what the lock pins; {changed}",
             expected=f"hpcgen {lock.hpcgen} with the collections that the lock was made with (this is {__version__})",
             remedy="install that release (it is in the bundle), add its collections, or write the lock again with: "
             f"{lock.plan.command or 'hpcgen lock'}",

@@ -240,7 +240,7 @@ class _File:
         """Take the bytes of an answer to the end, then check and name the file."""
         if answer.status == 416:
             self.part.forget()
-            raise WebError("the server has fewer bytes than were fetched before; it is fetched anew")
+            raise WebError("the server has fewer bytes than were fetched before; it is fetched again")
         start, length = _placed(answer, have)
         self.part.begin(start)
         self._count(start)
@@ -263,14 +263,14 @@ class _File:
         found, first = self.part.hasher.hexdigest(), self.part.first()
         self.part.forget()
         if start:
-            raise WebError("what came after a break does not fit to what was there; it is fetched anew")
+            raise WebError("what came after an interruption does not match what was there; it is fetched again")
         raise WebError(_wrong(self.wanted, found, self.part.count, first), again=False)
 
     def _read(self, answer: Response) -> bytes:
         try:
             return answer.read(CHUNK)
         except TimeoutError as failure:
-            raise WebError(f"it stalled: nothing came for {self.owner.policy.silence_s:g} s") from failure
+            raise WebError(f"it stalled: nothing arrived for {self.owner.policy.silence_s:g} s") from failure
         except (OSError, HTTPException, ValueError) as failure:
             at = f"after {self.part.count} bytes: "
             problem = explained(failure, urllib.parse.urlsplit(answer.url).hostname or "")
@@ -327,12 +327,12 @@ class _File:
         self.part.forget()
         said = f"{count} bytes" if count is not None else "more bytes than that"
         return WebError(
-            f"the server sends another file: {said}, expected {self.wanted.size}{_kind_of(first)}", again=False
+            f"the server sends a different file: {said}, expected {self.wanted.size}{_kind_of(first)}", again=False
         )
 
     def _stalled(self) -> WebError:
         policy = self.owner.policy
-        return WebError(f"it stalled: fewer than {policy.stall_bytes} bytes came in {policy.stall_s:g} s")
+        return WebError(f"it stalled: fewer than {policy.stall_bytes} bytes arrived in {policy.stall_s:g} s")
 
 
 def _use(transfer: _Transfer, line: socket.socket) -> None:
@@ -355,7 +355,7 @@ def _placed(answer: Response, have: int) -> tuple[int, int | None]:
         return 0, length
     found = _RANGE.fullmatch(answer.headers.get("content-range", ""))
     if found is None or int(found[1]) != have:
-        raise WebError("the server sends another part of the file than was asked for", again=False)
+        raise WebError("the server sends a part of the file that was not requested", again=False)
     return have, length
 
 
@@ -369,7 +369,7 @@ def _kind_of(first: bytes) -> str:
 def _wrong(wanted: Wanted, found: str, count: int, first: bytes) -> str:
     size = f" ({count} bytes, expected {wanted.size})" if wanted.size not in (None, count) else ""
     guess = _kind_of(first) or ("; it is empty" if not count else "")
-    return f"the server sends another file{size}: its sha256 is {found}, expected {wanted.sha256}{guess}"
+    return f"the server sends a different file{size}: its sha256 is {found}, expected {wanted.sha256}{guess}"
 
 
 def _problem(wanted: Wanted, failures: dict[str, WebError]) -> Problem:
@@ -379,9 +379,9 @@ def _problem(wanted: Wanted, failures: dict[str, WebError]) -> Problem:
         return Problem(
             f"{name} was not fetched: no address is known for it", remedy="put it into a folder: --files DIR"
         )
-    remedy = "run the same command again, what was fetched stays; what you get elsewhere is taken with --files DIR"
+    remedy = "run the same command again, which resumes; for files that you got elsewhere, use --files DIR"
     if any("another file" in failure.message for failure in failures.values()):
-        remedy = "if the file has really changed, write the lock anew; do not use what came"
+        remedy = "if the file has really changed, regenerate the lock; do not use what was received"
     return Problem(f"{name} was not fetched: " + "; ".join(reasons), remedy=remedy)
 
 

@@ -163,11 +163,11 @@ class PackageIndex:
         hashes = " or ".join(f"sha256:{sha256}" for sha256 in pin.hashes[:3])
         looked = "; ".join(self._said(place, pin) for place in self.places(pin.name)) or "nothing: pip has no index"
         have = sorted({each.file for each in fitting})
-        there = f"; of this version there: {', '.join(have[:8])}{' …' if len(have) > 8 else ''}" if have else ""
+        there = f"; available for this version: {', '.join(have[:8])}{' …' if len(have) > 8 else ''}" if have else ""
         unnamed = " (not all with a sha256)" if any(not each.sha256 for each in fitting) else ""
         return Problem(
-            f"no package index has {pin.name} {pin.version} with {hashes}; looked at {looked}{there}{unnamed}",
-            remedy="let pip's settings (pip config list) name the index that the list was made with",
+            f"no package index has {pin.name} {pin.version} with {hashes}; searched {looked}{there}{unnamed}",
+            remedy="configure pip (pip config list) with the index that the list was made from",
         )
 
     def _said(self, place: IndexPage, pin: PinnedRequirement) -> str:
@@ -208,7 +208,7 @@ class PackageIndex:
         """Why an address is not used; empty if it is."""
         if address.startswith("https:") or self._is_loopback(address):
             return ""
-        return "not used: only https and file are"
+        return "not used: only https and file are supported"
 
     def _is_loopback(self, address: str) -> bool:
         if not self.loopback_http:
@@ -262,7 +262,7 @@ def local_path(address: str) -> Path:
     """The path of a ``file:`` address of this machine."""
     parts = urllib.parse.urlsplit(address)
     if parts.netloc not in ("", "localhost"):
-        raise PageError(f"{shown(address)} is a file of another machine")
+        raise PageError(f"{shown(address)} is a file on another machine")
     return Path(urllib.request.url2pathname(parts.path))
 
 

@@ -57,9 +57,9 @@ def pip_settings() -> PipSettings:
             return _settings(python, done.stdout)
         if "No module named" not in done.stderr:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
-            raise InputError(f"pip of {python} cannot say what its indexes are: {said}", remedy="mend pip")
+            raise InputError(f"pip of {python} cannot say which indexes it uses: {said}", remedy="mend pip")
     raise MissingToolError(
-        f"pip is needed to say which package indexes this machine uses; {' and '.join(pythons)} have none",
+        f"pip is needed to find out which package indexes this machine uses; {' and '.join(pythons)} have none",
         remedy=f"{sys.executable} -m ensurepip --upgrade",
     )
 
@@ -80,7 +80,7 @@ def _default_index(python: str) -> str:
     """The index of a pip that was told of none, as its help names it."""
     found = _DEFAULT_INDEX.search(" ".join(_pip(python, "download", "--help").stdout.split()))
     if found is None:
-        raise InputError(f"pip of {python} names no index", remedy="pip config set global.index-url ADDRESS")
+        raise InputError(f"pip of {python} has no index configured", remedy="pip config set global.index-url ADDRESS")
     return found[1]
 
 

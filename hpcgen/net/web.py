@@ -120,7 +120,7 @@ class Web:
         parts = origin
         for _ in range(_REDIRECTS):
             if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise WebError(f"{shown(parts.geturl())} is no https address", again=False)
+                raise WebError(f"{shown(parts.geturl())} is not an https address", again=False)
             if parts.scheme == "http" and not plain:
                 raise WebError("http is not allowed, only https", again=False)
             own = parts.netloc == origin.netloc
@@ -214,7 +214,7 @@ class Web:
             return None
         proxy = urllib.parse.urlsplit(named if "://" in named else f"http://{named}")
         if proxy.scheme != "http" or not proxy.hostname:
-            raise WebError(f"the proxy {shown(named)} is of a kind that hpcgen does not speak, only http", again=False)
+            raise WebError(f"the proxy {shown(named)} has a protocol other than http", again=False)
         return proxy
 
 
@@ -224,7 +224,7 @@ def explained(failure: BaseException, host: str) -> WebError:
         reason = f"the certificate of {host} is not trusted ({failure.verify_message})"
         return WebError(reason, again=False)
     if isinstance(failure, socket.gaierror):
-        return WebError(f"{host} is not known ({failure.strerror})", down=True)
+        return WebError(f"{host} is unknown ({failure.strerror})", down=True)
     if isinstance(failure, TimeoutError):
         return WebError(f"{host} does not answer", down=True)
     if isinstance(failure, ConnectionRefusedError):
@@ -253,7 +253,7 @@ def _joined(base: str, location: str) -> urllib.parse.SplitResult:
     try:
         return urllib.parse.urlsplit(urllib.parse.urljoin(base, location.replace(" ", "%20")))
     except ValueError:
-        raise WebError("redirects to something that is no address", again=False) from None
+        raise WebError("redirects to something that is not an address", again=False) from None
 
 
 def _host(parts: urllib.parse.SplitResult) -> str:

@@ -30,7 +30,7 @@ def _target(name: str) -> Any:
 
     if name not in archspec.cpu.TARGETS:
         raise InputError(
-            f"{name!r} is no CPU that archspec knows", remedy=did_you_mean(name, list(archspec.cpu.TARGETS))
+            f"{name!r} is not a CPU that archspec knows", remedy=did_you_mean(name, list(archspec.cpu.TARGETS))
         )
     return archspec.cpu.TARGETS[name]
 

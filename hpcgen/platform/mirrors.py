@@ -42,7 +42,7 @@ def with_mirrors(site: Site, words: Sequence[str]) -> Site:
     given, problems, unknown = _parsed(words)
     known = site.network.mirrors
     if "apt-security" in given and "apt" not in given and not known.apt:
-        message = "apt-security: it stands beside an archive, and no archive is named"
+        message = "apt-security: it accompanies an archive, but no archive is named"
         problems.append(Problem(message, OPTION, remedy=f"add {OPTION} apt={_EXAMPLES['apt']}, the site's archive"))
     if problems:
         raise InputError([*problems, *unknown])
@@ -67,7 +67,7 @@ def _parsed(words: Sequence[str]) -> tuple[dict[str, str], list[Problem], list[P
         elif kind not in KINDS:
             unknown.add(f"there is no mirror of {kind!r}", OPTION, remedy=did_you_mean(kind, KINDS))
         elif kind in given:
-            problems.add(f"{kind}: a mirror of it is named twice", OPTION, remedy="leave one out")
+            problems.add(f"{kind}: its mirror is given twice", OPTION, remedy="leave one out")
         else:
             given[kind] = address
             problems += _address_problems(kind, address)
@@ -108,22 +108,22 @@ def _address_problems(kind: str, address: str) -> list[Problem]:
     if not address:
         return wrong("no address is given")
     if not address.isprintable() or any(sign in address for sign in " '\"`$\\;|<>"):
-        return wrong(f"the address {address!r} has characters that cannot stand in a recipe", "leave them out")
+        return wrong(f"the address {address!r} has characters that are not allowed in a recipe", "leave them out")
     if kind == "images":
         return wrong(*_registry_mistake(address)) if not _fits(Registry, address) else []
     scheme, found, rest = address.partition("://")
     if "@" in rest.partition("/")[0]:
         # Not shown: it may hold a password.
-        return wrong("the address holds a user name, which would stand in the recipe and the image", "leave it out")
+        return wrong("the address contains a user name, which would end up in the recipe and the image", "leave it out")
     if not found or scheme.lower() != "https":
-        remedy = "name a server that speaks https"
+        remedy = "name a server that supports https"
         if kind.startswith("apt") and scheme.lower() == "http":
             remedy += ", or write the mirror into the profile (network.mirrors.apt): apt checks signatures"
         return wrong(f"the address {address!r} is not https", remedy)
     if "?" in rest or "#" in rest:
         return wrong(f"the address {address!r} has a ? or #, after which no path can follow", "leave it out")
     if not _fits(_FIELDS[kind], address):
-        return wrong(f"{address!r} is not an address that can stand in a recipe")
+        return wrong(f"{address!r} is not an address that is allowed in a recipe")
     return []
 
 
@@ -131,15 +131,15 @@ def _registry_mistake(address: str) -> tuple[str, str]:
     """What most likely is meant instead, for an address that is no registry."""
     scheme, found, rest = address.partition("://")
     if found:
-        return f"{address!r} has {scheme}:// before the registry", f"leave it out: images={rest}"
+        return f"{address!r} has {scheme}:// before the registry", f"omit it: images={rest}"
     host, _, path = address.partition("/")
     if "@" in address or ":" in path:
-        return f"{address!r} has a tag, a digest or a user name", "name the registry and the folder in it alone"
+        return f"{address!r} has a tag, a digest or a user name", "name only the registry and the folder in it"
     if "." not in host and ":" not in host and host != "localhost":
-        return f"{host!r} would not be taken for a registry", "write its full name, or its port"
+        return f"{host!r} would not be recognised as a registry", "write its full name, or its port"
     return (
-        f"{address!r} is no registry with a folder in it",
-        "the folder's name has lower-case letters, no / at its end",
+        f"{address!r} is not a registry with an optional folder",
+        "the folder's name must be lower case, without / at its end",
     )
 
 
@@ -197,7 +197,7 @@ def repository_lines(archive: str, values: Mapping[str, Any]) -> list[str]:
     missing = [name for name in ("repositories", "more_repositories", "keyring") if name not in values]
     if missing:
         problem = f"the base's release has no {', '.join(missing)} among its values, so no mirror of dnf can be used"
-        raise InputError(problem, remedy="add them to the release table, or leave network.mirrors.dnf out")
+        raise InputError(problem, remedy="add them to the release table, or omit network.mirrors.dnf")
     lines = []
     for enabled, repositories in ((1, values["repositories"]), (0, values["more_repositories"])):
         for name, path in repositories.items():

@@ -134,9 +134,9 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
             lost = [f"takes other options ({failure})"]
         problems += [f"{planned.name} {each}" for each in lost]
     if problems or not chosen:
-        message = f"the plan does not fit the collections here: {', '.join(problems) or 'it has no blocks'}"
+        message = f"the plan does not match the collections here: {', '.join(problems) or 'it has no blocks'}"
         remedy = "install that release, name its collections with --collection, or plan again"
-        raise InputError(message, expected=f"those that hpcgen {plan.hpcgen} planned with", remedy=remedy)
+        raise InputError(message, expected=f"those that hpcgen {plan.hpcgen} used for the plan", remedy=remedy)
     return chosen
 
 
@@ -223,7 +223,7 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
             if name in merged and merged[name][1] != value:
                 first, other = merged[name]
                 problems.add(
-                    f"{what} {name} is {other!r} for {first} and {value!r} for {label}", remedy="drop one of the two"
+                    f"{what} {name} is {other!r} for {first} and {value!r} for {label}", remedy="remove one of the two"
                 )
             merged.setdefault(name, (label, value))
     problems.raise_as(InputError)

@@ -57,7 +57,7 @@ class Assembly(msgspec.Struct):
                 other = found.setdefault(file.path, file)
                 if (other.text, other.executable) != (file.text, file.executable):
                     raise InputError(
-                        f"{label} has another {file.path} than a block before it", remedy="rename one of them"
+                        f"{label} has a different {file.path} than a block before it", remedy="rename one of them"
                     )
         return dict(sorted(found.items()))
 

@@ -49,7 +49,7 @@ def save(record: BuildRecord) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         raise OutputError(
-            f"cannot make {path.parent}: {failure.strerror}", remedy="set HPCGEN_RECORDS to a folder of your own"
+            f"cannot make {path.parent}: {failure.strerror}", remedy="set HPCGEN_RECORDS to one of your own folders"
         ) from failure
     numbered = {RECORD.field: RECORD.newest, **msgspec.to_builtins(record)}
     write_file(path, msgspec.json.format(msgspec.json.encode(numbered), indent=1).decode() + "\n")
@@ -80,7 +80,7 @@ def find(id_or_prefix: str) -> BuildRecord:
         return _load(_path(fitting[0]))
     if fitting:
         raise UnknownNameError(
-            f"{len(fitting)} records begin with {id_or_prefix}", remedy=f"say which: {', '.join(fitting[:5])}"
+            f"{len(fitting)} records begin with {id_or_prefix}", remedy=f"name one of them: {', '.join(fitting[:5])}"
         )
     raise UnknownNameError(
         f"there is no build record {id_or_prefix!r} in {folder}", remedy=did_you_mean(id_or_prefix, names)
@@ -120,7 +120,7 @@ def _full_name(name: str) -> str:
 
 def _path(record_id: str) -> Path:
     if not _ID.fullmatch(record_id):
-        raise UnknownNameError(f"{record_id!r} is no id of a build record")
+        raise UnknownNameError(f"{record_id!r} is not the id of a build record")
     return records_folder() / f"{record_id}.json"
 
 
@@ -137,5 +137,5 @@ def _load(path: Path) -> BuildRecord:
         return msgspec.convert(data, BuildRecord)
     except (msgspec.DecodeError, RecursionError, OSError, LookupError, TypeError, AttributeError) as failure:
         raise InputError(
-            f"{path} is no build record that this hpcgen reads: {failure}", remedy="remove it, or use a newer"
+            f"{path} is not a build record that this hpcgen can read: {failure}", remedy="remove it, or use a newer one"
         ) from failure

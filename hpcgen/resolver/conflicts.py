@@ -34,9 +34,9 @@ def conflict(question: Question, roots: Sequence[Requirement], causes: Iterable[
     seen = len(clash) == 1 or any(requirement.origin.kind == "site" for requirement in clash)
     fact = "" if seen else decisive_fact(question, roots)
     message = fact or "; ".join([message, *dict.fromkeys(lasts)])
-    other = "widen one of the ranges, or add a release row that fits all"
+    other = "widen one of the ranges, or add a release that fits all of them"
     if fact:
-        other = "see whether the profile is right about it, or choose another option or provider"
+        other = "check that the profile is right about it, or choose another option or provider"
     remedy = nearest_change(question, roots) or other
     return ConflictError(message, expected=expected, remedy=remedy)
 

@@ -105,7 +105,7 @@ class Follower:
         state = ask(self.submitted)
         if state is None:
             if time.monotonic() - self.heard > DEAF_S:
-                message = f"the batch system has not answered for {DEAF_S:.0f} s; job {self.submitted.id} may go on"
+                message = f"the batch system has not answered for {DEAF_S:.0f} s; job {self.submitted.id} may continue"
                 raise JobFailedError(message, remedy=f"later: {' '.join(self.submitted.queue.look(self.submitted.id))}")
             return
         self.heard = time.monotonic()
@@ -213,7 +213,7 @@ def files_of(submitted: Submitted, state: JobState) -> tuple[Path, Path | None]:
 def failure(result: Result, queue: Scheduler) -> JobFailedError:
     """What is said of a job that did not end as it should, with the last lines of its output."""
     if result.state == GONE.word:
-        message = f"how job {result.id} ({result.name}) ended is not known: the batch system has forgotten it"
+        message = f"how job {result.id} ({result.name}) ended is unknown: the batch system no longer knows it"
     else:
         message = f"job {result.id} ({result.name}) ended in the state {result.state}"
         if result.signal:
@@ -226,7 +226,7 @@ def failure(result: Result, queue: Scheduler) -> JobFailedError:
     for name in result.output:
         if lines := last_lines(Path(name)):
             message += f"\nthe end of {name}:\n" + "\n".join(f"  | {line}" for line in lines)
-    where = f"; the output is in {' and '.join(result.output)}" if result.output else "; it has left no output"
+    where = f"; the output is in {' and '.join(result.output)}" if result.output else "; it left no output"
     return JobFailedError(message, remedy=_remedy(result, queue) + where)
 
 

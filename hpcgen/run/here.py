@@ -46,12 +46,12 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
         return []
     starter = launched_by(how.outer[0], plan.site.scheduler) if how.outer else None
     if starter is not None and starter.launcher_allocates:
-        return [f"not in an allocation of {plan.site.name}: {starter.launcher} asks for one of its own"]
+        return [f"not in an allocation of {plan.site.name}: {starter.launcher} requests one itself"]
     if plan.job.nodes > 1:
         raise PolicyError(
-            f"{plan.job.nodes} nodes need an allocation, and this is outside of one",
+            f"{plan.job.nodes} nodes need an allocation, and there is none here",
             expected="--nodes 1",
-            remedy=f"hpcgen submit, or hpcgen run inside of {batch.interactive}",
+            remedy=f"hpcgen submit, or hpcgen run inside {batch.interactive}",
         )
     return [f"not in an allocation of {plan.site.name}: it starts on this machine, which may be shared by all users"]
 

@@ -224,7 +224,7 @@ def choose_engine(
     starters = {each: engine.starts.index(form) for each, engine in runners().items() if form in engine.starts}
     able = tuple(sorted(starters, key=lambda each: starters[each]))
     if not able:
-        remedy = f"make another of it first: hpcgen convert {name} …"
+        remedy = f"convert it first: hpcgen convert {name} …"
         raise PolicyError(f"no engine starts an image of the kind {kind}: {name}", remedy=remedy)
     if asked is not None and asked not in able:
         expected = f"--engine {' or '.join(able)}"
@@ -242,7 +242,7 @@ def _allowed(site: Site, wanted: tuple[EngineName, ...], image: str) -> list[Eng
     allowed = [each for each in wanted if each not in known or known[each].allowed]
     if not allowed:
         why = "; ".join(f"{each}: {known[each].reason}" for each in wanted)
-        remedy = "make another of it: hpcgen convert, or build it for this site"
+        remedy = "convert it: hpcgen convert, or build it for this site"
         message = f"{site.name} does not allow {' or '.join(wanted)} to start {image} ({why})"
         raise PolicyError(message, remedy=remedy)
     return allowed
@@ -283,7 +283,7 @@ def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:
     if not missing or not engine_for(plan.engine).targets_in_image:
         return []
     message = (
-        f"the image was built for {recorded.site.name} and has no folder {', '.join(missing)} to bind the host's onto"
+        f"the image was built for {recorded.site.name} and has no folder {', '.join(missing)} to bind the host's to"
     )
     remedy = f"if it does not start: hpcgen build --site {plan.site.name} --stack {plan.stack.name}"
     return [Finding(name="binds", severity="warning", message=message, remedy=remedy)]

@@ -69,7 +69,7 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
 def require_programs(queue: Scheduler, site: str) -> None:
     """MissingToolError where the batch system's commands are not here."""
     for program in queue.programs:
-        require_program(program, f"submit jobs of {site}", "call it where jobs are submitted, as a rule a login node")
+        require_program(program, f"submit jobs of {site}", "run it where jobs are submitted, usually on a login node")
 
 
 def submit_script(queue: Scheduler, script: Path) -> str:
@@ -87,14 +87,14 @@ def submit_script(queue: Scheduler, script: Path) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        message = f"{command[0]} has not answered for {TIMEOUT_S:.0f} s; whether the job was taken is not known"
-        raise JobFailedError(message, str(script), remedy="look at your jobs before you submit it again") from None
+        message = f"{command[0]} has not answered for {TIMEOUT_S:.0f} s; whether the job was accepted is unknown"
+        raise JobFailedError(message, str(script), remedy="check your jobs before you submit it again") from None
     said = "\n".join(part.strip() for part in (done.stdout, done.stderr) if part.strip())
     if done.returncode != 0:
-        message = f"{command[0]} did not take the job:\n{said or f'status {done.returncode}, without a word'}"
-        raise JobFailedError(message, str(script), remedy="other wishes: --queue, --account, --time, --nodes")
+        message = f"{command[0]} did not accept the job:\n{said or f'status {done.returncode}, without output'}"
+        raise JobFailedError(message, str(script), remedy="see --queue, --account, --time, --nodes")
     job_id = queue.job_id(done.stdout)
     if not job_id:
-        message = f"{command[0]} took the job, but its id is not in what it said:\n{said}"
+        message = f"{command[0]} accepted the job, but its output does not contain the id:\n{said}"
         raise JobFailedError(message, str(script), remedy="look at your jobs with the batch system's command")
     return job_id

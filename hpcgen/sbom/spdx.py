@@ -51,7 +51,7 @@ def spdx_document(lock: Lock, contents: Contents, serial: str, created: str) -> 
         "SPDXID": DOCUMENT,
         "name": name,
         "documentNamespace": f"urn:uuid:{serial}",
-        "comment": "What the build will put into the image; what sources bundle of other projects is not listed.",
+        "comment": "What the build puts into the image; code of other projects that sources bundle is not listed.",
         "creationInfo": {"created": created, "creators": [f"Tool: hpcgen-{lock.hpcgen}"]},
         "packages": [image, *(_package(component, ids[component.ref]) for component in everything)],
         "relationships": list(_relationships(contents, ids)),

@@ -67,7 +67,7 @@ class Slurm(Scheduler):
         "DEADLINE": "give it more time: --time",
         "OUT_OF_MEMORY": "fewer ranks on each node, or nodes with more memory: --ranks-per-node, --partition",
         "NODE_FAIL": "submit it again: a node failed",
-        "PREEMPTED": "submit it again: another job took its place",
+        "PREEMPTED": "submit it again: it was preempted by another job",
     }
 
     def directives(self, header: Header) -> list[str]:

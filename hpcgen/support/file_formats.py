@@ -47,7 +47,7 @@ class FileFormat(NamedTuple):
             raise InputError(
                 f"{name} is damaged: `{self.field}` is {ascii(number)[:40]}",
                 expected="the number of its format, from 1 on",
-                remedy=f"take it anew from where it is from, or write it again with: {self.command}",
+                remedy=f"get it again from its source, or regenerate it with: {self.command}",
             )
         if number > self.newest:
             wrote = data.get("hpcgen")
@@ -55,7 +55,7 @@ class FileFormat(NamedTuple):
             raise NewerFormatError(
                 f"{name} was made by a newer hpcgen (format {number}; this one reads up to {self.newest})",
                 remedy=f"use hpcgen {f'>= {wrote}' if known else 'of the release that wrote it'}, "
-                f"or write it again with: {self.command}",
+                f"or regenerate it with: {self.command}",
             )
 
 

@@ -169,14 +169,14 @@ def _instruction(keyword: str, name: str, value: str) -> str:
         # ch-image 0.31 stops at a value that ends in one, and at the next variable after any other one.
         raise InputError(
             f"the value of {name}, {_quoted(value)}, contains a backslash",
-            expected="a value that every builder reads alike",
+            expected="a value that every builder reads in the same way",
             remedy="remove the backslash, or set the variable in a script",
         )
     if "$" in value:
         # A `\$` keeps its backslash in ch-image, a bare `$` is a reference in the others.
         raise InputError(
             f"the value of {name}, {_quoted(value)}, contains a $",
-            expected="a value that every builder reads alike",
+            expected="a value that every builder reads in the same way",
             remedy="write the value of the variable itself, or set it in a script",
         )
     quoted = value.replace('"', r"\"")

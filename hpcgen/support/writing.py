@@ -43,8 +43,8 @@ _REASONS = {
     errno.ENOSPC: ("the disk is full", "free some space, or write elsewhere"),
     errno.EDQUOT: ("your disk quota is used up", "delete what you no longer need, or write elsewhere"),
     errno.EFBIG: ("the file would be larger than allowed", "raise the limit (ulimit -f)"),
-    errno.EACCES: ("permission denied", "write to a folder of your own"),
-    errno.EPERM: ("permission denied", "write to a folder of your own"),
+    errno.EACCES: ("permission denied", "write to one of your own folders"),
+    errno.EPERM: ("permission denied", "write to one of your own folders"),
     errno.EROFS: ("the file system is read-only", "write elsewhere"),
     errno.ENOENT: ("the folder it belongs in does not exist", "create that folder first (mkdir -p)"),
     errno.ENOTDIR: ("a part of its path is not a folder", "check the path"),
@@ -107,13 +107,13 @@ def write_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[
             return
         if not directory.is_dir():
             raise _refusal(directory, "this is a file, not a folder", "name a new or an empty folder")
-        with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it is done")):
+        with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it has finished")):
             # What an earlier hpcgen may have left when it was killed.
             _settle(directory)
             if any(directory.iterdir()) and not (directory / _MARKER).is_file():
                 raise _refusal(
                     directory,
-                    f"this folder is not empty and is no kit (it has no {_MARKER})",
+                    f"this folder is not empty and not a kit (it has no {_MARKER})",
                     "name a new or an empty folder",
                 )
             for name in (*files, *retired):

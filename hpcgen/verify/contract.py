@@ -61,7 +61,7 @@ def engine_tests(plan: Plan, ended: StartResult) -> list[TestResult]:
         if not here or wanted is None:
             return f"{plan.engine} {here or 'of unknown version'}; the profile names none"
         if older(here, wanted):
-            raise BrokenPromise(f"{plan.engine} {here} is here, the profile of {plan.site.name} says {wanted}")
+            raise BrokenPromise(f"{plan.engine} {here} is installed, but the profile of {plan.site.name} says {wanted}")
         return f"{plan.engine} {here}" + ("" if agree(here, wanted) else f"; the profile says {wanted}")
 
     return [run_check("engine", check, ended.output, ended.seconds)]
@@ -101,7 +101,7 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
         missing = sorted(code_features(target) - node.features)
         if missing:
             raise BrokenPromise(said % some(missing, _FEW))
-    return f"it has all that code for {built_for} uses"
+    return f"it has everything that code for {built_for} uses"
 
 
 def _gpu_device(plan: Plan, node: Node) -> str:
@@ -111,7 +111,7 @@ def _gpu_device(plan: Plan, node: Node) -> str:
     device = GPU_DEVICES[gpu.vendor]
     if device not in node.devices:
         raise SkippedTest(
-            f"no {device} inside the image: this machine has no such GPU, or the engine was not told of it"
+            f"no {device} inside the image: this machine has no such GPU, or the engine was not told to use it"
         )
     return device
 
@@ -121,7 +121,7 @@ def _gpu_driver(plan: Plan, node: Node) -> str:
     if gpu is None:
         raise SkippedTest(NO_GPU)
     if gpu.vendor != "nvidia":
-        raise SkippedTest(f"how the driver of {gpu.vendor} tells its version is not known")
+        raise SkippedTest(f"how the driver of {gpu.vendor} reports its version is unknown")
     if not node.driver:
         raise SkippedTest(f"no {DRIVER_FILE}: the driver is not loaded on this machine")
     if gpu.driver is not None and older(node.driver, gpu.driver):
@@ -183,7 +183,7 @@ def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:
     if sizes != [wanted]:
         jobs = f"jobs of {', '.join(map(str, sizes))} instead of one of {wanted}"
         raise BrokenPromise(
-            f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not fit the MPI in use"
+            f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not match the MPI in use"
         )
     numbers = sorted(number for number, _ in ranks.seen)
     if numbers != list(range(wanted)):
@@ -230,7 +230,7 @@ def _version(plan: Plan, ranks: Ranks) -> str:
         wanted, whose = block.version, "the image was planned with"
     here = version_of(ranks.version)
     if not here:
-        raise SkippedTest(f"the library does not tell its version: {ranks.version or 'it says nothing'}")
+        raise SkippedTest(f"the library does not report its version: {ranks.version or 'it says nothing'}")
     if not agree(here, wanted):
         raise BrokenPromise(f"{ranks.version} is used, {whose} {wanted}")
     return ranks.version
@@ -243,10 +243,10 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
     if fabric.provider is None:
         raise SkippedTest(f"the profile names no provider for {fabric.kind}")
     if not ranks.provider:
-        raise SkippedTest(f"the MPI does not say which provider it uses: {ranks.version or 'no version either'}")
+        raise SkippedTest(f"the MPI does not say which provider it uses: {ranks.version or 'nor its version'}")
     # A layer over it is named too: verbs;ofi_rxm.
     if ranks.provider.split(";")[0] not in drivers(fabric.provider):
-        raise BrokenPromise(f"{ranks.provider} is used, the profile says {fabric.provider} for {fabric.kind}")
+        raise BrokenPromise(f"{ranks.provider} is used, but the profile says {fabric.provider} for {fabric.kind}")
     return ranks.provider
 
 

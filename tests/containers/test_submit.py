@@ -79,7 +79,7 @@ def test_charliecloud_job_is_followed_to_its_end(site: Site, mpi_hello_image: Pa
     done = site.run("submit", str(mpi_hello_image))
     assert done.returncode == 0, done.stderr
     check(done.stdout)
-    assert "ended well" in done.stderr
+    assert "succeeded" in done.stderr
     (output,) = site.work.glob("mpi-hello.*.out")
     assert done.stdout == output.read_text()
 
@@ -136,7 +136,7 @@ def test_a_cancelled_job_is_reported_and_ctrl_c_cancels_none(site: Site, mpi_hel
     follower.send_signal(signal.SIGINT)
     said += follower.stderr.read()
     assert follower.wait(30) == 130
-    assert f"job {job_id} goes on" in said
+    assert f"job {job_id} continues" in said
     assert site.cluster.run(["squeue", "-h", "-o", "%T", "-j", job_id]).stdout == "RUNNING\n"
     again = subprocess.Popen(
         site.command("submit", str(mpi_hello_image), "--", "sleep", "100"),

@@ -50,7 +50,7 @@ def finish(target: Path, url: str, certificate: Path) -> str:
     named = target.exists() or target.with_name(f"{target.name}.SHA256SUMS").exists()
     process = start(target, url, certificate)
     said, _ = process.communicate(timeout=120)
-    assert process.returncode == 0 or (named and b"is there already" in said), said.decode()
+    assert process.returncode == 0 or (named and b"already exists" in said), said.decode()
     return said.decode()
 
 

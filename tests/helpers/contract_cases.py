@@ -202,7 +202,7 @@ CASES = {
     ),
     "Open MPI 5 with pmi2 only": Broken(
         INFINIBAND,
-        "srun offers pmi2, and the host's openmpi 5.0.6 understands pmix: each rank would be a job of its own",
+        "srun offers pmi2, and the host's openmpi 5.0.6 understands pmix: each rank would be a separate job",
         {"mpi.pmi": ["pmi2"]},
         at="mpi.pmi",
     ),
@@ -215,26 +215,26 @@ CASES = {
     ),
     "psm2 absent on Omni-Path": Broken(
         OMNI_PATH,
-        "nothing in the image can drive omni-path by psm2, and no library of the host for it is shown there",
+        "nothing in the image can drive omni-path by psm2, and no library of the host for it is visible there",
         settings=("mpi.provider=plain_mpi",),
         good=("mpi.provider=intel_mpi",),
         at="fabric.provider",
     ),
     "Slingshot without the host's libfabric": Broken(
         SLINGSHOT,
-        "nothing in the image can drive slingshot by cxi, and no library of the host for it is shown there",
+        "nothing in the image can drive slingshot by cxi, and no library of the host for it is visible there",
         {"fabric.libraries": []},
         settings=MPICH_SETTINGS,
         at="fabric.provider",
     ),
     "TCP fallback": Broken(
         OMNI_PATH,
-        "FI_PROVIDER=psm2,tcp lets libfabric take TCP, although there is omni-path",
+        "FI_PROVIDER=psm2,tcp lets libfabric use TCP, although there is omni-path",
         {"environment.FI_PROVIDER": "psm2,tcp"},
         at="environment.FI_PROVIDER",
     ),
     "TCP fallback by the stack": Broken(
-        OMNI_PATH, "FI_PROVIDER=psm2,tcp lets libfabric take TCP", stack="tcp", good_stack="hello"
+        OMNI_PATH, "FI_PROVIDER=psm2,tcp lets libfabric use TCP", stack="tcp", good_stack="hello"
     ),
     "CUDA 13 on a P40": Broken(
         NVIDIA,
@@ -272,7 +272,7 @@ CASES = {
     ),
     "forward compatibility on a GeForce": Broken(
         NVIDIA,
-        "cuda-compat-12-8 is of a newer driver, which NVIDIA supports on data-centre GPUs; GeForce GTX 1080 Ti is none",
+        "cuda-compat-12-8 is for a newer driver, which only data-centre GPUs can use; GeForce GTX 1080 Ti is none",
         {"partitions.main.gpu.data_center": False, "partitions.main.gpu.model": "GeForce GTX 1080 Ti"},
         stack="cuda",
         settings=("os_packages.packages=cuda-compat-12-8",),
@@ -286,20 +286,20 @@ CASES = {
     ),
     "memory per rank": Broken(
         OMNI_PATH,
-        "4 ranks × 40 GB = 160 GB exceed the 96 GB that a job may use on a node of main",
+        "4 ranks × 40 GB = 160 GB exceeds the 96 GB that a job may use on a node of main",
         job=JobRequest(ranks_per_node=4, memory_per_rank_gb=40),
         good_job=JobRequest(ranks_per_node=4, memory_per_rank_gb=20),
         at="partitions.main.memory",
     ),
     "no bind shows the host's MPI": Broken(
         OMNI_PATH,
-        f"no bind shows {HOST}/lib inside: ranks would use the image's own MPI",
+        f"no bind makes {HOST}/lib visible inside: ranks would use the image's own MPI",
         {"mpi.binds": [{"source": "/opt/other", "target": "/opt/other"}]},
         at="mpi.libraries",
     ),
     "a bind covers the image": Broken(
         OMNI_PATH,
-        "/opt/. would cover /opt of the image, with all that is in there",
+        "/opt/. would hide /opt of the image, with everything in it",
         {"mpi.binds": [{"source": "/opt/.", "target": "/opt"}]},
         at="mpi.binds",
     ),
@@ -338,7 +338,7 @@ CASES = {
     ),
     "no network and no bundle": Broken(
         OMNI_PATH,
-        "the host that builds has no internet, and no mirror for the base image debian:12, packages of debian, source",
+        "the building host has no internet, and no mirror for the base image debian:12, packages of debian, source",
         {"network.internet.build": False},
         settings=("base.provider=debian",),
         at="network.internet.build",

@@ -126,7 +126,7 @@ def test_a_plan_with_a_class_has_no_command_and_no_lock() -> None:
     block = plan.block("greeting")
     assert block is not None and block.version == "1.1" and plan.command == ""
     assert f"# made by hpcgen {hpcgen.__version__} from Python\n" in hpcgen.render(plan, blocks=[Greeting]).recipe
-    with pytest.raises(hpcgen.InputError, match="put it into a collection"):
+    with pytest.raises(hpcgen.InputError, match="put it in a collection"):
         collection_files(plan, hpcgen.Catalog(blocks=[Greeting]))
 
 

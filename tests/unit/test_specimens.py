@@ -124,7 +124,7 @@ def made_or_renewed(done: Any, kit: Path, lock: bytes) -> None:
         assert b"=1:2.0-1" in (kit / "Dockerfile").read_bytes()
     else:
         assert done.returncode == 3, done.stderr
-        assert "would not make what the lock says" in done.stderr
+        assert "would not make what the lock pins" in done.stderr
         assert "hpcgen --collection collection lock --site example-cluster" in done.stderr
         assert not kit.exists()
 
@@ -155,7 +155,7 @@ def test_a_lock_that_was_edited_is_noticed(kept: Path, hpcgen: Command) -> None:
     lock = kept / "locks" / "hpcgen.lock"
     lock.write_text(lock.read_text().replace("'1:2.0-1'", "'1:2.0-2'", 1))
     done = hpcgen("render", "--locked", str(lock))
-    assert done.returncode == 3 and "its seal does not fit" in done.stderr
+    assert done.returncode == 3 and "its seal does not match" in done.stderr
 
 
 def test_what_rests_on_a_profile_is_found(kept: Path, hpcgen: Command) -> None:
@@ -293,7 +293,7 @@ def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: 
     assert f"was made by a newer hpcgen (format 3; this one reads up to {2 if field == 'plan' else 1})" in said
     # fleet.lock does not say which release wrote it.
     wrote = "of the release that wrote it" if case == "fleet" else ">= 0.9.1"
-    assert f"use hpcgen {wrote}, or write it again with: hpcgen {again}" in said
+    assert f"use hpcgen {wrote}, or regenerate it with: hpcgen {again}" in said
     assert not (kept / "again").exists() and not (kept / "all").exists()
 
 
@@ -318,7 +318,7 @@ def test_a_record_of_a_newer_release_does_not_hide_the_others(kept: Path, hpcgen
     numbered(path, "record")
     done = hpcgen("records", "--json", env=env)
     assert len(json.loads(done.stdout)) == 2
-    assert "made by a newer hpcgen (format 3" in done.stderr and "write it again with: hpcgen build" in done.stderr
+    assert "made by a newer hpcgen (format 3" in done.stderr and "regenerate it with: hpcgen build" in done.stderr
     assert hpcgen("records", "show", path.stem, env=env).returncode == 3
 
 

@@ -115,7 +115,7 @@ class BazelFiles(Input, frozen=True):
                 sha256=file.sha256,
                 url=url,
                 block=block.name,
-                note="taken by Bazel while it builds; parts of it may be compiled in",
+                note="fetched by Bazel during the build; parts of it may be compiled in",
             )
             yield component, False
 
@@ -178,7 +178,7 @@ class BazelFiles(Input, frozen=True):
         """Refuse a list that nobody has made."""
         if not self.files:
             raise InputError(
-                f"what Bazel fetches for {self.name} is not known, so it cannot be built without a network",
+                f"what Bazel fetches for {self.name} is unknown, so it cannot be built without a network",
                 expected=f"building_blocks/bazel/{self.name}.yaml in a collection",
                 remedy="unpack its source and run tools/list_bazel_inputs.py on it (docs/bazel-inputs.md), "
                 "choose a version that has a list, or set tensorflow.install=pip",
@@ -201,7 +201,7 @@ def read_bazel_files(path: Path, shown: str) -> BazelFiles:
 
     Raises
     ------
-    InputError: the file is not such a list, or says two things of one address.
+    InputError: the file is not such a list, or contradicts itself about one address.
     """
     from hpcgen.config.decoding import convert
     from hpcgen.config.yamlfile import load

@@ -69,7 +69,7 @@ class GitTree(Input, frozen=True):
             sha256, pinned = fetcher.make_tree(item, fetcher.folder), fetcher.pins.trees.get(name)
             if sha256 != pinned:
                 raise InputError(
-                    f"the git tree {name} makes another archive than the lock says",
+                    f"the git tree {name} gives an archive other than the one in the lock",
                     expected=f"sha256 {pinned}, not {sha256}",
                     remedy="write the lock again",
                 )
@@ -127,7 +127,7 @@ class GitTree(Input, frozen=True):
         if not sha256:
             raise InputError(
                 f"the lock does not pin the archive of {self.url} at {self.commit}",
-                remedy="make the lock again with hpcgen lock, and the bundle from it",
+                remedy="regenerate the lock with hpcgen lock, and the bundle from it",
             )
         held = f"{MOUNT}/{file_path(sha256, self.file)}"
         listing = f"{SCRATCH}/{self.file}.sha256"

@@ -48,11 +48,11 @@ def probe(machine: Machine, seen: Seen) -> None:
         kind = "pbs" if "pbs" in version.lower() else "torque"
         seen.add("scheduler.kind", kind, machine.how("qstat-version"))
         seen.add("node.queues", _pbs_queues(queues.text), machine.how("qstat-queues"))
-        seen.notes.append("which of the queues lead to this kind of node is not seen: all are listed")
+        seen.notes.append("which queues lead to this kind of node could not be determined: all are listed")
         return
     seen.add("scheduler.kind", "none", f"{answer.why}; {queues.why}")
     if not (answer.missing and queues.missing):
-        seen.notes.append(f"a batch system may be there: {answer.why}; {queues.why}")
+        seen.notes.append(f"there may be a batch system: {answer.why}; {queues.why}")
 
 
 def parse_sinfo(text: str) -> list[Rows]:

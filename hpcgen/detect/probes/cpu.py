@@ -104,7 +104,7 @@ def _counts(machine: Machine, cpus: list[dict[str, str]], seen: Seen) -> None:
         sockets, how = len(ids - {None, "-1"}), f"{_CPUS}/cpu*/topology and processors of {_INFO}"
     if not cores:
         for path in ("node.cpu.cores", "node.cpu.threads_per_core"):
-            seen.add_unseen(path, f"neither {_INFO} nor {_CPUS} tells cores from threads")
+            seen.add_unseen(path, f"neither {_INFO} nor {_CPUS} distinguishes cores from threads")
         return
     seen.add("node.cpu.cores", cores, how)
     seen.add("node.cpu.threads_per_core", max(1, len(cpus) // cores), how)

@@ -47,7 +47,7 @@ def probe(machine: Machine, seen: Seen) -> None:
         match = _VERSION.search(answer.text)
         version = match[0] if match else None
         if name not in ENGINES:
-            seen.notes.append(f"{name} {version or ''} is installed; profiles do not know it".replace("  ", " "))
+            seen.notes.append(f"{name} {version or ''} is installed, but profiles cannot name it".replace("  ", " "))
             continue
         found.append(name)
         how = machine.how(command)
@@ -67,7 +67,7 @@ def _preferred(found: list[str], seen: Seen) -> None:
     preferred = next((name for name in _PREFERENCE if name in found), found[0])
     seen.add("containers.preferred", preferred, f"installed, and first of {', '.join(_PREFERENCE)}")
     formats = sorted({kind for name in found for kind in _FORMATS.get(name, [])})
-    seen.add("containers.image_formats", formats, "what the engines that are installed start")
+    seen.add("containers.image_formats", formats, "what the installed engines can start")
 
 
 def _building(machine: Machine, found: list[str], seen: Seen) -> None:
@@ -78,7 +78,7 @@ def _building(machine: Machine, found: list[str], seen: Seen) -> None:
         if name in found and mapped and namespaces:
             seen.add(f"containers.engines.{name}.fakeroot", True, "/etc/subuid and /etc/subgid have this user")
     if namespaces is None:
-        seen.add_unseen("containers.unprivileged_build", "whether users may make user namespaces is not known")
+        seen.add_unseen("containers.unprivileged_build", "whether users may create user namespaces is unknown")
     else:
         able = bool(namespaces) and any(name in found for name in ("apptainer", "charliecloud", "podman", "podman-hpc"))
         seen.add("containers.unprivileged_build", able, "user namespaces, and an engine that builds in them")

@@ -49,7 +49,7 @@ def _plain(machine: Machine, adapters: list[str], seen: Seen) -> None:
     """No fabric of its own: Ethernet where there is a batch system, nothing where there is none."""
     if adapters:
         seen.notes.append(
-            f"{', '.join(adapters)} of {_INFINIBAND} are on Ethernet (RoCE); whether jobs use it is not seen"
+            f"{', '.join(adapters)} of {_INFINIBAND} are on Ethernet (RoCE); whether jobs use it is unknown"
         )
     if not machine.is_dir("/sys/class"):
         seen.add_unseen("fabric.kind", "/sys/class cannot be read")

@@ -30,7 +30,7 @@ def probe(machine: Machine, seen: Seen) -> None:
         return
     others = sorted({f"{device[0]} {device[1]}" for device in devices if device != (vendor, number)})
     if others:
-        seen.notes.append(f"{_PCI} has GPUs of other kinds, too: {', '.join(others)}; a profile has one kind per node")
+        seen.notes.append(f"{_PCI} also has GPUs of other kinds: {', '.join(others)}; a profile has one kind per node")
     seen.add("node.gpu.vendor", vendor, f"{_PCI}/*/vendor")
     seen.add("node.gpu.count", devices.count((vendor, number)), f"{_PCI}/*/class")
     row = _table().get(vendor, {}).get(number, {})

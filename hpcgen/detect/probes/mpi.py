@@ -119,9 +119,7 @@ def probe(machine: Machine, seen: Seen) -> None:
         if not usable or each is not usable[0]:
             said = f"{each.flavour} {each.version or 'of unknown version'}, {each.library.soname} in {each.folder}"
             why = (
-                ""
-                if each in usable
-                else "; it lies among the system's libraries, which must not be bound into an image"
+                "" if each in usable else "; it is among the system's libraries, which must not be bound into an image"
             )
             seen.notes.append(f"another MPI: {said}{why}")
     if not usable:
@@ -250,7 +248,7 @@ def _facts(machine: Machine, each: Installation, seen: Seen) -> None:
     pattern = re.compile(_MODULES[each.flavour], re.IGNORECASE)
     seen.add("mpi.modules", [name for name in loaded(machine) if pattern.fullmatch(name)], "LOADEDMODULES")
     if not each.version:
-        seen.add_unseen("mpi.version", f"{each.file} does not tell, nor does a folder's name")
+        seen.add_unseen("mpi.version", f"{each.file} does not give it, nor does a folder's name")
     _launching(machine, each, seen)
 
 
@@ -310,4 +308,4 @@ def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
             if each.abi == "mpich":
                 seen.add("mpi.pmi", ["hydra"], f"{folder}/{own}")
             return
-    seen.add_unseen("mpi.launcher", f"srun offers no PMI that is known, and {own} is not there")
+    seen.add_unseen("mpi.launcher", f"srun offers no known PMI, and there is no {own}")

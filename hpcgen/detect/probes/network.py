@@ -75,7 +75,7 @@ def _apt(machine: Machine, seen: Seen) -> None:
     if security and _HTTP.fullmatch(security):
         mirror["security"] = security
     if any(_SECRET.search(uri) for uri in mirror.values()):
-        seen.notes.append("apt's mirror has a password in its address; it was not taken into the profile")
+        seen.notes.append("apt's mirror has a password in its address; it was left out of the profile")
         return
     seen.add(f"network.mirrors.apt.{name}", mirror, f"apt's sources below {_APT}")
 
@@ -101,11 +101,11 @@ def _pip(machine: Machine, seen: Seen) -> None:
     if not index:
         return
     if _SECRET.search(index):
-        seen.notes.append(f"the index in {how} has a password in its address; it was not taken into the profile")
+        seen.notes.append(f"the index in {how} has a password in its address; it was left out of the profile")
     elif index.startswith("https://"):
         seen.add("network.mirrors.pip", index, how)
     else:
-        seen.notes.append(f"the index in {how} is not reached by https; it was not taken into the profile")
+        seen.notes.append(f"the index in {how} does not use https; it was left out of the profile")
 
 
 def _proxy(machine: Machine, seen: Seen) -> None:
@@ -113,7 +113,7 @@ def _proxy(machine: Machine, seen: Seen) -> None:
     for field, name in (("http", "http_proxy"), ("https", "https_proxy")):
         value = machine.environment.get(name) or machine.environment.get(name.upper())
         if value and _SECRET.search(value):
-            seen.notes.append(f"{name} has a password in its address; it was not taken into the profile")
+            seen.notes.append(f"{name} has a password in its address; it was left out of the profile")
         elif value:
             found[field] = value if "://" in value else f"http://{value}"
     if not found:

@@ -49,7 +49,7 @@ def _glibc(machine: Machine, seen: Seen) -> None:
                 machine.refused[path] = f"is larger than {_MAX_LIBC} bytes"
                 continue
             if match := RELEASE.search(blob.at(0, blob.size)):
-                seen.add("system.glibc", match[1].decode(), f"{path}, the version that it names itself")
+                seen.add("system.glibc", match[1].decode(), f"{path}, by its own version text")
                 return
     seen.add_unseen("system.glibc", f"no GNU C library at {' or '.join(_LIBC)}")
 

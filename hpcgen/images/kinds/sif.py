@@ -33,7 +33,7 @@ def sif_squashfs_offset(path: str) -> int | None:
             header = _HEADER.unpack(stream.read(_HEADER.size))
             total, offset = header[8], header[9]
             if header[1] != b"SIF_MAGIC\0" or not 0 <= total <= _MAX_DESCRIPTORS or offset < 0:
-                raise InputError(f"{path} is no SIF image, or its header is damaged")
+                raise InputError(f"{path} is not a SIF image, or its header is damaged")
             stream.seek(offset)
             table = stream.read(total * _DESCRIPTOR.size)
             size = stream.seek(0, 2)

@@ -58,12 +58,12 @@ def _stored(kind: str, program: str, name: str) -> StoredImage:
     answer = ask([program, *_inspect(program), name])
     if answer.status:
         if any(word in answer.complaint for word in _ABSENT):
-            raise UnknownNameError(f"{kind} has no image {name}", remedy=f"{kind} images lists what it has")
-        raise InputError(f"{Path(program).name} cannot tell about {name}: {answer.last_line}")
+            raise UnknownNameError(f"{kind} has no image {name}", remedy=f"{kind} images lists the existing ones")
+        raise InputError(f"{Path(program).name} cannot inspect {name}: {answer.last_line}")
     try:
         told = msgspec.json.decode(answer.output)
     except (msgspec.DecodeError, RecursionError) as failure:
-        raise InputError(f"{Path(program).name} says something else than JSON of {name}") from failure
+        raise InputError(f"{Path(program).name} does not print JSON for {name}") from failure
     return _facts(told[0] if isinstance(told, list) and told else told)
 
 
@@ -136,8 +136,8 @@ def _container(program: str, name: str, words: Sequence[str]) -> Iterator[str]:
     answer = ask([program, *words])
     if answer.status:
         raise UnknownNameError(
-            f"{Path(program).name} makes no container of {name}: {answer.last_line}",
-            remedy=f"{Path(program).name} images lists what there is",
+            f"{Path(program).name} cannot create a container of {name}: {answer.last_line}",
+            remedy=f"{Path(program).name} images lists the existing ones",
         )
     container = answer.output.decode().split()[-1]
     try:

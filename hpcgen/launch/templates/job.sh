@@ -73,7 +73,7 @@ container=(
 launch=(@{outer}"${container[@]}")
 [ "$#" -lt 3 ] || launch=("${@:3}")
 #: preflight
-# Do the nodes have what the image and the job count on? Takes seconds; if not, the job ends here with @{status}.
+# Do the nodes have what the image and the job rely on? Takes seconds; if not, the job ends here with @{status}.
 preflight=@{place}
 if [ -r "$preflight" ]; then
     bash "$preflight" "$image" @{file_name} @{outer}"${container[@]}"

@@ -210,7 +210,7 @@ preflight_ranks() {
 preflight() {
 #: allocation
     if [ -z "${@{variable}:-}" ]; then
-        echo "preflight: skipped: @{launcher} would queue for nodes of its own, since this is outside of an allocation" >&2
+        echo "preflight: skipped: @{launcher} would queue for nodes, since there is no allocation here" >&2
         return 0
     fi
 #: one
@@ -235,5 +235,5 @@ if ! preflight; then
         [ -z "${2:-}" ] || echo "$2: the command was not started; HPCGEN_PREFLIGHT=0 skips the preflight" >&2
         exit @{status}
     fi
-    echo "${2:-preflight.sh}: going on all the same: HPCGEN_PREFLIGHT=warn" >&2
+    echo "${2:-preflight.sh}: continuing anyway: HPCGEN_PREFLIGHT=warn" >&2
 fi

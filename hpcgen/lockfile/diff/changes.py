@@ -47,7 +47,7 @@ def changes(old: Lock, new: Lock) -> list[Change]:
     order = list(_TITLES)
     found.sort(key=lambda change: order.index(change.what))
     if not found and old.text != new.text:
-        why = "reasons, notes or sources changed, and nothing that the build takes"
+        why = "only reasons, notes or sources changed, nothing that the build uses"
         found.append(Change(what="result", name="text", old="", new="", why=why))
     return found
 

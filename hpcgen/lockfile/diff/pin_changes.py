@@ -73,7 +73,7 @@ def _images(old: Mapping[str, ImagePin], new: Mapping[str, ImagePin]) -> Iterato
 def _why_image(old: ImagePin | None, new: ImagePin | None) -> str:
     if old is None or new is None:
         return "a stage starts from it" if new is not None else "no stage starts from it any more"
-    return "another image is there under this name" if old.origin == new.origin else f"it is taken from {new.origin}"
+    return "a different image has this name now" if old.origin == new.origin else f"it is taken from {new.origin}"
 
 
 # OS packages
@@ -108,7 +108,7 @@ def _stage_packages(old: Lock, new: Lock, stage: Any, same_base: bool) -> Iterat
         elif name in (present[0] | present[1]) and name not in present[0] ^ present[1]:
             why = "it comes with the base image"
         elif not one:
-            why = "a block asks for it" if name in named else "another package needs it"
+            why = "a block requires it" if name in named else "another package needs it"
         elif not other:
             why = "nothing needs it any more"
         else:
@@ -126,7 +126,7 @@ def _package_files(old: Lock, new: Lock) -> Iterator[Change]:
     for key in sorted(before.keys() & after.keys()):
         one, other = before[key], after[key]
         if one.sha256 != other.sha256:
-            why = "another file under the same version"
+            why = "a different file under the same version"
             name = f"{key[0]} {key[1]}"
             yield Change(what="package", name=name, old=f"sha256:{one.sha256}", new=f"sha256:{other.sha256}", why=why)
         moved += one.sha256 == other.sha256 and one.url != other.url
@@ -154,7 +154,7 @@ def _keys(old: list[KeyPin], new: list[KeyPin]) -> Iterator[Change]:
     for index in sorted(dates[0].keys() & dates[1].keys()):
         if dates[0][index] != dates[1][index]:
             yield Change(
-                what="index", name=index, old=dates[0][index], new=dates[1][index], why="the index was published anew"
+                what="index", name=index, old=dates[0][index], new=dates[1][index], why="the index was published again"
             )
 
 
@@ -216,12 +216,12 @@ def _why_wheel(old: str, new: str, taker: _Taker, resolved: bool) -> str:
     if taker.moved:
         return f"the list of {taker.now.label}" if taker.now else f"{taker.was.label if taker.was else ''} is gone"
     if not resolved:
-        return "its list in the collection is another"
+        return "its list in the collection has changed"
     if old == new:
-        return "the package index has other files of this version"
+        return "the package index has different files for this version"
     if not old or not new:
         return "another package needs it" if new else "nothing needs it any more"
-    return "the package index has another version that fits"
+    return "the package index has a different version that fits"
 
 
 def _downloads(takers: list[_Taker]) -> Iterator[Change]:
@@ -254,8 +254,8 @@ def _recorded(inputs: Inputs) -> dict[str, str]:
 
 def _why_archive(old: Download, new: Download) -> str:
     if not old or not new:
-        return "the block's options require it" if new else "the block's options do without"
-    return f"the release table has another {'hash for the same address' if old[0] == new[0] else 'address'}"
+        return "the block's options require it" if new else "the block's options do not require it"
+    return f"the release table has a different {'hash for the same address' if old[0] == new[0] else 'address'}"
 
 
 def _paired(old: dict[str, str], new: dict[str, str]) -> list[tuple[Download, Download]]:
@@ -271,7 +271,7 @@ def _bazel(block: str, old: dict[str, str], new: dict[str, str], why: str) -> Ch
     gone = len(old.keys() - new.keys())
     other = sum(1 for name in old.keys() & new.keys() if old[name] != new[name])
     said = f"{come} more, {gone} less, {other} with another hash"
-    name = f"files that Bazel takes for {block}"
+    name = f"files that Bazel fetches for {block}"
     return Change(what="bazel", name=name, old=str(len(old)), new=str(len(new)), why=f"{why}: {said}" if why else said)
 
 
@@ -297,7 +297,7 @@ def _results(old: Lock, new: Lock) -> Iterator[Change]:
             why=why,
         )
     if old.content != new.content:
-        yield Change(what="result", name="plan hash", old=old.content, new=new.content, why="the image will be another")
+        yield Change(what="result", name="plan hash", old=old.content, new=new.content, why="the image will differ")
 
 
 def _date(epoch: int) -> str:

@@ -90,8 +90,8 @@ def _block(old: Lock, new: Lock, one: PlannedBlock, other: PlannedBlock) -> Iter
     if one.version != other.version:
         why = _why_moved(one, other, _table_changed(old, new, one.name))
         yield Change(what="block", name=one.name, old=one.version, new=other.version, why=why)
-    yield from _field("block", f"{one.name}: only to build", one.build_only, other.build_only, "who needs it changed")
-    yield from _field("block", f"{one.name}: file", one.origin, other.origin, "another collection has it first")
+    yield from _field("block", f"{one.name}: only to build", one.build_only, other.build_only, "what needs it changed")
+    yield from _field("block", f"{one.name}: file", one.origin, other.origin, "another collection takes precedence")
     for option in sorted(one.options.keys() | other.options.keys()):
         path = f"{one.name}.{option}"
         missing = "(no such option)"
@@ -109,7 +109,7 @@ def _gone(block: PlannedBlock, plan: Plan) -> str:
         other = plan.block(virtual)
         if other is not None:
             return f"{other.name} is the {virtual} now"
-    return "nothing asks for it any more"
+    return "nothing requires it any more"
 
 
 def _why_moved(one: PlannedBlock, other: PlannedBlock, table_changed: bool) -> str:
@@ -156,7 +156,7 @@ def _why_option(before: Plan, after: Plan, block: str, option: str) -> str:
     ]
     if asked[0] != asked[1]:
         return f"the recipe {after.stack.name} changed"
-    return "its default changed, or the site that it follows"
+    return "its default changed, or the site that determines it"
 
 
 # job

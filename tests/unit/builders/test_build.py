@@ -188,7 +188,7 @@ def test_a_folder_that_is_no_kit_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no plan\.json"):
         read_kit(tmp_path)
     kit = written(tmp_path / "kit", kit_files(DOCKER_KIT, **{"plan.json": '{"hpcgen": 1}'}))
-    with pytest.raises(InputError, match=r"plan\.json is not that of a kit"):
+    with pytest.raises(InputError, match=r"plan\.json is not from a kit"):
         read_kit(kit)
     (kit / "plan.json").write_text((DOCKER_KIT / "plan.json").read_text())
     (kit / "selftest.sh").unlink()
@@ -324,8 +324,8 @@ def test_dry_run_prints_commands_and_starts_no_build(path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ([], "name one KIT"),
-        (["a", "b"], "name one KIT"),
+        ([], "give one KIT"),
+        (["a", "b"], "give one KIT"),
         (["--site", "workstation"], "--stack is missing"),
     ],
 )
@@ -366,7 +366,7 @@ def test_an_older_image_is_replaced_only_by_a_whole_one(tmp_path: Path) -> None:
 def test_a_folder_that_is_no_image_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis" / "chapter1").touch()
-    with pytest.raises(OutputError, match="this is a folder, and no image"):
+    with pytest.raises(OutputError, match="this is a folder, not an image"):
         file_target(str(tmp_path / "thesis"), "t", {})
     with pytest.raises(OutputError, match="does not exist"):
         file_target(str(tmp_path / "nowhere" / "image.sif"), "t", {".sif": "sif"})

@@ -299,7 +299,7 @@ def test_from_source_cuda_is_whole_and_the_code_is_for_the_gpu(collection: Path)
     words = build_script(assembly)
     assert {"--use_cuda", "--cuda_home=/opt/cuda", "CMAKE_CUDA_ARCHITECTURES=70-real"} <= set(words)
     assert any("cutlass" in url for url in parts(assembly))
-    with pytest.raises(ConflictError, match="compute capability is not known"):
+    with pytest.raises(ConflictError, match="compute capability is unknown"):
         assembled(planned(collection, "vendor: nvidia, model: V100", SOURCE))
 
 

@@ -165,14 +165,14 @@ def test_index_is_the_same_in_whatever_order_the_packages_come(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "no ar archive"),
-        (deb()[:90], "cut off"),
+        (b"", "not an ar archive"),
+        (deb()[:90], "truncated"),
         (ar({"debian-binary": b"2.0\n"}), "no control.tar"),
         (deb(CONTROL.replace("Version: 1:2.10-3\n", "")), "lacks Version"),
         (deb(CONTROL + "\nPackage: second\n"), "2 paragraphs"),
         (deb(CONTROL.replace("greets", "\x1b[31mgreets")), "control characters"),
         (deb(CONTROL.replace("hello", "../hello", 1)), "a package named '../hello'"),
-        (deb(CONTROL.replace("greets", "greets\n" + " x" * 600_000)), "absurdly large"),
+        (deb(CONTROL.replace("greets", "greets\n" + " x" * 600_000)), "far too large"),
     ],
 )
 def test_packages_that_are_none_are_refused_by_name(tmp_path: Path, data: bytes, why: str) -> None:

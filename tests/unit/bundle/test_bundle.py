@@ -75,7 +75,7 @@ def test_files_of_two_kinds_are_there_once(tmp_path: Path) -> None:
 def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
     (tmp_path / "B").mkdir()
     (tmp_path / "B" / "work").write_text("mine")
-    with pytest.raises(OutputError, match="B is there already"):
+    with pytest.raises(OutputError, match="B already exists"):
         make(tmp_path)
     (tmp_path / "C.partial").mkdir()
     (tmp_path / "C.partial" / "work").write_text("mine")
@@ -92,7 +92,7 @@ def test_nothing_that_is_there_is_touched(tmp_path: Path) -> None:
 def test_one_at_a_time(tmp_path: Path) -> None:
     from hpcgen.bundle.workspace import workspace
 
-    with workspace(tmp_path / "B"), pytest.raises(OutputError, match="another hpcgen works in"):
+    with workspace(tmp_path / "B"), pytest.raises(OutputError, match="another hpcgen is working in"):
         make(tmp_path)
     make(tmp_path)
 
@@ -116,8 +116,8 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
     with pytest.raises(FetchError) as raised:
         create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, watch=ProgressLines(said.append)))
     assert len(raised.value.problems) == 5
-    assert "left damaged by an earlier run and fetched again: 1 file" in said
-    assert "going on: 3 of 8 files are there" in said
+    assert "damaged by an earlier run and fetched again: 1 file" in said
+    assert "resuming: 3 of 8 files exist" in said
     make(tmp_path)
     assert sums_hold(tmp_path / "B")
     assert not (tmp_path / "B" / "files" / "stranger").exists()
@@ -138,7 +138,7 @@ def test_older_bundle_is_taken_over_after_a_look(tmp_path: Path) -> None:
         (tmp_path / "origin" / name).unlink()
     create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, reuse=tmp_path / "old"))
     assert sums_hold(tmp_path / "B") and not verify(tmp_path / "B").problems
-    with pytest.raises(InputError, match=r"origin is no bundle: it has no bundle\.json"):
+    with pytest.raises(InputError, match=r"origin is not a bundle: it has no bundle\.json"):
         make(tmp_path, "C", reuse=tmp_path / "origin")
 
 
@@ -153,9 +153,9 @@ def test_files_that_came_another_way(tmp_path: Path) -> None:
     assert said.count(f"taken: {NAMES[0]}") == 1 and sums_hold(tmp_path / "B")
     assert (tmp_path / "stick" / NAMES[0]).stat().st_nlink == 1
     how = Creation(policy=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong"])
-    with pytest.raises(FetchError, match="what you get elsewhere is taken with --files DIR"):
+    with pytest.raises(FetchError, match="for files that you got elsewhere, use --files DIR"):
         create_bundle(a_lock(), listed, tmp_path / "C", how)
-    assert any(text.startswith(f"not taken: {tmp_path}/wrong/{NAMES[0]} is another file") for text in said)
+    assert any(text.startswith(f"not used: {tmp_path}/wrong/{NAMES[0]} is a different file") for text in said)
 
 
 def test_wanted_files_that_contradict_each_other(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_wanted_files_that_contradict_each_other(tmp_path: Path) -> None:
 
     [want] = wants(tmp_path / "origin", ["a"])
     other = msgspec.structs.replace(want, size=1)
-    with pytest.raises(InputError, match="a is said to have 1 and 20000 bytes"):
+    with pytest.raises(InputError, match="a is listed with 1 and 20000 bytes"):
         create_bundle(a_lock(), [want, other], tmp_path / "B")
 
 
@@ -333,8 +333,8 @@ def test_a_manifest_that_was_edited(whole: Path) -> None:
     edit_manifest(whole, lambda data: item_of(data, NAMES[0]).update(sha256="0" * 64))
     found = problems(whole)
     path = f"files/{sha(content(NAMES[0]))}/{NAMES[0]}"
-    assert f"bundle.json: the hash of {path} is said to be {'0' * 64}" in found
-    assert any(text.startswith("SHA256SUMS does not fit the manifest: bundle.json, files/") for text in found)
+    assert f"bundle.json: the hash of {path} is given as {'0' * 64}" in found
+    assert any(text.startswith("SHA256SUMS does not match the manifest: bundle.json, files/") for text in found)
     assert any(text.startswith(f"{path} is altered") for text in found)
 
 
@@ -355,7 +355,7 @@ def test_what_is_no_manifest(whole: Path, text: str) -> None:
 def test_sums_that_were_changed_or_are_gone(whole: Path) -> None:
     text = (whole / "SHA256SUMS").read_text()
     (whole / "SHA256SUMS").write_text(text.replace("README.txt", "README.md"))
-    assert problems(whole) == ["SHA256SUMS does not fit the manifest: README.md, README.txt"]
+    assert problems(whole) == ["SHA256SUMS does not match the manifest: README.md, README.txt"]
     (whole / "SHA256SUMS").unlink()
     assert problems(whole) == ["SHA256SUMS is missing"]
 
@@ -381,7 +381,7 @@ def test_a_lock_edited_by_hand(whole: Path) -> None:
     assert any(text.startswith("hpcgen.lock is altered") for text in problems(whole))
     resum(whole)
     [found] = problems(whole)
-    assert found == "the bundle's hpcgen.lock is not as hpcgen lock wrote it: its seal does not fit what it says"
+    assert found == "the bundle's hpcgen.lock is not as hpcgen lock wrote it: its seal does not match its content"
 
 
 def test_a_bundle_of_another_lock(whole: Path, tmp_path: Path) -> None:
@@ -390,14 +390,13 @@ def test_a_bundle_of_another_lock(whole: Path, tmp_path: Path) -> None:
     [found] = problems(whole, lock=tmp_path / "other.lock")
     content = a_lock(PINS).content[:12]
     assert found == (
-        f"the bundle is that of another lock than {tmp_path}/other.lock's: "
-        f"mpi-hello for workstation, content {content}…"
+        f"the bundle is for a lock other than {tmp_path}/other.lock's: mpi-hello for workstation, content {content}…"
     )
-    with pytest.raises(InputError, match="the bundle is that of another lock than the kit's"):
+    with pytest.raises(InputError, match="the bundle is for a lock other than the kit's"):
         check_bundle(whole, other.text)
     (whole / "hpcgen.lock").write_text(a_lock(site="supermuc").text)
     resum(whole)
-    assert any("is that of another lock: its content is" in text for text in problems(whole))
+    assert any("is for another lock: its content is" in text for text in problems(whole))
 
 
 def test_links_and_devices_in_a_folder(whole: Path) -> None:
@@ -427,7 +426,7 @@ def test_images_are_whole_and_the_pinned_ones(whole: Path) -> None:
     (whole / "images" / "blobs" / "sha256" / layer[7:]).unlink()
     edit_manifest(whole, lambda data: data["items"].remove(item_of(data, layer[7:])))
     resum(whole)
-    assert problems(whole) == [f"images: the blob {layer} is needed and not there"]
+    assert problems(whole) == [f"images: the blob {layer} is needed but missing"]
     index.write_text('{"manifests": 5}')
     resum(whole)
     assert problems(whole) == ["images: index.json lists no manifests"]
@@ -438,10 +437,10 @@ EVIL: list[tuple[str, dict[str, Any], str]] = [
     ("/etc/evil", {}, "/etc/evil leads out of the folder"),
     ("hpcgen-bundle/a", {"type": tarfile.SYMTYPE, "linkname": "/etc/passwd"}, "a is a symbolic link to /etc/passwd"),
     ("hpcgen-bundle/a", {"type": tarfile.LNKTYPE, "linkname": "../x"}, "hpcgen-bundle/a is a hard link to ../x"),
-    ("hpcgen-bundle/a", {"type": tarfile.CHRTYPE}, "hpcgen-bundle/a is no regular file"),
-    ("hpcgen-bundle/a", {"type": tarfile.FIFOTYPE}, "hpcgen-bundle/a is no regular file"),
-    ("hpcgen-bundle/README.txt", {}, "hpcgen-bundle/README.txt is there twice"),
-    ("hpcgen-bundle/a\x1b[31m", {}, "'hpcgen-bundle/a\\x1b[31m' is not a name that a bundle's file can have"),
+    ("hpcgen-bundle/a", {"type": tarfile.CHRTYPE}, "hpcgen-bundle/a is not a regular file"),
+    ("hpcgen-bundle/a", {"type": tarfile.FIFOTYPE}, "hpcgen-bundle/a is not a regular file"),
+    ("hpcgen-bundle/README.txt", {}, "hpcgen-bundle/README.txt occurs twice"),
+    ("hpcgen-bundle/a\x1b[31m", {}, "'hpcgen-bundle/a\\x1b[31m' is not a valid name for a file of a bundle"),
     ("hpcgen-bundle/extra", {}, "extra does not belong to it"),
 ]
 
@@ -470,7 +469,7 @@ def test_a_tar_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
         found = problems(tmp_path / "B.tar")
     except InputError as error:
         found = [str(error)]
-        assert "is no bundle: it has no bundle.json" in found[0]
+        assert "is not a bundle: it has no bundle.json" in found[0]
     assert found
 
 
@@ -521,7 +520,7 @@ def test_join_refuses_what_does_not_fit(tmp_path: Path) -> None:
     write_increment(tmp_path / "old", tmp_path / "new", Output(tmp_path / "inc"))
     with pytest.raises(InputError, match=r"inc was not made against .*third: the manifest of .*third has the sha256"):
         join(tmp_path / "third", tmp_path / "inc", Output(tmp_path / "joined"))
-    with pytest.raises(InputError, match=r"third is no increment: it has no increment\.json"):
+    with pytest.raises(InputError, match=r"third is not an increment: it has no increment\.json"):
         join(tmp_path / "old", tmp_path / "third", Output(tmp_path / "joined"))
     for name in NAMES[:2]:
         path = tmp_path / "old" / "files" / sha(content(name)) / name
@@ -688,7 +687,7 @@ def test_command_checks_and_tells_as_json(whole: Path, hpcgen: Command) -> None:
     done = hpcgen("bundle", "verify", str(whole / "none"))
     assert done.returncode == 3 and "none cannot be read: No such file or directory" in done.stderr
     done = hpcgen("bundle", "verify", str(whole / "images"))
-    assert done.returncode == 3 and "images is no bundle: it has no bundle.json" in done.stderr
+    assert done.returncode == 3 and "images is not a bundle: it has no bundle.json" in done.stderr
 
 
 def test_command_compares_and_joins(tmp_path: Path, hpcgen: Command) -> None:
@@ -706,13 +705,13 @@ def test_command_compares_and_joins(tmp_path: Path, hpcgen: Command) -> None:
     assert done.returncode == 3 and "inc.tar.000 was not made against new" in done.stderr
     assert not (tmp_path / "again").exists()
     done = hpcgen("bundle", "diff", "old", "new", "--split", "1M")
-    assert done.returncode == 2 and "--split belongs to -o" in done.stderr
+    assert done.returncode == 2 and "--split requires -o" in done.stderr
 
 
 CREATE = [
     (["--lock", "none", "-o", "B"], 3, "the lock none cannot be read: No such file or directory"),
-    (["--lock", "edited.lock", "-o", "B"], 3, "edited.lock is not as hpcgen lock wrote it: its seal does not fit"),
-    (["--lock", "good.lock", "-o", "B.tar", "--split", "4"], 3, "--split: '4' is no size of a piece"),
+    (["--lock", "edited.lock", "-o", "B"], 3, "edited.lock is not as hpcgen lock wrote it: its seal does not match"),
+    (["--lock", "good.lock", "-o", "B.tar", "--split", "4"], 3, "--split: '4' is not a valid size"),
     (["--lock", "good.lock", "-o", "B.tar", "--split", "4Q"], 3, "expected: a number with K, M, G or T"),
     (["--lock", "good.lock", "-o", "B", "--split", "4G"], 3, "--split: only a tar file is split\n  remedy: -o B.tar"),
     (
@@ -721,7 +720,7 @@ CREATE = [
         "--image: the lock has no base image 'debian:13'",
     ),
     (["--lock", "good.lock", "-o", "B", "--image", "debian:12"], 3, "--image: 'debian:12' is not NAME=REFERENCE"),
-    (["--lock", "good.lock", "-o", "taken"], 7, "taken is there already\n  remedy: name another one (--reuse takes"),
+    (["--lock", "good.lock", "-o", "taken"], 7, "taken already exists\n  remedy: choose another name (--reuse makes"),
     (["--lock", "good.lock", "-o", "none/B"], 7, "cannot write none/B: No such file or directory"),
 ]
 

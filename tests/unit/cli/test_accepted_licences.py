@@ -85,7 +85,7 @@ def test_a_licence_is_asked_for_once_on_a_terminal(workshop: Workshop, tmp_path:
     asked = on_a_terminal(words, "n\n", env, tmp_path)
     assert "Do you accept it?" in asked and "has to be accepted by a person" in asked
     assert not (tmp_path / "config.yaml").exists()
-    assert "kept in" in on_a_terminal(words, "y\n", env, tmp_path)
+    assert "saved in" in on_a_terminal(words, "y\n", env, tmp_path)
     assert "intel-simplified: 20" in (tmp_path / "config.yaml").read_text()
     assert "Do you accept it?" not in on_a_terminal(words, "", env, tmp_path)
 

@@ -28,7 +28,7 @@ def test_a_build_as_a_job_takes_its_plan_from_the_lock(lock: Path) -> None:
     """The workstation has no batch system, which is said only once there is a plan."""
     for words in (["--locked", str(lock)], ["--bundle", str(lock.parent)]):
         done = hpcgen("build", *words, "--submit", "--dry-run", "--time", "2h")
-        assert "name one KIT" not in done.output
+        assert "give one KIT" not in done.output
         assert "batch system" in str(done.output) + str(done.exception)
 
 
@@ -43,9 +43,9 @@ def test_engine_chooses_the_format_of_a_locked_kit(lock: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["build", "--locked", "L", "kit"], "a kit or a command: a lock holds"),
-        (["render", "--locked", "L", "--", "true"], "a command: a lock holds"),
-        (["render", "--bundle", "B", "--mirror", "pip=https://mirror.example.org/simple"], "asks no mirror"),
+        (["build", "--locked", "L", "kit"], "a kit or a command: a lock contains"),
+        (["render", "--locked", "L", "--", "true"], "a command: a lock contains"),
+        (["render", "--bundle", "B", "--mirror", "pip=https://mirror.example.org/simple"], "uses no mirror"),
         (["lock", "--site", "workstation", "--stack", "mpi-hello", "--json"], "--check or --update"),
     ],
 )

@@ -202,7 +202,7 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
         ("motd: good morning", "2:7: `motd` must be text of at most 5 characters, not 'good morning'"),
         ("nodes: 9", "2:8: `nodes` must be a whole number from 1 to 8, not '9'"),
         ("nodes: 4 nodes", "2:8: `nodes` must be a whole number from 1 to 8, not '4 nodes'\n"
-                           "  remedy: write the number alone, without a unit or separators"),
+                           "  remedy: write only the number, without a unit or separators"),
         ("nodes: 1.5", "2:8: `nodes` must be a whole number from 1 to 8, not '1.5'"),
         ("chunk: 6", "2:8: `chunk` must be a whole number that is a multiple of 4, not '6'"),
         ("nodes: 7", "1:1: 7 nodes do not make a whole rack"),

@@ -83,13 +83,13 @@ def test_columns_count_characters_and_a_byte_order_mark_is_no_character(tmp_path
 
 def test_all_duplicate_keys_at_once() -> None:
     assert messages("a: 1\na: 2\nb:\n  c: 1\n  c: 2\n'a': 3\n") == [
-        "f.yaml:2:1: `a` stands twice in the same mapping, first in line 1\n"
+        "f.yaml:2:1: `a` occurs twice in the same mapping, first on line 1\n"
         "  expected: each key once\n"
         "  remedy: remove one of the two, or give it another name",
-        "f.yaml:5:3: `c` stands twice in the same mapping, first in line 4\n"
+        "f.yaml:5:3: `c` occurs twice in the same mapping, first on line 4\n"
         "  expected: each key once\n"
         "  remedy: remove one of the two, or give it another name",
-        "f.yaml:6:1: `a` stands twice in the same mapping, first in line 1\n"
+        "f.yaml:6:1: `a` occurs twice in the same mapping, first on line 1\n"
         "  expected: each key once\n"
         "  remedy: remove one of the two, or give it another name",
     ]
@@ -109,21 +109,21 @@ def test_all_duplicate_keys_at_once() -> None:
         ("?\n: 1", ["f.yaml:1:2: a value without a key"]),
         ("? [a, b]\n: 1\n? {c: d}\n: 2", ["f.yaml:1:3: a list or mapping cannot be a key",
                                            "f.yaml:3:3: a list or mapping cannot be a key"]),
-        ('"a\\nb": 1\nc\u00a0: 2', ["f.yaml:1:1: the key 'a\\nb' contains a character that cannot be seen",
-                                  "f.yaml:2:1: the key 'c\\xa0' contains a character that cannot be seen"]),
+        ('"a\\nb": 1\nc\u00a0: 2', ["f.yaml:1:1: the key 'a\\nb' contains an invisible character",
+                                  "f.yaml:2:1: the key 'c\\xa0' contains an invisible character"]),
         ("a: 1\n---\nb: 2", ["f.yaml:2:1: a second document starts here"]),
         ("", ["f.yaml:1:1: this file is empty"]),
         ("# only this\n", ["f.yaml:1:1: this file is empty"]),
         ("---\n", ["f.yaml:2:1: this file is empty"]),
-        ("\n- a\n", ["f.yaml:2:1: this file holds a list"]),
-        ("hello", ["f.yaml:1:1: this file holds a single value"]),
+        ("\n- a\n", ["f.yaml:2:1: this file contains a list"]),
+        ("hello", ["f.yaml:1:1: this file contains a single value"]),
         ("a: x\x1b[31m", ["f.yaml:1:5: the character U+001B is not allowed here"]),
         ("a: 1\nb: x\0", ["f.yaml:2:5: the character U+0000 is not allowed here"]),
         ("a: x\u202ey", ["f.yaml:1:5: the character U+202E is not allowed here"]),
         ("a: x\ud800", ["f.yaml:1:5: the character U+D800 is not allowed here"]),
         ("a: 1\rb: 2", ["f.yaml:1:5: the character U+000D is not allowed here"]),
         ('a: "\\e[31m"', ["f.yaml:1:4: this text contains the character U+001B, written as an escape"]),
-        ('"a\\0": 1', ["f.yaml:1:1: the key 'a\\x00' contains a character that cannot be seen"]),
+        ('"a\\0": 1', ["f.yaml:1:1: the key 'a\\x00' contains an invisible character"]),
     ],
 )  # fmt: skip
 def test_what_is_refused(text: str, expected: list[str]) -> None:
@@ -133,17 +133,17 @@ def test_what_is_refused(text: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "remedy"),
     [
-        ("a:\n\tb: 1", "f.yaml:2:1: a tab where only spaces may stand", "indent with spaces"),
-        ("a: b: c", "f.yaml:1:5: a `key:` where none can be",
+        ("a:\n\tb: 1", "f.yaml:2:1: a tab where only spaces are allowed", "indent with spaces"),
+        ("a: b: c", "f.yaml:1:5: a `key:` where none is allowed",
          "check the indentation; put a value that contains `: ` in quotes"),
         ("b: 1\na", "f.yaml:3:1: a key without `:`", "write `key: value`, with a space after the colon"),
         ("a: 'x\nb: 1", "f.yaml:1:4: the file ends inside a quoted text",
          "close the quote that was opened here"),
         ("a: [1,\nb", "f.yaml:1:4: a `[` or `{` that is not closed",
          "close it, and separate the items with commas"),
-        ("a:\n    b: 1\n  c: 2", "f.yaml:3:3: a line that does not fit the lines above it",
+        ("a:\n    b: 1\n  c: 2", "f.yaml:3:3: a line that does not match the lines above it",
          "indent all keys of one mapping by the same number of spaces"),
-        ("- a\nb: 1", "f.yaml:2:1: a line that does not fit the list above it",
+        ("- a\nb: 1", "f.yaml:2:1: a line that does not match the list above it",
          "start each item of the list with `- `, all indented by the same number of spaces"),
         ("a: @x", "f.yaml:1:4: a character that cannot start a value",
          "put the value in quotes; indent with spaces, not tabs"),
@@ -159,7 +159,7 @@ def test_text_that_is_not_yaml(text: str, message: str, remedy: str) -> None:
 
 def test_problems_before_a_syntax_error_are_told_too() -> None:
     assert first_lines("a: 1\na: 2\nb: 'x") == [
-        "f.yaml:2:1: `a` stands twice in the same mapping, first in line 1",
+        "f.yaml:2:1: `a` occurs twice in the same mapping, first on line 1",
         "f.yaml:3:4: the file ends inside a quoted text",
     ]
 

@@ -269,7 +269,7 @@ def test_an_mpi_of_unknown_version_is_left_open(tmp_path: Path, hpcgen: Command)
     done = hpcgen("site", "new", "lab", "--detect", "--root", str(tree))
     assert "open: mpi.version:" in done.stderr
     assert "\nmpi:" not in done.stdout
-    assert "# mpi is not whole" in done.stdout
+    assert "# mpi is not complete" in done.stdout
 
 
 def test_the_newest_need_of_the_c_library_counts(tmp_path: Path) -> None:

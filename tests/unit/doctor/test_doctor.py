@@ -133,7 +133,7 @@ def examined(collection: Path, machine: Machine, profile: str, **how: Any) -> Re
 def test_nothing_is_told_of_an_unaltered_machine(collection: Path, tree: Path) -> None:
     report = examined(collection, Machine.captured(tree), PROFILE)
     assert report.drift == ()
-    assert (report.partition, report.chosen) == ("gpu", "of 2 the one that fits best by CPU, GPU and memory")
+    assert (report.partition, report.chosen) == ("gpu", "the best match of 2 by CPU, GPU and memory")
     assert len(report.agree) > 30
     # The facts of the other partition are no facts of this node, and all others were seen.
     assert report.unseen == ()
@@ -226,7 +226,7 @@ def test_a_fact_of_a_parent_is_corrected_there_or_said_anew(collection: Path, tr
     report = examined(collection, Machine.captured(tree), "name: cluster\ntitle: One of them\nextends: family\n")
     assert [each.fact for each in report.drift] == ["system.glibc"]
     assert Path(report.drift[0].where.file).name == "family.yaml"
-    assert "that is a parent: say it in " in report.drift[0].remedy
+    assert "that is a parent: write it in " in report.drift[0].remedy
 
 
 def test_another_mpi_than_the_profiles_says_nothing_of_it(collection: Path, tree: Path) -> None:
@@ -234,7 +234,7 @@ def test_another_mpi_than_the_profiles_says_nothing_of_it(collection: Path, tree
     report = examined(collection, Machine.captured(tree), nowhere)
     assert report.drift == ()
     unseen = {each.fact: each.why for each in report.unseen}
-    assert unseen["mpi.flavour"] == "the profile has no mpi.root, so which MPI is meant is not known"
+    assert unseen["mpi.flavour"] == "the profile has no mpi.root, so it is unclear which MPI is meant"
     assert "mpi.pmi" in report.agree
     elsewhere = PROFILE.replace(MPI, "/apps/mpi")
     report = examined(collection, Machine.captured(tree), elsewhere)
@@ -414,7 +414,7 @@ def test_the_command_for_people_and_for_monitoring(hpcgen: Command, collection: 
     assert done.returncode == 9
     assert "error: system.glibc: " in done.stdout
     assert "  machine: 2.28 (/lib64/libc.so.6, " in done.stdout
-    assert "rests on it: stack mpi-hello" in done.stdout
+    assert "depends on it: stack mpi-hello" in done.stdout
     assert "1 errors, 1 warnings" in done.stderr
     report = json.loads(hpcgen(*words, "--json").stdout)
     assert report["counts"] == {"error": 1, "warning": 1, "note": 0}

@@ -83,7 +83,7 @@ def test_every_engine_says_what_it_can_do() -> None:
 
 def test_a_builder_is_known_by_its_program_and_by_its_engine() -> None:
     assert type(builder_for("ch-image")) is type(builder_for("charliecloud"))
-    with pytest.raises(InputError, match=r"starts images and builds none(.|\n)*--engine podman"):
+    with pytest.raises(InputError, match=r"starts images but cannot build them(.|\n)*--engine podman"):
         builder_for("container-engine")
     with pytest.raises(InputError, match="did you mean buildah"):
         builder_for("bulidah")
@@ -117,7 +117,7 @@ def test_the_container_engine_can_be_asked_for(hpcgen: Command) -> None:
     wrong = hpcgen(*words, "container-engin")
     assert (wrong.returncode, "did you mean container-engine?" in wrong.stderr) == (2, True)
     none = hpcgen(*words, "buildah")
-    assert (none.returncode, "buildah builds images and starts none" in none.stderr) == (2, True)
+    assert (none.returncode, "buildah builds images but cannot start them" in none.stderr) == (2, True)
     build = hpcgen("build", "--site", "alps-eiger", "--stack", "mpi-hello", "--engine", "container-engine")
     assert (build.returncode, "podman builds for it" in build.stderr) == (2, True)
 
@@ -130,7 +130,7 @@ def test_an_unknown_engine_of_a_profile_is_named_at_its_line(tmp_path: Path, hpc
     assert "did you mean apptainer?" in done.stderr
     (tmp_path / "lab.yaml").write_text(SITE.replace("toyland", "lab").replace("toy", "buildah"))
     done = hpcgen("plan", "--site", "lab.yaml", "--stack", "mpi-hello")
-    assert "lab.yaml:5:14: buildah is preferred, and builds images but starts none" in done.stderr
+    assert "lab.yaml:5:14: buildah is preferred, but only builds images and cannot start them" in done.stderr
 
 
 def test_an_unknown_engine_of_a_fleet_is_named_at_its_line(tmp_path: Path, hpcgen: Command) -> None:

@@ -93,7 +93,7 @@ def test_another_engine_format_or_a_missing_test_is_a_change(tmp_path: Path) -> 
     }
     untested = read_lock(locked_as_planned(write_fleet(tmp_path), tested=False))
     states_untested = member_states(load_fleet(write_fleet(tmp_path)), untested)
-    assert {s.reason for s in states_untested} == {"built and never tested"}
+    assert {s.reason for s in states_untested} == {"built but never tested"}
     file = write_fleet(tmp_path, "defaults: {test: false}\n")
     assert not [s for s in member_states(load_fleet(file), untested) if s.to_build]
 
@@ -337,7 +337,7 @@ def test_a_failing_build_keeps_none_of_the_others_back(hpcgen: Command, tmp_path
     assert now["mpi-hello-workstation"].image == "docker:mpi-hello-workstation:latest"
     assert now["mpi-hello-workstation"].tested is False
     again = hpcgen("build", "--member", "mpi-hello-workstation", env=env)
-    assert (again.returncode, again.stdout, "nothing is to be built" in again.stderr) == (0, "", True)
+    assert (again.returncode, again.stdout, "nothing has to be built" in again.stderr) == (0, "", True)
     forced = hpcgen("build", "--member", "mpi-hello-workstation", "--force", "--json", env=env)
     assert json.loads(forced.stdout)[0]["result"] == "built"
 
@@ -353,13 +353,13 @@ def test_a_dry_run_prints_the_commands_and_changes_nothing(hpcgen: Command, tmp_
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--all", "--site", "supermuc"), "--site does not go with --all"),
-        (("--all", "-o", "x"), "-o does not go with --all"),
-        (("--all", "--time", "2h"), "--time belongs to --array"),
-        (("--all", "--limit", "2"), "--limit belongs to --array"),
-        (("--force", "kit"), "--force belongs to --all or --member"),
-        (("--no-follow", "kit"), "--no-follow belongs to --submit"),
-        (("--submit",), "name one KIT"),
+        (("--all", "--site", "supermuc"), "--site cannot be used with --all"),
+        (("--all", "-o", "x"), "-o cannot be used with --all"),
+        (("--all", "--time", "2h"), "--time requires --array"),
+        (("--all", "--limit", "2"), "--limit requires --array"),
+        (("--force", "kit"), "--force requires --all or --member"),
+        (("--no-follow", "kit"), "--no-follow requires --submit"),
+        (("--submit",), "give one KIT"),
     ],
 )
 def test_options_that_make_no_sense_together_are_refused(
@@ -407,10 +407,10 @@ BUILDING_SITE = f"{SITE}containers: {{build_on: [compute]}}\nnetwork: {{internet
     ("profile", "told"),
     [
         (SITE, "does not say whether images may be built on compute nodes"),
-        (f"{SITE}containers: {{build_on: [login]}}\n", "on its login nodes alone"),
+        (f"{SITE}containers: {{build_on: [login]}}\n", "only on its login nodes"),
         (
             f"{SITE}containers: {{build_on: [compute]}}\nnetwork: {{internet: {{compute: false, login: true}}}}\n",
-            "do not reach the internet",
+            "cannot reach the internet",
         ),
         ("name: mine\nextends: workstation\ntitle: mine\n", "has no batch system"),
     ],
@@ -474,7 +474,7 @@ def test_arrays_are_slurms(collection: Path) -> None:
     job = build_job(
         collection, "scheduler: {kind: pbs}\n", request=JobRequest(account="abc", queue="test"), members=["a"]
     )
-    with pytest.raises(PolicyError, match="no arrays to PBS"):
+    with pytest.raises(PolicyError, match="cannot submit arrays to PBS"):
         build_script(job)
 
 

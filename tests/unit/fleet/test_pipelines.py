@@ -252,8 +252,8 @@ def test_the_same_fleet_gives_the_same_bytes(hpcgen_process: Command, tmp_path: 
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (("github", "--jobs"), 2, "is GitLab's"),
-        (("github", "--image", "x"), 2, "is GitLab's"),
+        (("github", "--jobs"), 2, "is only for GitLab"),
+        (("github", "--image", "x"), 2, "is only for GitLab"),
         (("gitlab", "--runner", "dockre=x"), 3, "does not name a format"),
         (("gitlab", "--fleet", "../fleet.yaml"), 3, "is not a path inside a repository"),
     ],

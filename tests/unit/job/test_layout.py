@@ -126,17 +126,17 @@ def test_every_problem_is_told_at_once(supermuc: Site) -> None:
     )
     assert len(problems) == 4
     text = "\n".join(problems)
-    assert "8 ranks × 48 threads = 384 do not fit the 96 hardware threads" in text
-    assert "8 ranks × 20 GB = 160 GB exceed the 77 GB" in text
+    assert "8 ranks × 48 threads = 384 do not fit on the 96 hardware threads" in text
+    assert "8 ranks × 20 GB = 160 GB exceeds the 77 GB" in text
     assert "--ranks-per-node 3" in text
     assert "more than the 6336" in text
-    assert "queue micro does not take 7000 nodes" in text
+    assert "queue micro does not accept 7000 nodes" in text
 
 
 def test_the_stacks_memory_is_checked_too(supermuc: Site) -> None:
     with_memory = stack(memory_per_rank_gb=40.0)
     assert job(supermuc, the_stack=with_memory).ranks_per_node == 1
-    assert "exceed the 77 GB" in refusal(supermuc, the_stack=with_memory, ranks_per_node=2)[0]
+    assert "exceeds the 77 GB" in refusal(supermuc, the_stack=with_memory, ranks_per_node=2)[0]
 
 
 def test_several_nodes_need_a_batch_system(workstation: Site) -> None:
@@ -218,10 +218,10 @@ def test_explain_tells_of_every_layout_and_queue(supermuc: Site) -> None:
     lines = explain(site, "thin", stack(), the_job, request)
     assert "  thin: 2 × 24 on 4 nodes: taken: it is for the most nodes up to 20 (measured: 3DGAN)" in lines
     assert (
-        "  thin: 8 × 6 on 1 node: not taken: 8 × 15 GB = 120 GB exceed the 77 GB that a job may use (not measured)"
+        "  thin: 8 × 6 on 1 node: not taken: 8 × 15 GB = 120 GB exceeds the 77 GB that a job may use (not measured)"
         in lines
     )
-    assert "  thin: 4 × 12 on 64 nodes: not taken: the one for 4 nodes is nearer to 20 (not measured)" in lines
+    assert "  thin: 4 × 12 on 64 nodes: not taken: the one for 4 nodes is closer to 20 (not measured)" in lines
     assert "memory: 2 × 15 GB = 30 GB of the 77 GB that a job may use of a node" in lines
     assert "  micro, 1 to 16: does not take 20 nodes" in lines
     assert "  general, 17 to 768: taken" in lines

@@ -291,9 +291,9 @@ def test_a_stack_without_mpi_is_just_run() -> None:
 def test_several_nodes_need_the_hosts_launcher() -> None:
     with pytest.raises(PolicyError, match="names no host MPI"):
         job_script(make_plan("hlrs-testbed", nodes=2), IMAGE)
-    with pytest.raises(PolicyError, match="lets no launcher of the host"):
+    with pytest.raises(PolicyError, match="does not let the host's launcher"):
         job_script(make_plan(allow_every_engine(site("supermuc")), "docker", nodes=2), IMAGE)
-    with pytest.raises(PolicyError, match="no MPI to start them with"):
+    with pytest.raises(PolicyError, match="no MPI to start them"):
         job_script(make_plan("supermuc", mpi_block=""), IMAGE)
 
 

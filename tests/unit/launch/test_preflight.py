@@ -152,7 +152,7 @@ def test_it_can_be_skipped_or_only_warn(here: Here) -> None:
     status, said, started = here.run(HPCGEN_PREFLIGHT="warn")
     assert (status, started) == (0, True)
     assert "preflight: FAILED: ranks" in said
-    assert said.endswith("run.sh: going on all the same: HPCGEN_PREFLIGHT=warn\n")
+    assert said.endswith("run.sh: continuing anyway: HPCGEN_PREFLIGHT=warn\n")
 
 
 def test_a_script_away_from_its_kit_runs_and_says_that_the_preflight_was_skipped(here: Here, tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_the_images_own_launcher_needs_no_rank_test(here: Here) -> None:
     here.ranks("nothing", 3)
     text = preflight_script(here.plan(), {})
     assert RANK_PROGRAM not in text
-    assert "this machine has what the job counts on" in text
+    assert "this machine has what the job relies on" in text
 
 
 # the node
@@ -427,7 +427,7 @@ def test_gpu_device_and_driver(here: Here) -> None:
     with_cuda = replace(plan, blocks=[*plan.blocks, cuda])
     device, version = here.folder / "nvidiactl", here.folder / "version"
     here.replaced |= {"/dev/nvidiactl": str(device), "/proc/driver/nvidia/version": str(version)}
-    failed(here, f"GPU on {os.uname().nodename}: expected {device}; seen: nothing there; take nodes", plan=with_cuda)
+    failed(here, f"GPU on {os.uname().nodename}: expected {device}; seen: nothing there; use nodes", plan=with_cuda)
     assert here.run(plan)[0] == 0
     (here.folder / "started").unlink()
     device.touch()
@@ -454,9 +454,7 @@ def test_the_newest_of_several_bounds_holds_for_the_driver(here: Here) -> None:
 
 def test_fabric_devices_stop_a_job_unless_nobody_has_verified_them(here: Here) -> None:
     here.site = replace(here.site, fabric=replace(here.site.fabric, devices=["/dev/hfi1_77"]))
-    failed(
-        here, "fabric on ", "expected /dev/hfi1_77; seen: nothing there; take other nodes, or correct fabric.devices"
-    )
+    failed(here, "fabric on ", "expected /dev/hfi1_77; seen: nothing there; use other nodes, or correct fabric.devices")
     doubtful = Source(from_="memory", checked="2026-01-01", verified="no")
     here.site = replace(here.site, sources={"fabric.devices": doubtful})
     status, said, _ = here.run()

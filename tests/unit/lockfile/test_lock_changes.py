@@ -59,7 +59,7 @@ def test_a_profile_that_changed_is_the_cause(supermuc: Lock) -> None:
     assert named["block", "intel_mpi"].why.startswith("bounded by the host's Intel MPI 2021.4.0")
     assert named["archive", "intel_mpi"].new == ""
     assert named["wheel", "impi-rt (intel_mpi)"].new == "2021.4.0"
-    assert named["result", "plan hash"].why == "the image will be another"
+    assert named["result", "plan hash"].why == "the image will differ"
     back = found(new, supermuc)
     assert back["block", "intel_mpi"].old == "2021.4.0"
 
@@ -107,7 +107,7 @@ def test_blocks_that_come_and_go_say_who_wanted_them() -> None:
     )
     gone = found(source, pip)
     assert gone["block", "bazel"] == Change(
-        what="block", name="bazel", old="6.1.0", new="", why="nothing asks for it any more"
+        what="block", name="bazel", old="6.1.0", new="", why="nothing requires it any more"
     )
     assert gone["option", "tensorflow.install"].why == "--set tensorflow.install=pip"
 
@@ -134,7 +134,7 @@ def test_a_table_that_changed_a_hash_is_named(hello: Lock, collection: Path) -> 
     row = f"archives: {{source: {{url: '{address}', sha256: '{'b' * 64}'}}}}"
     (collection / "building_blocks" / "mpich.yaml").write_text(f'block: mpich\nreleases:\n  "4.3.2": {{{row}}}\n')
     named = found(hello, lock("mpi-hello", catalog=Catalog([collection])))
-    assert named["archive", "mpich"].why == "the release table has another hash for the same address"
+    assert named["archive", "mpich"].why == "the release table has a different hash for the same address"
 
 
 def test_packages_are_told_per_stage_with_who_has_them_now(supermuc: Lock) -> None:
@@ -162,7 +162,7 @@ def test_a_package_file_that_changed_under_its_version_is_named(hello: Lock) -> 
     other = {**final.added, "python3": replace(final.added["python3"], sha256="c" * 64)}
     new = with_pins(hello, packages={**hello.pins.packages, "final": replace(final, added=other)})
     change = found(hello, new)["package", f"python3 {FINAL['python3']}"]
-    assert change.why == "another file under the same version" and change.new == "sha256:" + "c" * 64
+    assert change.why == "a different file under the same version" and change.new == "sha256:" + "c" * 64
 
 
 def test_a_mirror_that_moved_is_one_line(hello: Lock) -> None:
@@ -184,7 +184,7 @@ def test_images_keys_and_indexes(hello: Lock) -> None:
     image = ImagePin(digest="sha256:" + "d" * 64, origin="docker://debian:12")
     key = replace(hello.pins.keys[0], fingerprint="A" * 40, date="Sat, 01 Nov 2025 09:00:00 UTC")
     named = found(hello, with_pins(hello, images={"debian:12": image}, keys=[key], epoch=1770000000))
-    assert named["image", "debian:12"].why == "another image is there under this name"
+    assert named["image", "debian:12"].why == "a different image has this name now"
     assert named["image", "ubuntu:22.04"].why == "no stage starts from it any more"
     assert named["index", key.index].new == key.date
     given = ImagePin(digest=image.digest, origin="oci-archive:debian.tar")
@@ -209,8 +209,8 @@ def test_a_list_from_the_index_and_one_of_a_collection(tmp_path: Path) -> None:
     ]
     new = lock(str(recipe), pinned=pins(wheels={"python_packages": lines}))
     named = found(old, new)
-    assert named["wheel", "numpy (python_packages)"].why == "the package index has another version that fits"
-    assert named["wheel", "h5py (python_packages)"].why == "the package index has other files of this version"
+    assert named["wheel", "numpy (python_packages)"].why == "the package index has a different version that fits"
+    assert named["wheel", "h5py (python_packages)"].why == "the package index has different files for this version"
 
 
 def test_the_job_says_where_its_numbers_are_from(supermuc: Lock) -> None:
@@ -235,7 +235,7 @@ def test_text_is_grouped_and_aligned_and_json_has_whole_values(supermuc: Lock) -
     new = with_pins(supermuc, images={"debian:12": ImagePin(digest="sha256:" + "d" * 64, origin="docker://debian:12")})
     listed = changes(supermuc, new)
     text = changes_text(listed)
-    assert "base images (2)\n  debian:12     sha256:000000000000 → sha256:dddddddddddd  another image is" in text
+    assert "base images (2)\n  debian:12     sha256:000000000000 → sha256:dddddddddddd  a different image has" in text
     assert "outcome (1)\n  plan hash  " in text
     read = msgspec.json.decode(msgspec.json.encode(listed), type=list[Change])
     assert read == listed and any(change.new == "sha256:" + "d" * 64 for change in read)

@@ -150,7 +150,7 @@ def test_a_lock_leaves_nothing_to_be_chosen(tmp_path: Path, words: list[str]) ->
         [*COMMAND, "render", "--locked", "hpcgen.lock", *words], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert "a lock holds the whole plan" in done.stderr
+    assert "a lock contains the whole plan" in done.stderr
     assert done.stdout == ""
 
 
@@ -218,7 +218,7 @@ def test_a_plan_of_other_collections_is_no_bug() -> None:
     found = lock()
     text = found.text.replace("version: 2.3.1", "version: 77.1.0").replace("fortran: false", "fortran: often")
     with pytest.raises(
-        InputError, match=r"does not fit the collections here: .*libfabric has no version 77\.1\.0"
+        InputError, match=r"does not match the collections here: .*libfabric has no version 77\.1\.0"
     ) as raised:
         check_lock(parse_lock(sealed(text), "hpcgen.lock"), CATALOG)
     assert "gnu takes other options" in str(raised.value) and "--collection" in str(raised.value)

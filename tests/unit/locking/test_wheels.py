@@ -137,7 +137,7 @@ def test_given_indexes_are_the_only_ones(tmp_path: Path, monkeypatch: pytest.Mon
         line(one, "pack", "1.0")
     ]
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    with pytest.raises(FetchError, match="could not ask a package index for pack"):
+    with pytest.raises(FetchError, match="could not query a package index for pack"):
         lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=["https://127.0.0.1:9/simple"])
 
 

@@ -143,9 +143,9 @@ def test_stalls_without_end_are_told(tmp_path: Path, server: FileServer) -> None
     server.faults = {"a": ["stall:0"], "b": ["trickle"]}
     policy = RetryPolicy(silence_s=0.4, stall_s=1, stall_bytes=1000, rounds=1, pause_s=0.01)
     message = refused(tmp_path, *(wanted(server.url(name), file=name) for name in "ab"), policy=policy)
-    assert "it stalled: nothing came for 0.4 s" in message
-    assert "it stalled: fewer than 1000 bytes came in 1 s" in message
-    assert message.count("run the same command again, what was fetched stays") == 1
+    assert "it stalled: nothing arrived for 0.4 s" in message
+    assert "it stalled: fewer than 1000 bytes arrived in 1 s" in message
+    assert message.count("run the same command again, which resumes") == 1
 
 
 def test_busy_server_is_asked_again_not_before_it_says(tmp_path: Path, server: FileServer) -> None:
@@ -188,7 +188,7 @@ def test_truncated_and_wrong_files(tmp_path: Path, server: FileServer) -> None:
     half = hashlib.sha256(CONTENT[:1500000]).hexdigest()
     message = refused(tmp_path, wanted(server.url("a")))
     assert (
-        f"the server sends another file (1500000 bytes, expected 3000000): its sha256 is {half}, expected {digest}"
+        f"the server sends a different file (1500000 bytes, expected 3000000): its sha256 is {half}, expected {digest}"
         in message
     )
     server.faults["a"] = ["html"]
@@ -206,7 +206,7 @@ def test_more_than_announced_is_not_taken(tmp_path: Path, server: FileServer, fa
     server.faults["a"] = [fault]
     message = refused(tmp_path, wanted(server.url("a"), data=b"small"))
     said = "30000006 bytes" if fault == "ok" else "more bytes than that"
-    assert f"the server sends another file: {said}, expected 5; it is a web page" in message
+    assert f"the server sends a different file: {said}, expected 5; it is a web page" in message
 
 
 def test_size_that_nobody_knows_is_no_hindrance(tmp_path: Path, server: FileServer) -> None:
@@ -254,7 +254,7 @@ def test_redirects_are_followed_without_the_password(
     assert server.asked("a")[0]["authorization"].startswith("Basic ")
     assert "authorization" not in tls.asked("b")[0]
     assert "redirects more than 10 times" in refused(tmp_path / "2", wanted(server.url("loop")))
-    assert "file:///etc/passwd is no https address" in refused(tmp_path / "2", wanted(server.url("file")))
+    assert "file:///etc/passwd is not an https address" in refused(tmp_path / "2", wanted(server.url("file")))
     server.faults["a"] = ["status:404"]
     assert "s3cret" not in refused(tmp_path / "2", wanted(secret))
 
@@ -267,7 +267,7 @@ def test_file_addresses(tmp_path: Path) -> None:
     assert "there is no such file" in refused(tmp_path / "2", wanted((tmp_path / "none").as_uri()))
     assert "there is no such file" in refused(tmp_path / "2", wanted(tmp_path.as_uri()))
     source.write_bytes(b"other")
-    assert "the server sends another file (5 bytes" in refused(tmp_path / "2", wanted(source.as_uri()))
+    assert "the server sends a different file (5 bytes" in refused(tmp_path / "2", wanted(source.as_uri()))
 
 
 def test_network_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_proxy_of_the_environment(tmp_path: Path, server: FileServer, monkeypatc
     assert server.asked("a")[0]["host"] == "mirror.example.org"
     assert server.asked("a")[0]["proxy-authorization"].startswith("Basic ")
     monkeypatch.setenv("http_proxy", "socks5://127.0.0.1:1")
-    assert "of a kind that hpcgen does not speak" in refused(tmp_path / "2", wanted("http://mirror.example.org/a"))
+    assert "a protocol other than http" in refused(tmp_path / "2", wanted("http://mirror.example.org/a"))
 
 
 class _Tunnel(http.server.BaseHTTPRequestHandler):

@@ -133,7 +133,7 @@ def test_all_that_is_missing_is_said_at_once_with_what_was_looked_at(server: Ser
         find(lines, indexes)
     six, h5py = error.value.problems
     assert f"six 1.17.0 with sha256:{A}" in six.message
-    assert six.message.endswith("; of this version there: six-1.17.0-py3-none-any.whl")
+    assert six.message.endswith("; available for this version: six-1.17.0-py3-none-any.whl")
     assert "six/ (1 file)" in six.message and "not used: only https" in six.message and "No such file" in six.message
     assert "pip config list" in six.remedy
     assert "h5py 3.11.0" in h5py.message and "h5py/ (the server says 404" in h5py.message

@@ -252,7 +252,7 @@ def test_every_mistake_is_told_at_once() -> None:
     assert len(said) == 5
     assert "'pip' is not a mirror" in text
     assert "did you mean files?" in text
-    assert "dnf: a mirror of it is named twice" in text
+    assert "dnf: its mirror is given twice" in text
     assert "network.mirrors.apt" in text
     assert all(line.startswith("--mirror: ") for line in said)
 
@@ -286,12 +286,12 @@ def test_an_unknown_kind_names_the_nearest_or_all() -> None:
         ("images=https://registry.example.org/proxy", "images=registry.example.org/proxy"),
         ("images=docker://registry.example.org", "images=registry.example.org"),
         ("images=proxy/docker", "its full name"),
-        ("images=registry.example.org/Proxy", "lower-case"),
-        ("images=registry.example.org/proxy/", "lower-case"),
-        ("images=registry.example.org/../proxy", "lower-case"),
-        ("images=registry.example.org/debian:12", "alone"),
-        (f"images=registry.example.org/debian@{DIGEST}", "alone"),
-        ("images=user@registry.example.org", "alone"),
+        ("images=registry.example.org/Proxy", "lower case"),
+        ("images=registry.example.org/proxy/", "lower case"),
+        ("images=registry.example.org/../proxy", "lower case"),
+        ("images=registry.example.org/debian:12", "only"),
+        (f"images=registry.example.org/debian@{DIGEST}", "only"),
+        ("images=user@registry.example.org", "only"),
     ],
 )
 def test_an_address_that_cannot_be_used(word: str, part: str) -> None:

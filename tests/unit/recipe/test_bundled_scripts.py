@@ -88,7 +88,7 @@ def test_what_is_no_bundle_or_another_one_is_refused(tmp_path: Path) -> None:
         done = machine.build(*words, cwd=machine.bundle)
         assert (done.returncode, "build.sh --bundle DIR" in done.stderr) == (66, True)
     (machine.bundle / "hpcgen.lock").write_text(a_lock("singularity").text)
-    assert "another lock" in machine.build("--bundle", "bundle").stderr
+    assert "is not the bundle" in machine.build("--bundle", "bundle").stderr
     (machine.bundle / "hpcgen.lock").unlink()
     assert machine.build("--bundle", "bundle").returncode == 65
     assert not machine.told.exists()

@@ -293,7 +293,7 @@ def test_a_job_is_followed_and_its_output_brought_back(site: Site) -> None:
     assert done.stdout == f"from the job\n{site.folder / 'work'}\n"
     assert "job 41.server submitted with" in done.stderr
     assert "job 41.server runs" in done.stderr
-    assert "job 41.server ended well" in done.stderr
+    assert "job 41.server succeeded" in done.stderr
 
 
 def test_a_failed_job_is_told_with_the_end_of_its_log(site: Site) -> None:
@@ -309,7 +309,7 @@ def test_a_failed_job_is_told_with_the_end_of_its_log(site: Site) -> None:
 def test_a_forgotten_job_is_not_called_good(site: Site) -> None:
     done = site.submit("--", "true", FORGETFUL="1")
     assert done.returncode == 10
-    assert "how job 41.server (mpi-hello) ended is not known" in done.stderr
+    assert "how job 41.server (mpi-hello) ended is unknown" in done.stderr
 
 
 def test_without_following_the_id_is_all(tmp_path: Path) -> None:
@@ -334,7 +334,7 @@ def test_ctrl_c_leaves_the_job_alone(tmp_path: Path) -> None:
     process.send_signal(signal.SIGINT)
     said += process.stderr.read()
     assert process.wait(20) == 130
-    assert "goes on: look at it with `qstat -f 41.server`, cancel it with `qdel 41.server`" in said
+    assert "continues: look at it with `qstat -f 41.server`, cancel it with `qdel 41.server`" in said
     until = time.monotonic() + 30
     while not (tmp_path / "spool" / "status").exists():
         assert time.monotonic() < until
@@ -347,9 +347,9 @@ def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
     (tmp_path / "bin" / "qsub").write_text("#!/bin/sh\necho 'qsub: Unknown queue' >&2\nexit 2\n")
     refused = site.submit("--queue", "nowhere")
     assert refused.returncode == 10
-    assert "qsub did not take the job:\nqsub: Unknown queue" in refused.stderr
+    assert "qsub did not accept the job:\nqsub: Unknown queue" in refused.stderr
     (tmp_path / "bin" / "qsub").write_text("#!/bin/sh\necho thank you\n")
-    assert "its id is not in what it said:\nthank you" in site.submit().stderr
+    assert "its output does not contain the id:\nthank you" in site.submit().stderr
     (tmp_path / "bin" / "qsub").unlink()
     missing = site.submit(PATH=str(tmp_path / "bin"))
     assert missing.returncode == 69
@@ -361,7 +361,7 @@ def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
     [
         (["submit", "--site", "workstation", "--stack", "mpi-hello"], 6, "has no batch system"),
         (["submit", "--site", "supermuc", "--stack", "mpi-hello"], 6, "requires an account"),
-        (["job"], 2, "name an IMAGE, or --site and --stack"),
+        (["job"], 2, "give an IMAGE, or --site and --stack"),
         (["job", "--stack", "mpi-hello"], 2, "--stack needs --site"),
         (["job", "no-such-image"], 4, "no-such-image"),
         (["run", "--site", "supermuc", "--stack", "mpi-hello", "--nodes", "2"], 6, "need an allocation"),

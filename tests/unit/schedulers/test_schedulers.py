@@ -94,7 +94,7 @@ def test_a_job_is_submitted_to_it_and_followed(hpcgen: Command, collection: Path
     words = ("submit", "--site", "here", "--stack", "mpi-hello", "--account", "abc")
     done = hpcgen("--collection", str(collection), *words, env={"PATH": path})
     assert (done.returncode, done.stdout) == (0, "from the job\n"), done.stderr
-    assert "job 7 ended well" in done.stderr
+    assert "job 7 succeeded" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -142,13 +142,13 @@ def test_lines_as_people_see_them() -> None:
 
 def test_what_builders_do_not_read_alike_is_refused() -> None:
     expected = (
-        "\n  expected: a value that every builder reads alike\n"
+        "\n  expected: a value that every builder reads in the same way\n"
         "  remedy: write the value of the variable itself, or set it in a script"
     )
     assert message(lambda: quoting.docker_env("X", "a$HOME")) == "the value of X, 'a$HOME', contains a $" + expected
     assert message(lambda: quoting.docker_label("x", "5$")) == "the value of x, '5$', contains a $" + expected
     assert message(lambda: quoting.docker_env("X", "a\\")) == (
-        "the value of X, 'a\\', contains a backslash\n  expected: a value that every builder reads alike\n"
+        "the value of X, 'a\\', contains a backslash\n  expected: a value that every builder reads in the same way\n"
         "  remedy: remove the backslash, or set the variable in a script"
     )
 

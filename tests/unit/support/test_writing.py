@@ -162,7 +162,7 @@ def test_places_where_no_kit_can_be(tmp_path: Path) -> None:
     full.mkdir()
     (full / "thesis.tex").write_text("years of work")
     assert message(lambda: write_kit(full, NEW)) == (
-        f"cannot write {full}: this folder is not empty and is no kit (it has no hpcgen.lock)\n"
+        f"cannot write {full}: this folder is not empty and not a kit (it has no hpcgen.lock)\n"
         "  remedy: name a new or an empty folder"
     )
     link = tmp_path / "link"
@@ -245,7 +245,7 @@ def test_permission_denied(open_folder: Path) -> None:
     write_file(open_folder / "a.txt", "old")
     kit.chmod(0o555)
     open_folder.chmod(0o555)
-    denied = "permission denied\n  remedy: write to a folder of your own"
+    denied = "permission denied\n  remedy: write to one of your own folders"
     with as_ordinary_user():
         assert message(lambda: write_kit(kit, NEW)) == f"cannot write {kit}: {denied}"
         assert message(lambda: write_kit(open_folder / "b", NEW)) == f"cannot write {open_folder / 'b'}: {denied}"
@@ -264,7 +264,7 @@ def test_two_writers_at_once(tmp_path: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         assert message(lambda: write_kit(kit, NEW)) == (
-            f"cannot write {kit}: another hpcgen is writing there\n  remedy: wait until it is done"
+            f"cannot write {kit}: another hpcgen is writing there\n  remedy: wait until it has finished"
         )
     finally:
         os.close(descriptor)

@@ -12,12 +12,12 @@ esac
 bundle=$(cd "$bundle" && pwd)
 case $bundle in
     *[:,]*)
-        echo "build.sh: engines do not take the path $bundle, because of its : or ,; name a link to it" >&2
+        echo "build.sh: engines do not accept the path $bundle, because of its : or ,; name a link to it" >&2
         exit 66
         ;;
 esac
 if [ ! -r "$bundle/hpcgen.lock" ] || [ "$(sha256sum < "$bundle/hpcgen.lock")" != "$(sha256sum < "$kit/hpcgen.lock")" ]; then
-    echo "build.sh: $bundle is the bundle of another lock than this kit's hpcgen.lock" >&2
+    echo "build.sh: $bundle is not the bundle for this kit's hpcgen.lock" >&2
     exit 65
 fi
 echo "build.sh: checking $bundle" >&2

@@ -9,7 +9,7 @@
 #   threads per rank 10: layout of the site for gpu
 #   time 12:00:00: default of hlrs-testbed
 #   memory: a job may use 125 GB of a node
-# usage: preflight.sh [IMAGE]      in an allocation; ends with 78 where something is missing
+# usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing
 
 set -euo pipefail
 unset SLURM_EXPORT_ENV
@@ -50,7 +50,7 @@ preflight_older() { # version, than another, as far as both go
 
 preflight_node() { # image
     local word seen missing=''
-    preflight_there FAILED GPU 'take nodes of the partition gpu, and ask for their GPUs in the header of the job' \
+    preflight_there FAILED GPU 'use nodes of the partition gpu, and request their GPUs in the header of the job' \
         /dev/nvidiactl
     seen=$(awk -F: '/^(flags|Features)/ { print $2; exit }' /proc/cpuinfo)
     for word in abm aes avx avx2 bmi1 bmi2 f16c fma movbe pclmulqdq; do
@@ -60,7 +60,7 @@ preflight_node() { # image
         esac
     done
     if [ -n "$seen" ] && [ -n "$missing" ]; then
-        preflight_finding FAILED CPU 'broadwell, for which the image was compiled' "a CPU without$missing" 'its programs would end with SIGILL: take nodes of the partition gpu, or build it for these'
+        preflight_finding FAILED CPU 'broadwell, for which the image was compiled' "a CPU without$missing" 'its programs would end with SIGILL: use nodes of the partition gpu, or build it for these'
     fi
     if [ -r /proc/driver/nvidia/version ]; then
         seen=$(grep -o -E 'Kernel Module .*' /proc/driver/nvidia/version | grep -o -E '[0-9]+(\.[0-9]+)+' | head -n 1)
@@ -109,7 +109,7 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
 preflight() {
     {
         preflight_node "$image"
-        printf 'preflight-passed\t%s\n' 'this machine has what the job counts on'
+        printf 'preflight-passed\t%s\n' 'this machine has what the job relies on'
     } 2>&1 | preflight_report || return 78
 }
 
@@ -118,5 +118,5 @@ if ! preflight; then
         [ -z "${2:-}" ] || echo "$2: the command was not started; HPCGEN_PREFLIGHT=0 skips the preflight" >&2
         exit 78
     fi
-    echo "${2:-preflight.sh}: going on all the same: HPCGEN_PREFLIGHT=warn" >&2
+    echo "${2:-preflight.sh}: continuing anyway: HPCGEN_PREFLIGHT=warn" >&2
 fi

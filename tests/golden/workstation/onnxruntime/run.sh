@@ -36,7 +36,7 @@ container=(
     "$image"
 )
 
-# Do the nodes have what the image and the job count on? Takes seconds; if not, the job ends here with 78.
+# Do the nodes have what the image and the job rely on? Takes seconds; if not, the job ends here with 78.
 preflight=$(dirname "$0")/preflight.sh
 if [ -r "$preflight" ]; then
     bash "$preflight" "$image" run.sh "${container[@]}"

@@ -9,7 +9,7 @@
 #   threads per rank 8: 8 cores shared by 1 rank
 #   time 01:00:00: default of workstation
 #   memory: a job may use 16 GB of a node
-# usage: preflight.sh [IMAGE]      in an allocation; ends with 78 where something is missing
+# usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing
 
 set -euo pipefail
 unset SLURM_EXPORT_ENV
@@ -40,7 +40,7 @@ preflight_node() { # image
         esac
     done
     if [ -n "$seen" ] && [ -n "$missing" ]; then
-        preflight_finding FAILED CPU 'x86_64_v3, for which the image was compiled' "a CPU without$missing" 'its programs would end with SIGILL: take nodes of the partition main, or build it for these'
+        preflight_finding FAILED CPU 'x86_64_v3, for which the image was compiled' "a CPU without$missing" 'its programs would end with SIGILL: use nodes of the partition main, or build it for these'
     fi
     printf 'preflight-node\t%s\n' "$(uname -n)"
 }
@@ -83,7 +83,7 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
 preflight() {
     {
         preflight_node "$image"
-        printf 'preflight-passed\t%s\n' 'this machine has what the job counts on'
+        printf 'preflight-passed\t%s\n' 'this machine has what the job relies on'
     } 2>&1 | preflight_report || return 78
 }
 
@@ -92,5 +92,5 @@ if ! preflight; then
         [ -z "${2:-}" ] || echo "$2: the command was not started; HPCGEN_PREFLIGHT=0 skips the preflight" >&2
         exit 78
     fi
-    echo "${2:-preflight.sh}: going on all the same: HPCGEN_PREFLIGHT=warn" >&2
+    echo "${2:-preflight.sh}: continuing anyway: HPCGEN_PREFLIGHT=warn" >&2
 fi
