@@ -21,7 +21,7 @@ LINES = 6
 
 
 def display(say: Callable[[str], None]) -> PlainDisplay:
-    """What fits stderr."""
+    """A live display if stderr is a terminal, otherwise plain lines."""
     return LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
 
 

@@ -67,7 +67,7 @@ class Workspace:
         write_through(self.folder / _STATE, msgspec.json.encode(self.state))
 
     def publish_folder(self) -> None:
-        """The bundle gets its name."""
+        """Rename the finished bundle to its final name."""
         with explained_disk(self):
             sync_folder(self.bundle)
             self.bundle.rename(self.target)

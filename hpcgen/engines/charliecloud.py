@@ -189,7 +189,7 @@ class Charliecloud(Engine):
         return [EngineCommand(("ch-image", "delete", self.stored_name(work.plan)), env=env)]
 
     def reader(self, recipe: Recipe) -> Reader:
-        """By the line of the Dockerfile."""
+        """Recognises a step by its line in the Dockerfile."""
         lines = {step.line: index for index, step in enumerate(recipe.steps) if step.line}
 
         def read(line: str) -> Iterator[Event]:

@@ -133,7 +133,7 @@ def _load(text: str) -> Any:
     import yaml
 
     class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """Knows no ``<<``."""
+        """A YAML loader without merge keys (``<<``)."""
 
         def flatten_mapping(self, node: Any) -> None:
             """Leave a merge as it is; nothing can be constructed of it."""
@@ -195,7 +195,7 @@ def _dump(data: Mapping[str, Any], width: int = 110) -> str:
 
     # The C dumper writes the same bytes several times faster.
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
-        """Knows mappings of one line."""
+        """A YAML dumper that writes some mappings on one line."""
 
     Dumper.add_representer(
         _Line, lambda dumper, value: dumper.represent_mapping("tag:yaml.org,2002:map", value.items(), flow_style=True)

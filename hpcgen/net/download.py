@@ -150,7 +150,7 @@ class Downloader:
 
 
 class _File:
-    """One file on its way."""
+    """The download of one file."""
 
     def __init__(self, owner: Downloader, download: Download) -> None:
         self.owner, self.wanted, self.target = owner, download.wanted, download.target

@@ -8,7 +8,7 @@ from hpcgen.support.units import walltime_text
 
 
 class Pbs(Torque):
-    """One chunk per node."""
+    """PBS Pro and OpenPBS: a job asks for one chunk per node."""
 
     name = "pbs"
     title = "PBS"

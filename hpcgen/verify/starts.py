@@ -13,7 +13,7 @@ from hpcgen.support.processes import require_program, stream
 
 
 class _TooLong(Exception):
-    """The time is up."""
+    """A start took longer than its limit."""
 
 
 class StartResult(msgspec.Struct, frozen=True):

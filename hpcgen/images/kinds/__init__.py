@@ -26,7 +26,7 @@ KINDS: Registry[ImageKind] = Registry(
 
 
 def kind_for(name: str) -> ImageKind:
-    """The kind of a name."""
+    """The kind of image with this name, such as ``sif``."""
     return KINDS.find(name)()
 
 
