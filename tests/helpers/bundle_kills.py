@@ -63,6 +63,11 @@ def whole(folder: Path, target: Path) -> dict[str, bytes]:
     return tree(target) if target.is_dir() else pieces
 
 
+def there(folder: Path) -> int:
+    """How many files a bundle that is being made has got."""
+    return sum(1 for path in folder.rglob("f*") if path.name in FILES)
+
+
 def kill_at_moments(folder: Path, count: int, seed: int = 0) -> list[str]:
     """Kill ``count`` processes, let the next finish; where each was when it was killed."""
     key = make_certificate(folder)
@@ -73,31 +78,29 @@ def kill_at_moments(folder: Path, count: int, seed: int = 0) -> list[str]:
         server.faults = {name: ["slow:0.1"] for name in FILES}
         url = server.url("")[:-1]
         reference: dict[str, dict[str, bytes]] = {}
-        took: dict[str, float] = {}
         for name in ("B", "B.tar"):
             (folder / f"peace-{name}").mkdir()
-            began = time.monotonic()
             finish(folder / f"peace-{name}" / name, url, key[1])
-            took[name] = time.monotonic() - began
             reference[name] = whole(folder / f"peace-{name}", folder / f"peace-{name}" / name)
         for number in range(count):
             name = ("B", "B.tar")[number % 2]
             place = folder / f"kill-{number}"
             place.mkdir()
             process = start(place / name, url, key[1])
-            moment = dice.uniform(0.25, 0.9) * took[name]
-            time.sleep(moment)
+            # By what is there and a little later, not by the clock: that is at another point on a busy machine.
+            least, later = dice.randrange(len(FILES)), dice.uniform(0, 0.1)
+            while process.poll() is None and there(place / f"{name}.partial") < least:
+                time.sleep(0.01)
+            time.sleep(later)
             ended = process.poll() is not None
             process.send_signal(signal.SIGKILL)
             process.communicate()
-            files = sum(1 for path in (place / f"{name}.partial").rglob("f*") if path.is_file() and path.name in FILES)
+            files = there(place / f"{name}.partial")
             finish_said = "" if ended else finish(place / name, url, key[1])
             assert whole(place, place / name) == reference[name]
             state = "had ended" if ended else f"{files} of {len(FILES)} files were there"
             going = " (went on)" if "going on" in finish_said or "was whole" in finish_said else ""
-            told.append(
-                f"{name} killed after {moment:.2f} s of {took[name]:.2f} s: {state}; finished, the same bytes{going}"
-            )
+            told.append(f"{name} killed with {least} files and {later:.2f} s later: {state}; the same bytes{going}")
     return told
 
 
