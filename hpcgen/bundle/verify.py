@@ -38,12 +38,8 @@ class Verification(msgspec.Struct):
     def raise_problems(self) -> None:
         """InputError with all problems, if there are any."""
         if self.problems:
-            first, *rest = self.problems
-            raise InputError([Problem(first, self.path, "", "" if rest else _REMEDY), *self._rest(rest)])
-
-    def _rest(self, rest: list[str]) -> Iterable[Problem]:
-        for number, text in enumerate(rest, 1):
-            yield Problem(text, self.path, "", _REMEDY if number == len(rest) else "")
+            *above, last = self.problems
+            raise InputError([*(Problem(text, self.path) for text in above), Problem(last, self.path, "", _REMEDY)])
 
 
 def verify(path: Path, lock: Path | None = None, jobs: int = 2, watch: Watch | None = None) -> Verification:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import catalog_of, named_kit, option_group, plan_from, plan_of_lock, print_json, say
 from hpcgen.cli.tables import table
-from hpcgen.errors import HpcgenError, InputError
+from hpcgen.errors import HpcgenError, InputError, Problems
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
@@ -232,8 +232,7 @@ def _array(
         _hand_over(job, next(iter(planned.values())), dry_run, follow=False)
     else:
         say("nothing has to be built")
-    if problems := [problem for each in todo for problem in each.problems]:
-        raise InputError(problems)
+    Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
 
 
 def _submit(ctx: click.Context, dry_run: bool, no_follow: bool, asked: dict[str, Any], accept: tuple[str, ...]) -> None:

@@ -10,7 +10,7 @@ import click
 
 from hpcgen.cli.common import option_group, print_json, say
 from hpcgen.cli.tables import table
-from hpcgen.errors import InputError
+from hpcgen.errors import InputError, Problems
 
 if TYPE_CHECKING:
     from hpcgen.fleet.changes import MemberState
@@ -69,9 +69,7 @@ def command(
         print_json(rows_of(loaded, shown))
     else:
         _print(shown, changed)
-    problems = [problem for each in states for problem in each.problems]
-    if problems:
-        raise InputError(problems)
+    Problems(problem for each in states for problem in each.problems).raise_as(InputError)
 
 
 def _print(states: list[MemberState], changed: bool) -> None:

@@ -75,10 +75,7 @@ def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobReque
     """
     job, problems = lay_out(site, partition_name, stack, request)
     too_much = memory_problem(partition_name, site.partitions[partition_name], job)
-    if too_much is not None:
-        problems.append(too_much)
-    if problems:
-        raise PolicyError(problems)
+    Problems([*problems, *([too_much] if too_much is not None else [])]).raise_as(PolicyError)
     return job
 
 

@@ -86,9 +86,7 @@ def resolve(request: Request) -> list[Resolved]:
     with ThreadPoolExecutor(8) as pool:
         wheels = [(name, version) for name, version in versions.items() if name not in sources]
         chosen = list(pool.map(lambda pin: _chosen(pin[0], pin[1], index, request.target), wheels))
-    problems = [each for each in chosen if isinstance(each, Problem)]
-    if problems:
-        raise FetchError(problems)
+    Problems(each for each in chosen if isinstance(each, Problem)).raise_as(FetchError)
     return [*sources.values(), *(each for each in chosen if isinstance(each, Resolved))]
 
 

@@ -48,10 +48,7 @@ EngineName = Annotated[
     str, matching(NAME_PATTERN, "a container engine such as apptainer, podman or charliecloud", {NAMES_OF: "engines"})
 ]
 FileName = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*$(?!\n)", description="a file's name: no folder, no space, no quote"
-    ),
+    str, matching(r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*$(?!\n)", "a file's name: no folder, no space, no quote")
 ]
 
 

@@ -25,7 +25,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
-from hpcgen.errors import FetchError, InputError, Problem
+from hpcgen.errors import FetchError, InputError, Problem, Problems
 from hpcgen.model.bundle import Wanted
 from hpcgen.net.index_pages import ACCEPT, IndexFile, PageError, read_page
 from hpcgen.net.web import Timeouts, Web, WebError, shown
@@ -82,29 +82,26 @@ def find_files(
     source = PackageIndex(indexes, loopback_http=loopback_http)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = list(pool.map(source.wanted, pins))
-    missing = [answer for answer in found if isinstance(answer, Problem)]
-    if missing:
-        raise FetchError(missing)
+    Problems(answer for answer in found if isinstance(answer, Problem)).raise_as(FetchError)
     files = [each for answer in found if not isinstance(answer, Problem) for each in answer]
     return list({(each.sha256, each.file): each for each in files}.values())
 
 
 def pinned(lines: Iterable[str]) -> list[PinnedRequirement]:
     """The requirements of hashed lines; one package may have several files."""
-    result, problems = [], []
+    result, problems = [], Problems()
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         text = line.strip()
         if not text or text.startswith("#"):
             continue
         match = _LINE.fullmatch(text)
         if match is None or not _is_version(match["version"]):
-            message = f"not a pinned requirement: {text[:120]!r}"
-            problems.append(Problem(message, expected="name==version --hash=sha256:… with 64 digits"))
+            expected = "name==version --hash=sha256:… with 64 digits"
+            problems.add(f"not a pinned requirement: {text[:120]!r}", expected=expected)
             continue
         hashes = tuple(word.partition(":")[2] for word in match["hashes"].split())
         result.append(PinnedRequirement(canonicalize_name(match["name"]), match["version"], hashes))
-    if problems:
-        raise InputError(problems)
+    problems.raise_as(InputError)
     return result
 
 

@@ -91,9 +91,7 @@ def make_plan(
         command=command() if command is not None else again,
     )
     broken, promised = _held_to_contract(plan, catalog, unchecked, site_document)
-    problems = [*misfits, *([] if allow_unsupported else broken)]
-    if problems:
-        raise PolicyError(problems)
+    Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(PolicyError)
     findings = [*promised.findings, *_findings(plan, catalog, request)]
     findings.sort(key=lambda finding: finding.severity == "note")
     return msgspec.structs.replace(promised, findings=findings)
@@ -180,9 +178,7 @@ def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -
 
     other = msgspec.structs.replace(plan, format=format, engine=_engine(plan.site, format))
     checks = policy(case_of_plan(other))
-    broken = [] if allow_unsupported else problems_of(checks, partial(_place, None))
-    if broken:
-        raise PolicyError(broken)
+    Problems([] if allow_unsupported else problems_of(checks, partial(_place, None))).raise_as(PolicyError)
     return msgspec.structs.replace(other, findings=[*findings_of(checks), *plan.findings])
 
 

@@ -12,6 +12,11 @@ RELEASE = re.compile(rb"GNU C Library [^\n\0]{0,200}? release version (\d+\.\d+)
 _LIBC = ("/lib64/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib/libc.so.6")
 _MAX_LIBC = 16 * 1024 * 1024
 _KERNEL = re.compile(r"[A-Za-z0-9._+-]+")
+_SWITCHES = {
+    "/proc/sys/kernel/unprivileged_userns_clone": "0",
+    "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": "1",
+}
+"""Files of the kernel with the value that forbids user namespaces."""
 
 
 def probe(machine: Machine, seen: Seen) -> None:
@@ -68,17 +73,7 @@ def _namespaces(machine: Machine, seen: Seen) -> None:
     if most is None or not most.isdigit():
         seen.add_unseen("system.user_namespaces", "/proc/sys/user/max_user_namespaces cannot be read")
         return
-    switches = {
-        "/proc/sys/user/max_user_namespaces": int(most) > 0,
-        "/proc/sys/kernel/unprivileged_userns_clone": _is("/proc/sys/kernel/unprivileged_userns_clone", "0", machine),
-        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": _is(
-            "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", machine
-        ),
-    }
-    closed = [path for path, fine in switches.items() if not fine]
+    closed = [path for path, forbidding in _SWITCHES.items() if machine.line(path) == forbidding]
+    if int(most) == 0:
+        closed.insert(0, "/proc/sys/user/max_user_namespaces")
     seen.add("system.user_namespaces", not closed, ", ".join(closed) or "/proc/sys/user/max_user_namespaces")
-
-
-def _is(path: str, forbidding: str, machine: Machine) -> bool:
-    """Whether a switch is not at the value that forbids."""
-    return machine.line(path) != forbidding
