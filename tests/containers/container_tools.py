@@ -156,6 +156,10 @@ class ChImage(Tool):
         return self.run([*argv, image, "--", *command], env=env, check=check, timeout=timeout)
 
 
+LINGER = ("sh", "-c", '"$0" "$@"; status=$?; sleep 1; exit $status')
+"""On a busy machine buildah 1.28 loses what a program wrote right before its end."""
+
+
 @dataclass(frozen=True)
 class Buildah(Tool):
     """buildah of the machine itself, with ``--isolation chroot``."""
@@ -201,7 +205,7 @@ class Buildah(Tool):
         volumes = [f"--volume={os.fspath(host)}:{inside}" for host, inside in binds]
         try:
             return self.run(
-                ["buildah", "run", "--isolation", "chroot", *volumes, container, "--", *command],
+                ["buildah", "run", "--isolation", "chroot", *volumes, container, "--", *LINGER, *command],
                 check=check,
                 timeout=timeout,
             )

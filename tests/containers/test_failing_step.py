@@ -20,7 +20,8 @@ class Broken(Block):
     name = "broken"
 
     def build(self, ctx):
-        yield run("first", "mkdir -p /opt/broken", "echo first-step-ran", {failing!r}, "echo step-went-on")
+        # On a busy machine buildah 1.28 loses what is written right before the end.
+        yield run("first", "mkdir -p /opt/broken", "echo first-step-ran", "sleep 1", {failing!r}, "echo step-went-on")
         yield run("second", "echo next-step-ran")
 
     def runtime(self, ctx):
