@@ -164,7 +164,7 @@ def test_what_came_before_a_change_is_taken_from_the_cache(
     assert warm["seconds"] < cold["seconds"]
     assert left(here, engine, tmp_path) == before
     kept = json.loads((tmp_path / "records" / f"{warm['id']}.json").read_text())
-    assert kept == {"record": 1, **warm}
+    assert kept == {"record": 2, **warm}
     assert kept["image"]["bytes"] > 100e6
     assert "[early 1: the early one" not in Path(kept["log"]).read_text()
     assert "early 1: the early one … cached" in Path(kept["log"]).read_text()
