@@ -646,7 +646,7 @@ def test_full_disk(tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(disk)], check=True)
     try:
         listed = wants(tmp_path / "origin", [f"n{number}" for number in range(30)])
-        with pytest.raises(OutputError, match=r"cannot write .*B: 600 kB more are needed, and \d+ kB are free"):
+        with pytest.raises(OutputError, match=r"cannot write .*B: 600 kB more needed, \d+ kB are free"):
             create_bundle(a_lock(), listed, disk / "B")
         import msgspec
 
