@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _machine() -> dict[str, Any]:
-    packages = {name: version(name) for name in ("hpcgen", "hpccm", "msgspec", "PyYAML", "packaging", "resolvelib")}
+    packages = {name: version(name) for name in ("hpcgen", "hpccm", "msgspec", "PyYAML", "packaging", "python-sat")}
     return {"python": platform.python_version(), "processors": os.cpu_count(), **packages}
 
 

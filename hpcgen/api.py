@@ -72,6 +72,7 @@ def plan(
     partition: str | None = None,
     format: FormatName | None = None,
     settings: Mapping[str, OptionValue] | Sequence[str] = (),
+    add: Sequence[str] = (),
     nodes: int | None = None,
     ranks_per_node: int | None = None,
     threads_per_rank: int | None = None,
@@ -92,7 +93,8 @@ def plan(
     partition: kind of node; the profile's default if None.
     format: ``docker``, ``singularity`` or ``charliecloud``; what the site's preferred engine reads if None.
     settings: ``{"tensorflow.install": "pip", "mpi.provider": "mpich"}``, or ``BLOCK.OPTION=VALUE`` texts as for
-        ``--set``.
+        ``--set``. They say which version or options a block has, not that it is there.
+    add: names of blocks that the stack does not have, and the image is to.
     nodes, ranks_per_node, threads_per_rank, queue, account: of the job; the site's layouts decide where None.
     walltime: ``36:00:00``, ``36h`` or ``90m``.
     memory_per_rank_gb: gigabytes of each rank, checked against the node's.
@@ -126,6 +128,7 @@ def plan(
         found_stack,
         partition=partition,
         settings=_as_texts(settings),
+        added=add,
         format=format,
         allow_unsupported=allow_unsupported,
         job=checked(request, "plan()"),

@@ -85,7 +85,7 @@ class Need(msgspec.Struct, frozen=True):
     build_only: only the builder stage has it.
     when: the need holds only if this is true.
     enough: values of the other's options that are enough for this block, such as ``obtain=wheels``. They become
-        the other's defaults where all that need it say the same; see hpcgen/resolver/minimal_options.py.
+        the other's defaults where all that need it say the same.
     """
 
     name: str

@@ -47,7 +47,7 @@ def block_options(
     stack: the stack's values.
     settings: values of ``--set``, as text; lists are separated by commas.
     where: function of an option's name that tells where it was said.
-    enough: values that stand before the block's own defaults; see hpcgen/resolver/minimal_options.py.
+    enough: values that stand before the block's own defaults.
 
     Raises
     ------

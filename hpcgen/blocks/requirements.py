@@ -67,15 +67,23 @@ class Origin(msgspec.Struct, frozen=True):
 class Requirement(msgspec.Struct, frozen=True, eq=False):
     """One requirement on an identifier (a block, or a virtual with all its providers).
 
-    ``allowed`` maps each acceptable provider to its range; None accepts every provider and version.
+    Parameters
+    ----------
+    allowed: each acceptable provider with its range; None accepts every provider and version.
+    enough: the option values of a smaller form that is enough; empty asks for the whole, None takes every form.
+    demanded: whether it must be there; else the requirement holds where something else needs it.
     """
 
     identifier: str
     allowed: Mapping[str, str] | None
     origin: Origin
+    enough: Mapping[str, str] | None = None
+    demanded: bool = True
 
     def accepts(self, candidate: Candidate) -> bool:
         """Whether a candidate satisfies it."""
+        if self.enough is not None and any(self.enough.get(option) != value for option, value in candidate.form):
+            return False
         if self.allowed is None:
             return True
         versions = self.allowed.get(candidate.block)
@@ -85,12 +93,17 @@ class Requirement(msgspec.Struct, frozen=True, eq=False):
         return requirement_text(self.identifier, self.allowed)
 
 
+Form = tuple[tuple[str, str], ...]
+"""Values of a block's options in a smaller form of it, such as CUDA without its compiler; () is the whole."""
+
+
 class Candidate(msgspec.Struct, frozen=True):
-    """One version of one block."""
+    """One version of one block, as a whole or in a smaller form."""
 
     identifier: str
     block: str
     version: str
+    form: Form = ()
 
     def __str__(self) -> str:
         return f"{self.block} {self.version}"

@@ -104,6 +104,14 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         help="Set a block's option, its version (BLOCK.version=RANGE) or a virtual's provider (mpi.provider=mpich).",
     ),
     click.option(
+        "--add",
+        "added",
+        multiple=True,
+        metavar="BLOCK",
+        shell_complete=_complete("block"),
+        help="Put a block into the image that the stack does not have.",
+    ),
+    click.option(
         "--format",
         metavar="FORMAT",
         shell_complete=_complete("format"),
@@ -191,7 +199,7 @@ def plan_from(
     def again() -> str:
         given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
         folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
-        return reproduce(site, stack, *given, request, folders, verb, mirrors, images)
+        return reproduce(site, stack, *given, request, folders, verb, mirrors, images, asked["added"])
 
     return make_plan(
         catalog,
@@ -199,6 +207,7 @@ def plan_from(
         catalog.stack(stack),
         partition=asked["partition"],
         settings=settings,
+        added=asked["added"],
         format=asked["format"],
         allow_unsupported=asked["allow_unsupported"],
         job=request,

@@ -5,12 +5,27 @@ from typing import Literal
 
 from hpcgen.model.fields import Record, Text
 
-Rule = Literal["always", "asked", "site", "fact", "vendor", "option", "newest", "refused", "needs", "kept", "rest"]
+Rule = Literal[
+    "always",
+    "asked",
+    "site",
+    "fact",
+    "vendor",
+    "option",
+    "newest",
+    "refused",
+    "needs",
+    "kept",
+    "preferred",
+    "rest",
+    "chosen",
+]
 
 _THERE: dict[Rule, str] = {
     "always": "every image has it",
     "asked": "{who} asks for {what}",
     "newest": "newest known",
+    "chosen": "{who}",
 }
 _BOUND: dict[Rule, str] = {
     "site": "{who}",
@@ -25,7 +40,8 @@ _NOT_NEWER: dict[Rule, str] = {
     "refused": "refused by {who}",
     "needs": "it needs {what}, and {found} is here",
     "kept": "the lock has this one",
-    "rest": "it does not fit together with the rest",
+    "preferred": "it is for {what}, and {found} comes first",
+    "rest": "it does not fit together with the rest{clash}",
 }
 
 
@@ -42,6 +58,7 @@ class Reason(Record, frozen=True):
     requires: accepted ranges, by the name of a block or a fact; None accepts all.
     found: what is there instead: the fact's value, the option's value, a block with its version.
     newer: the next newer version, if this is why it was not taken.
+    clash: what it does not fit together with, as reasons of their own.
     place: path of the fact in the site profile, or of the block in the stack.
     """
 
@@ -53,6 +70,7 @@ class Reason(Record, frozen=True):
     found: Text = ""
     newer: Text = ""
     place: Text = ""
+    clash: list["Reason"] = []
 
     @property
     def bounds(self) -> bool:
@@ -82,6 +100,7 @@ class Reason(Record, frozen=True):
             what=requirement_text(self.of, self.requires),
             values=" or ".join((self.requires or {}).values()),
             found=self.found,
+            clash="".join(f"{';' if number else ':'} {each}" for number, each in enumerate(self.clash)),
         )
 
 

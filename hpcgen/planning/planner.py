@@ -15,17 +15,16 @@ from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError, Position, Problem, Problems, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, PolicyError, Position, Problem, Problems, UnknownNameError, did_you_mean, nearest
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack
+from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.planning.findings import unverified_facts, unverified_releases
 from hpcgen.recipe.formats import engines_reading, format_for
 from hpcgen.resolver.choices import Choices
-from hpcgen.resolver.minimal_options import sufficient_options
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.resolve import resolve
 from hpcgen.resolver.settings import parse_settings
@@ -40,6 +39,7 @@ def make_plan(
     *,
     partition: str | None = None,
     settings: Sequence[str] = (),
+    added: Sequence[str] = (),
     format: FormatName | None = None,
     allow_unsupported: bool = False,
     job: JobRequest | None = None,
@@ -55,6 +55,7 @@ def make_plan(
     ----------
     partition: kind of node; the profile's default if None.
     settings: ``BLOCK.OPTION=VALUE`` texts; also ``BLOCK.version=RANGE`` and ``VIRTUAL.provider=BLOCK``.
+    added: names of blocks or virtuals that the stack does not have, and the image is to.
     format: another format than that of the site's preferred engine.
     allow_unsupported: what breaks the contract between image and host, the site's policy first, becomes a finding
         instead of an error.
@@ -72,11 +73,12 @@ def make_plan(
     chosen_partition = _partition(site, partition)
     engine = _engine(site, format)
     said = parse_settings(settings, catalog)
+    stack = _with_blocks(catalog, stack, added)
     question = _question(catalog, site, chosen_partition, stack, said, site_document, stack_document, kept or {})
-    blocks = _resolved(question, stack)
+    blocks = resolve(question)
     _check_settings_used(said, blocks)
     laid_out, misfits = lay_out(site, chosen_partition, stack, request)
-    again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request)
+    again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request, added=added)
     plan = Plan(
         number=KIT.newest,
         hpcgen=__version__,
@@ -138,37 +140,20 @@ def _question(
     site_document: Document | None,
     stack_document: Document | None,
     kept: Mapping[str, str],
-) -> Callable[[Mapping[str, Mapping[str, str]]], Question]:
-    """What the resolver is asked, with the values of options that are enough for blocks that nobody set."""
+) -> Question:
+    """What the resolver is asked."""
     facts = Facts.of(site, partition)
     roots = _roots(catalog, stack, stack_document, said)
-    return lambda enough: Question(
+    return Question(
         catalog=catalog,
         facts=facts,
-        choices=Choices(catalog, facts, stack, stack_document, said, enough),
+        choices=Choices(catalog, facts, stack, stack_document, said),
         roots=roots,
         place=partial(_place, site_document),
         partition=partition,
         preferred_base=site.image.distribution,
         kept=kept,
     )
-
-
-def _resolved(question: Callable[[Mapping[str, Mapping[str, str]]], Question], stack: Stack) -> list[PlannedBlock]:
-    """The blocks, each in the smallest form that is enough for those that need it."""
-
-    def enough(asked: Question, blocks: list[PlannedBlock]) -> dict[str, dict[str, str]]:
-        return sufficient_options(asked.catalog, asked.facts, asked.choices, blocks, stack.blocks)
-
-    first = question({})
-    blocks = resolve(first)
-    values = enough(first, blocks)
-    if not values:
-        return blocks
-    second = question(values)
-    smaller = resolve(second)
-    # What is smaller may fit together with other blocks, which need more.
-    return smaller if all(enough(second, smaller).get(name, said) == said for name, said in values.items()) else blocks
 
 
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:
@@ -182,6 +167,20 @@ def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -
     return msgspec.structs.replace(other, findings=[*findings_of(checks), *plan.findings])
 
 
+def _with_blocks(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Stack:
+    """The stack with further blocks, each as if it stood there by its name alone."""
+    known = [*catalog.names("block"), *catalog.virtuals] if added else []
+    unknown = [
+        Problem(f"no block is called {name!r}", "--add", remedy=did_you_mean(name, known))
+        for name in added
+        if name not in known
+    ]
+    if unknown:
+        raise UnknownNameError(unknown)
+    more = {name: StackBlock() for name in added if name not in stack.blocks}
+    return msgspec.structs.replace(stack, blocks={**stack.blocks, **more}) if more else stack
+
+
 def _roots(
     catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
 ) -> list[Requirement]:
@@ -189,15 +188,18 @@ def _roots(
     roots = []
 
     def add(name: str, versions: str, provider: str | None, origin: Origin) -> None:
+        # What the stack names is there, and as a whole; --set narrows what is there anyway.
+        demanded = origin.kind != "set"
+        enough: Mapping[str, str] | None = {} if demanded else None
         version_range(versions or ">=0")
         if versions[:1].isdigit():
             versions = f"=={versions}"
         if name in catalog.virtuals:
             providers = catalog.virtuals[name] if provider is None else [provider]
             allowed = dict.fromkeys(providers, versions) if provider or versions else None
-            roots.append(Requirement(name, allowed, origin))
+            roots.append(Requirement(name, allowed, origin, enough, demanded))
         else:
-            roots.append(Requirement(catalog.identifier(name), {name: versions}, origin))
+            roots.append(Requirement(catalog.identifier(name), {name: versions}, origin, enough, demanded))
 
     for name, block in stack.blocks.items():
         place = _stack_place(document, name)
@@ -209,7 +211,13 @@ def _roots(
         provider = values.get("provider") if name in catalog.virtuals else None
         if versions or provider:
             _check_range(versions, f"--set {name}.version")
-            add(name, versions, provider, Origin(f"--set {name}", lambda: None, "set"))
+            origin = Origin(f"--set {name}", lambda: None, "set")
+            add(name, versions, provider, origin)
+            for virtual, providers in catalog.virtuals.items():
+                # Where it stands for another virtual as well, its version is the same.
+                if name in providers and virtual != catalog.identifier(name):
+                    ranges = {**dict.fromkeys(providers, ""), name: versions}
+                    roots.append(Requirement(virtual, ranges, origin, demanded=False))
     return roots
 
 
@@ -257,7 +265,8 @@ def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[Pla
     problems = Problems()
     for name in [name for name in said if name not in names]:
         message = f"this plan has no block {name!r}, so it cannot be set"
-        problems.add(message, "--set", remedy=did_you_mean(name, sorted(names)))
+        remedy = nearest(name, sorted(names)) or f"with --add {name} the image has it"
+        problems.add(message, "--set", f"one of {', '.join(sorted(names))}", remedy)
     problems.raise_as(UnknownNameError)
 
 
@@ -273,6 +282,7 @@ def reproduce(
     verb: str = "render",
     mirrors: Sequence[str] = (),
     image_directory: str | None = None,
+    added: Sequence[str] = (),
 ) -> str:
     """The command that gives the same result; ``before`` are words that stand before the subcommand ``verb``."""
     words = ["hpcgen", *before, verb, "--site", site, "--stack", stack]
@@ -281,6 +291,8 @@ def reproduce(
             words += [option, value]
     for setting in settings:
         words += ["--set", setting]
+    for name in added:
+        words += ["--add", name]
     for mirror in mirrors:
         words += ["--mirror", mirror]
     if allow_unsupported:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hpcgen.blocks.base import Facts
-from hpcgen.blocks.options import RESERVED, BlockChoice, block_options
+from hpcgen.blocks.options import RESERVED, BlockChoice, block_options, option_fields
+from hpcgen.blocks.requirements import Form
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Position, Problem, Problems, UnknownNameError, did_you_mean
@@ -22,15 +23,13 @@ class Choices(Mapping[str, BlockChoice]):
         stack: Stack,
         document: Document | None,
         settings: Mapping[str, Mapping[str, str]],
-        enough: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         self._catalog = catalog
         self._facts = facts
         self._stack = stack
         self._document = document
         self._settings = settings
-        self._enough = enough or {}
-        self._made: dict[str, BlockChoice] = {}
+        self._made: dict[tuple[str, Form], BlockChoice] = {}
         # Mistakes in what was said outright are told before anything is resolved, all at once.
         problems = Problems()
         for name in dict.fromkeys([*stack.blocks, *settings]):
@@ -44,19 +43,29 @@ class Choices(Mapping[str, BlockChoice]):
         problems.raise_as(UnknownNameError)
 
     def __getitem__(self, name: str) -> BlockChoice:
-        if name not in self._made:
+        return self.of(name, ())
+
+    def form(self, name: str, enough: Mapping[str, str]) -> Form:
+        """The form of a block that ``enough`` makes of it; () where what was said outright leaves nothing of that."""
+        known = {field.encode_name for field in option_fields(self._catalog.block(name).Options)}
+        form = tuple(sorted((option, value) for option, value in enough.items() if option in known))
+        return form if form and self.of(name, form) != self[name] else ()
+
+    def of(self, name: str, form: Form) -> BlockChoice:
+        """The options of a block in a form."""
+        if (name, form) not in self._made:
             asked = self._stack.blocks.get(name, StackBlock())
             # Of a block ``provider`` is an option like any other; only a virtual is stood for by another block.
             said = {k: v for k, v in self._settings.get(name, {}).items() if k != "version"}
-            self._made[name] = block_options(
+            self._made[name, form] = block_options(
                 self._catalog.block(name),
                 self._facts,
                 asked.options,
                 said,
                 lambda option: self._where(name, option),
-                self._enough.get(name),
+                dict(form),
             )
-        return self._made[name]
+        return self._made[name, form]
 
     def _where(self, name: str, option: str) -> Position | str | None:
         if option in self._settings.get(name, {}):

@@ -12,11 +12,19 @@ from typing import Any
 import msgspec
 
 from hpcgen.blocks.base import Facts, Situation
-from hpcgen.blocks.options import BlockChoice
-from hpcgen.blocks.requirements import Candidate, Origin, Refusal, Requirement, host_refusal, option_refusal, version
+from hpcgen.blocks.requirements import (
+    Candidate,
+    Origin,
+    Refusal,
+    Requirement,
+    host_refusal,
+    option_refusal,
+    version,
+)
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.reasons import Reason
 from hpcgen.model.release import Release
+from hpcgen.resolver.choices import Choices
 
 ALWAYS = ("base", "site_trust")
 """What every image has, whatever the stack says."""
@@ -27,31 +35,51 @@ class Question(msgspec.Struct):
 
     ``choices`` maps block names to options; ``roots`` are the requirements of the stack and the command
     line, in order of importance; ``place`` tells the position of a fact in the site profile; ``kept`` are versions
-    of blocks that are tried first (those of a lock of which one thing is to move); ``ignored``: a fact of the node that
-    is not asked, to see what would be without it.
+    of blocks that are tried first (those of a lock of which one thing is to move); ``stated``: the same as
+    clauses, once somebody needs them.
     """
 
     catalog: Catalog
     facts: Facts
-    choices: Mapping[str, BlockChoice]
+    choices: Choices
     roots: Sequence[Requirement]
     place: Any
     partition: str = ""
     preferred_base: str | None = None
     kept: Mapping[str, str] = {}
-    ignored: str = ""
+    stated: Any = None
+    _roots: list[Requirement] = []
     _candidates: dict[str, list[Candidate]] = {}
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
-    _site: dict[str, list[Requirement]] = {}
-    _bound: dict[str, bool] = {}
-    _fitting: dict[str, list[Candidate]] = {}
+    _ranges: dict[str, list[Requirement]] = {}
+    _refusal: dict[Candidate, Refusal | None] = {}
+    _rank: dict[str, tuple[Any, ...]] = {}
 
-    def requirement(self, name: str, versions: str, origin: Origin) -> Requirement:
+    def all_roots(self) -> list[Requirement]:
+        """The requirements of stack and command line, and what every image has."""
+        if not self._roots:
+            every = (Requirement(name, None, Origin("every image", kind="always")) for name in ALWAYS)
+            self._roots = [*self.roots, *every]
+        return self._roots
+
+    def rank(self, identifier: str) -> tuple[Any, ...]:
+        """What is chosen first: what the stack names, in its order, so that its first is the newest.
+
+        Then the base, because it decides at once which compilers and Pythons there are, and these; then the rest.
+        """
+        if identifier not in self._rank:
+            named = [root.identifier for root in self.roots if root.demanded]
+            place = named.index(identifier) if identifier in named and identifier not in ALWAYS else len(named)
+            bound = any(self.release(c).on for c in self.candidates(identifier))
+            self._rank[identifier] = (place, identifier not in ALWAYS, not bound, identifier)
+        return self._rank[identifier]
+
+    def requirement(self, name: str, versions: str, origin: Origin, enough: Mapping[str, str]) -> Requirement:
         """A requirement on a block or on a virtual as a whole."""
         if name in self.catalog.virtuals:
             allowed = dict.fromkeys(self.catalog.virtuals[name], versions) if versions else None
-            return Requirement(name, allowed, origin)
-        return Requirement(self.catalog.identifier(name), {name: versions}, origin)
+            return Requirement(name, allowed, origin, enough)
+        return Requirement(self.catalog.identifier(name), {name: versions}, origin, enough)
 
     def node_facts(self) -> dict[str, tuple[str, str]]:
         """Facts of the node that release rows have ranges of, each with its path in the profile."""
@@ -63,7 +91,6 @@ class Question(msgspec.Struct):
             known["capability"] = (gpu.capability, f"partitions.{self.partition}.gpu.capability")
         if gpu is not None and gpu.target is not None:
             known["target"] = (gpu.target, f"partitions.{self.partition}.gpu.target")
-        known.pop(self.ignored, None)
         return known
 
     def providers(self, identifier: str) -> list[str]:
@@ -90,12 +117,6 @@ class Question(msgspec.Struct):
             self._candidates[identifier] = found
         return self._candidates[identifier]
 
-    def bound_to_base(self, identifier: str) -> bool:
-        """Whether releases of it belong to certain distributions."""
-        if identifier not in self._bound:
-            self._bound[identifier] = any(self.release(c).on for c in self.candidates(identifier))
-        return self._bound[identifier]
-
     def _distance(self, release: Release) -> int:
         """How far down the order of distributions the first one is that has a release."""
         bases = self.providers("base") if release.on else []
@@ -105,18 +126,20 @@ class Question(msgspec.Struct):
         """The row of a candidate."""
         return self.catalog.releases(candidate.block)[candidate.version]
 
-    def refusals(self, identifier: str) -> list[Refusal]:
-        """Candidates that the node's facts or the blocks' own options rule out."""
-        facts = self.node_facts()
-        found = []
-        for candidate in self.candidates(identifier):
+    def refusal(self, candidate: Candidate) -> Refusal | None:
+        """Why the node's facts or the block's own options rule a candidate out; None if they do not."""
+        if candidate not in self._refusal:
             release = self.release(candidate)
-            refusal = self._vendor_refusal(candidate) or host_refusal(candidate, release, facts)
+            refusal = self._vendor_refusal(candidate) or host_refusal(candidate, release, self.node_facts())
             if refusal is None and release.only:
-                refusal = option_refusal(candidate, release, self.choices[candidate.block].as_data())
-            if refusal is not None:
-                found.append(refusal)
-        return found
+                options = self.choices.of(candidate.block, candidate.form).as_data()
+                refusal = option_refusal(candidate, release, options)
+            self._refusal[candidate] = refusal
+        return self._refusal[candidate]
+
+    def fits_site(self, candidate: Candidate) -> bool:
+        """Whether the site and the block's own options leave a candidate: the search need not look at the others."""
+        return all(r.accepts(candidate) for r in self.site_ranges(candidate.identifier)) and not self.refusal(candidate)
 
     def _vendor_refusal(self, candidate: Candidate) -> Refusal | None:
         """Whether the block is for GPUs of another make than the node's."""
@@ -127,38 +150,42 @@ class Question(msgspec.Struct):
         requires, newer = {"vendor": wanted}, candidate.version
         return Refusal(candidate, Reason(rule="vendor", requires=requires, found=gpu.vendor, newer=newer, place=place))
 
-    def fitting(self, identifier: str) -> list[Candidate]:
-        """Candidates that the site and the blocks' own options leave: the search need not look at the others."""
-        if identifier not in self._fitting:
-            asked = self.site_requirements(identifier)
-            self._fitting[identifier] = [c for c in self.candidates(identifier) if all(r.accepts(c) for r in asked)]
-        return self._fitting[identifier]
+    def site_ranges(self, identifier: str) -> list[Requirement]:
+        """Ranges of versions that blocks derive from the site's facts."""
+        if identifier not in self._ranges:
+            self._ranges[identifier] = list(self._find_site_ranges(identifier))
+        return self._ranges[identifier]
 
-    def site_requirements(self, identifier: str) -> list[Requirement]:
-        """What the site asks of an identifier: ranges that its blocks derive, and versions the node can run."""
-        if identifier not in self._site:
-            self._site[identifier] = list(self._find_site_requirements(identifier))
-        return self._site[identifier]
-
-    def _find_site_requirements(self, identifier: str) -> Iterator[Requirement]:
+    def _find_site_ranges(self, identifier: str) -> Iterator[Requirement]:
         for block in self.providers(identifier):
             for said in self.catalog.block(block).site_ranges(self.facts):
                 others = {p: "" for p in self.providers(identifier) if p != block}
                 bound = Reason(rule="site", by=said.reason, requires={block: said.versions}, place=said.path)
                 origin = Origin(said.reason, partial(self.place, said.path), "site", path=said.path, bounds=(bound,))
                 yield Requirement(identifier, {block: said.versions, **others}, origin)
-        refused = self.refusals(identifier)
-        if refused:
-            allowed: dict[str, str] = dict.fromkeys(self.providers(identifier), "")
-            for refusal in refused:
-                c = refusal.candidate
-                allowed[c.block] = ",".join(part for part in (allowed[c.block], f"!={c.version}") if part)
-            bounds = tuple(sorted({str(refusal.bound): refusal.bound for refusal in refused}.values(), key=str))
-            path = next((refusal.reason.place for refusal in refused if refusal.reason.place), "")
-            because = " and ".join(each.bound for each in bounds)
-            place = partial(self.place, path) if path else lambda: None
-            origin = Origin(because, place, "site", path=path, bounds=bounds)
-            yield Requirement(identifier, allowed, origin)
+
+    def site_requirements(self, identifier: str, like: Candidate | None = None) -> list[Requirement]:
+        """What the site asks of an identifier, for people: its ranges, and one for all versions that are ruled out.
+
+        ``like``: a candidate in whose form its block is looked at.
+        """
+        block, form = (like.block, like.form) if like is not None else ("", ())
+        candidates = [
+            msgspec.structs.replace(c, form=form) if c.block == block else c for c in self.candidates(identifier)
+        ]
+        refused = [refusal for c in candidates if (refusal := self.refusal(c)) is not None]
+        if not refused:
+            return self.site_ranges(identifier)
+        allowed: dict[str, str] = dict.fromkeys(self.providers(identifier), "")
+        for refusal in refused:
+            c = refusal.candidate
+            allowed[c.block] = ",".join(part for part in (allowed[c.block], f"!={c.version}") if part)
+        bounds = tuple(sorted({str(refusal.bound): refusal.bound for refusal in refused}.values(), key=str))
+        path = next((refusal.reason.place for refusal in refused if refusal.reason.place), "")
+        because = " and ".join(each.bound for each in bounds)
+        place = partial(self.place, path) if path else lambda: None
+        origin = Origin(because, place, "site", path=path, bounds=bounds)
+        return [*self.site_ranges(identifier), Requirement(identifier, allowed, origin)]
 
     def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
         """The active needs of a candidate: name, whether only for the build, the requirement."""
@@ -168,22 +195,23 @@ class Question(msgspec.Struct):
 
     def _find_needs(self, candidate: Candidate) -> Iterator[tuple[str, bool, Requirement]]:
         release = self.release(candidate)
-        situation = Situation(self.facts, self.choices[candidate.block].options)
+        situation = Situation(self.facts, self.choices.of(candidate.block, candidate.form).options)
         for need in self.catalog.block(candidate.block).needs:
             if need.when is not None and not need.when(situation):
                 continue
             narrowed = list(self._accepted(need.name, release))
             if need.versions or not narrowed:
-                asked = self.requirement(need.name, need.versions, self._origin(candidate, None))
+                asked = self.requirement(need.name, need.versions, self._origin(candidate, None), need.enough)
                 yield need.name, need.build_only, asked
             for accepted in narrowed:
                 versions = release.accepts[accepted]
                 if accepted != need.name:
                     others = {p: "" for p in self.catalog.virtuals[need.name] if p != accepted}
                     allowed: Mapping[str, str] = {accepted: versions, **others}
-                    asked = Requirement(need.name, allowed, self._origin(candidate, ("accepts", accepted)))
+                    asked = Requirement(need.name, allowed, self._origin(candidate, ("accepts", accepted)), need.enough)
                 else:
-                    asked = self.requirement(need.name, versions, self._origin(candidate, ("accepts", accepted)))
+                    origin = self._origin(candidate, ("accepts", accepted))
+                    asked = self.requirement(need.name, versions, origin, need.enough)
                 yield need.name, need.build_only, asked
         if release.on:
             yield "base", True, Requirement("base", dict(release.on), self._origin(candidate, ("on",)))

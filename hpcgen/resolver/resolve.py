@@ -6,54 +6,56 @@ Pure and deterministic: the catalog is asked for classes and tables, nothing is 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-import resolvelib
-
-from hpcgen.blocks.requirements import Candidate, Origin, Requirement, version
+from hpcgen.blocks.requirements import Candidate, Requirement
+from hpcgen.errors import InputError
 from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.reasons import Reason, Rule
 from hpcgen.model.release import Release
 from hpcgen.resolver.question import ALWAYS, Question
-from hpcgen.resolver.search import roots_of, search
+from hpcgen.resolver.reasons import reasons
+from hpcgen.resolver.search import Chosen, search
 
 
 def resolve(question: Question) -> list[PlannedBlock]:
     """Choose every block and version; ConflictError names the requirements that clash."""
-    roots = roots_of(question)
-    try:
-        result = search(question, roots)
-    except resolvelib.ResolutionImpossible as failure:
+    roots = question.all_roots()
+    chosen = search(question, roots)
+    if chosen is None:
         from hpcgen.resolver.conflicts import conflict
 
-        raise conflict(question, roots, failure.causes) from failure
-    return _planned(question, result)
-
-
-def _planned(question: Question, result: Any) -> list[PlannedBlock]:
-    chosen: dict[str, Candidate] = dict(result.mapping)
-    order = build_order(question, chosen)
+        raise conflict(question, roots)
+    asked = _asked(question, roots, chosen)
     kept = _runtime_identifiers(question, chosen)
-    planned = []
-    for identifier in order:
+    planned: dict[str, PlannedBlock] = {}
+    for identifier in build_order(question, chosen):
         candidate = chosen[identifier]
+        if candidate.block in planned:
+            continue
         cls = question.catalog.block(candidate.block)
-        asked = [*result.criteria[identifier].iter_requirement(), *question.site_requirements(identifier)]
-        needs = {name: chosen[r.identifier].block for name, _, r in question.needs(candidate)}
-        planned.append(
-            PlannedBlock(
-                name=candidate.block,
-                version=candidate.version,
-                options=question.choices[candidate.block].as_data(),
-                provides=list(cls.provides),
-                needs=needs,
-                host=_asked_of_host(question.catalog.releases(candidate.block)[candidate.version]),
-                reasons=reasons(question, candidate, asked, chosen),
-                build_only=identifier not in kept or cls.build_only,
-                origin=question.catalog.block_origin(candidate.block),
-            )
+        planned[candidate.block] = PlannedBlock(
+            name=candidate.block,
+            version=candidate.version,
+            options=question.choices.of(candidate.block, candidate.form).as_data(),
+            provides=list(cls.provides),
+            needs={name: chosen[r.identifier].block for name, _, r in question.needs(candidate)},
+            host=_asked_of_host(question.release(candidate)),
+            reasons=reasons(question, candidate, asked[identifier], chosen),
+            build_only=cls.build_only or not any(c.block == candidate.block and i in kept for i, c in chosen.items()),
+            origin=question.catalog.block_origin(candidate.block),
         )
-    return planned
+    return list(planned.values())
+
+
+def _asked(question: Question, roots: Sequence[Requirement], chosen: Chosen) -> dict[str, list[Requirement]]:
+    """The requirements on each identifier: the roots, then what each chosen block asks, then the site's."""
+    asked: dict[str, list[Requirement]] = {identifier: [] for identifier in chosen}
+    needs = (requirement for c in chosen.values() for _, _, requirement in question.needs(c))
+    for requirement in (*roots, *needs):
+        if requirement.identifier in asked:
+            asked[requirement.identifier].append(requirement)
+    for identifier, candidate in chosen.items():
+        asked[identifier] += question.site_requirements(identifier, candidate)
+    return asked
 
 
 def _asked_of_host(release: Release) -> dict[str, str]:
@@ -62,96 +64,49 @@ def _asked_of_host(release: Release) -> dict[str, str]:
 
 
 def build_order(question: Question, chosen: Mapping[str, Candidate]) -> list[str]:
-    """Identifiers in build order: what every image has first, then each need before what needs it."""
-    order: list[str] = []
+    """Identifiers in build order: what every image has first, then each need before what needs it.
 
-    def visit(identifier: str) -> None:
-        if identifier in order:
-            return
-        for name, _, requirement in question.needs(chosen[identifier]):
-            if requirement.identifier not in ALWAYS and requirement.identifier != identifier and name != identifier:
-                visit(requirement.identifier)
-        if identifier not in order:
-            order.append(identifier)
-
-    for name in ALWAYS:
-        if name in chosen:
-            order.append(name)
-    for root in question.roots:
-        if root.identifier in chosen:
-            visit(root.identifier)
-    for identifier in sorted(chosen):
-        visit(identifier)
+    InputError names the blocks that need each other, where some do.
+    """
+    needed = {
+        identifier: [
+            r.identifier for _, _, r in question.needs(c) if r.identifier not in ALWAYS and r.identifier != identifier
+        ]
+        for identifier, c in chosen.items()
+    }
+    order = [name for name in ALWAYS if name in chosen]
+    done = set(order)
+    for start in (*(root.identifier for root in question.roots if root.identifier in chosen), *sorted(chosen)):
+        path = {} if start in done else {start: iter(needed[start])}
+        while path:
+            last = next(reversed(path))
+            below = next((name for name in path[last] if name not in done), None)
+            if below is None:
+                del path[last]
+                done.add(last)
+                order.append(last)
+            elif below in path:
+                raise _cycle(question, [chosen[name] for name in list(path)[list(path).index(below) :]])
+            else:
+                path[below] = iter(needed[below])
     return order
+
+
+def _cycle(question: Question, blocks: Sequence[Candidate]) -> InputError:
+    names = [each.block for each in blocks]
+    circle = ", ".join(f"{one} needs {other}" for one, other in zip(names, [*names[1:], names[0]], strict=True))
+    places = ", ".join(str(question.catalog.block_origin(name)) for name in names)
+    return InputError(f"these blocks need each other: {circle}", where=places, remedy="take one of the needs out")
 
 
 def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) -> set[str]:
     """Identifiers that the final stage needs: the roots, and what they need to run."""
     kept: set[str] = set()
-
-    def keep(identifier: str) -> None:
+    open_ = [*(root.identifier for root in question.roots if root.demanded), *ALWAYS]
+    while open_:
+        identifier = open_.pop()
         if identifier in kept or identifier not in chosen:
-            return
+            continue
         kept.add(identifier)
-        for _, build_only, requirement in question.needs(chosen[identifier]):
-            if not build_only:
-                keep(requirement.identifier)
-
-    for root in (*question.roots, *(Requirement(n, None, Origin("")) for n in ALWAYS)):
-        keep(root.identifier)
+        open_ += [r.identifier for _, build_only, r in question.needs(chosen[identifier]) if not build_only]
     return kept
-
-
-def reasons(
-    question: Question, candidate: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
-) -> list[Reason | str]:
-    """Why a candidate is there and why in this version."""
-    found: list[Reason] = []
-    for requirement in asked:
-        origin = requirement.origin
-        if origin.kind == "always":
-            found.append(Reason(rule="always"))
-        elif origin.kind == "site":
-            found += origin.bounds
-        else:
-            found.append(_reason("asked", requirement))
-    mine = version(candidate.version)
-    known = [c for c in question.candidates(candidate.identifier) if c.block == candidate.block]
-    newer = min((c for c in known if version(c.version) > mine), key=lambda c: version(c.version), default=None)
-    last = Reason(rule="newest") if newer is None else _why_not(question, newer, asked, chosen)
-    return [*(each for number, each in enumerate(found) if each not in found[:number]), last]
-
-
-def _reason(rule: Rule, requirement: Requirement, found: str = "", newer: str = "") -> Reason:
-    """What a requirement says, for the plan."""
-    origin = requirement.origin
-    return Reason(
-        rule=rule,
-        by=origin.by,
-        by_version=origin.version,
-        of=requirement.identifier,
-        requires=None if requirement.allowed is None else dict(requirement.allowed),
-        found=found,
-        newer=newer,
-        place=origin.path,
-    )
-
-
-def _why_not(
-    question: Question, newer: Candidate, asked: Sequence[Requirement], chosen: Mapping[str, Candidate]
-) -> Reason:
-    """Why the next newer version was not taken: a fact, who refuses it, or what it needs itself."""
-    number = newer.version
-    for refusal in question.refusals(newer.identifier):
-        if refusal.candidate == newer:
-            return refusal.reason
-    for requirement in asked:
-        if not requirement.accepts(newer):
-            return _reason("refused", requirement, newer=number)
-    for _, _, requirement in question.needs(newer):
-        here = chosen.get(requirement.identifier)
-        if here is not None and not requirement.accepts(here):
-            return _reason("needs", requirement, found=str(here), newer=number)
-    if question.kept.get(newer.block) == chosen[newer.identifier].version:
-        return Reason(rule="kept", newer=number)
-    return Reason(rule="rest", newer=number)

@@ -1,62 +1,139 @@
-"""The search itself: resolvelib over block releases, needs, virtuals and the site's facts.
+"""The newest of everything that fits, in the documented order of choice.
 
-Identifiers are chosen by their place in the stack, then the base, then by name.
+Identifiers are chosen one after the other, always the first in :meth:`Question.rank` of those that are needed so far.
+Each becomes the best candidate with which a plan exists. ``straight`` takes the best that nothing chosen so far
+refuses: where that ends in a plan, every candidate that it passed over was refused by something that was chosen
+before, so the plan is the one that is meant. Where it ends in a contradiction, ``hpcgen.resolver.exact`` decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
-import resolvelib
+import msgspec
 
-from hpcgen.blocks.requirements import Candidate, Origin, Requirement
-from hpcgen.resolver.question import ALWAYS, Question
+from hpcgen.blocks.requirements import Candidate, Form, Requirement
+from hpcgen.resolver.question import Question
+
+Chosen = dict[str, Candidate]
+"""The candidate of each identifier, in the order of choice."""
 
 
-class _Provider(resolvelib.AbstractProvider[Requirement, Candidate, str]):
-    """resolvelib's view of a question."""
+def search(question: Question, roots: Sequence[Requirement]) -> Chosen | None:
+    """The plan that is meant; None where there is none."""
+    chosen = straight(question, roots)
+    if chosen is not None:
+        return chosen
+    from hpcgen.resolver.exact import exact
 
-    def __init__(self, question: Question) -> None:
+    return exact(question, roots).best()
+
+
+class Agenda:
+    """What is needed so far: the requirements on each identifier, and which is chosen next."""
+
+    def __init__(self, question: Question, roots: Sequence[Requirement]) -> None:
         self.question = question
-        order = [root.identifier for root in question.roots if root.identifier not in ALWAYS]
-        self.order = {name: position for position, name in reversed(list(enumerate(order)))}
+        self.asked: dict[str, list[Requirement]] = {}
+        self.chosen: Chosen = {}
+        self._open: list[tuple[object, ...]] = []
+        self._seen: set[str] = set()
+        for root in roots:
+            self._ask(root)
 
-    def identify(self, requirement_or_candidate: Requirement | Candidate) -> str:
-        return requirement_or_candidate.identifier
+    def _ask(self, requirement: Requirement) -> None:
+        identifier = requirement.identifier
+        self.asked.setdefault(identifier, []).append(requirement)
+        if requirement.demanded and identifier not in self._seen:
+            self._seen.add(identifier)
+            heapq.heappush(self._open, self.question.rank(identifier))
 
-    def get_preference(self, identifier: str, *args: Any, **kwargs: Any) -> Any:
-        # What the stack names is chosen first, so that it is the newest. Then the base, because it decides at once
-        # which compilers and Pythons there are, and these: chosen last, a base would be found wrong only after a
-        # long search.
-        first = identifier in self.order
-        rank = 0 if identifier in ALWAYS else 1 if self.question.bound_to_base(identifier) else 2
-        return not first, self.order.get(identifier, 0), rank, identifier
+    def choose(self, candidate: Candidate) -> None:
+        """Put a candidate into the plan, and ask for what it needs."""
+        self.chosen[candidate.identifier] = candidate
+        for _, _, requirement in self.question.needs(candidate):
+            self._ask(requirement)
 
-    def find_matches(
-        self,
-        identifier: str,
-        requirements: Mapping[str, Iterator[Requirement]],
-        incompatibilities: Mapping[str, Iterator[Candidate]],
-    ) -> Iterable[Candidate]:
-        asked = list(requirements[identifier])
-        bad = set(incompatibilities[identifier])
-        return [c for c in self.question.fitting(identifier) if c not in bad and all(r.accepts(c) for r in asked)]
-
-    def is_satisfied_by(self, requirement: Requirement, candidate: Candidate) -> bool:
-        return requirement.accepts(candidate)
-
-    def get_dependencies(self, candidate: Candidate) -> Iterable[Requirement]:
-        return [requirement for _, _, requirement in self.question.needs(candidate)]
+    def __iter__(self) -> Iterator[str]:
+        """The identifiers in the order of choice, as long as something is open."""
+        while self._open:
+            yield str(heapq.heappop(self._open)[-1])
 
 
-def roots_of(question: Question) -> list[Requirement]:
-    """The stack's requirements, and what every image has."""
-    always = [Requirement(name, None, Origin("every image", kind="always")) for name in ALWAYS]
-    return [*question.roots, *always]
+def straight(question: Question, roots: Sequence[Requirement]) -> Chosen | None:
+    """The best candidate of each identifier that nothing chosen before refuses; None at a dead end."""
+    agenda = Agenda(question, roots)
+    blocks: dict[str, Candidate] = {}
+    for identifier in agenda:
+        asked = agenda.asked[identifier]
+        enough = _enough(asked)
+        if len(enough) > 1:
+            # There may be forms between that and the whole.
+            return None
+        forms_of = partial(_forms, question, enough)
+        found = next(
+            (
+                candidate
+                for candidate in in_forms(question, identifier, forms_of)
+                if _fits(question, candidate, asked, agenda.chosen, blocks)
+            ),
+            None,
+        )
+        if found is None:
+            return None
+        agenda.choose(found)
+        blocks[found.block] = found
+    return agenda.chosen
 
 
-def search(question: Question, roots: Sequence[Requirement]) -> Any:
-    """resolvelib's result; raises resolvelib.ResolutionImpossible."""
-    resolver: Any = resolvelib.Resolver(_Provider(question), resolvelib.BaseReporter())
-    return resolver.resolve(roots, max_rounds=2000)
+def _enough(asked: Sequence[Requirement]) -> Mapping[str, str]:
+    """What is enough for all that ask."""
+    first, *others = [r.enough for r in asked if r.enough is not None] or [{}]
+    return {option: value for option, value in first.items() if all(other.get(option) == value for other in others)}
+
+
+def _forms(question: Question, enough: Mapping[str, str], block: str) -> set[Form]:
+    return {(), question.choices.form(block, enough)} if enough else {()}
+
+
+def in_forms(question: Question, identifier: str, forms: Callable[[str], Iterable[Form]]) -> list[Candidate]:
+    """The candidates of an identifier in the forms of each block, best first.
+
+    What is kept, then the best suited provider, then its smallest form, then the newest version.
+    """
+    whole = question.candidates(identifier)
+    shapes = {block: sorted(forms(block), key=lambda form: (-len(form), form)) for block in {c.block for c in whole}}
+    if all(shape == [()] for shape in shapes.values()):
+        return whole
+    providers = question.providers(identifier)
+    found = [msgspec.structs.replace(c, form=form) for c in whole for form in shapes[c.block]]
+    found.sort(
+        key=lambda c: (
+            question.kept.get(c.block) != c.version,
+            providers.index(c.block),
+            shapes[c.block].index(c.form),
+        )
+    )
+    return found
+
+
+def _fits(
+    question: Question,
+    candidate: Candidate,
+    asked: Sequence[Requirement],
+    chosen: Chosen,
+    blocks: Mapping[str, Candidate],
+) -> bool:
+    """Whether nothing refuses a candidate: site, requirements on it, what it needs of what is chosen."""
+    if not all(requirement.accepts(candidate) for requirement in asked) or not question.fits_site(candidate):
+        return False
+    same = blocks.get(candidate.block)
+    if same is not None and (same.version, same.form) != (candidate.version, candidate.form):
+        return False
+    for _, _, requirement in question.needs(candidate):
+        here = candidate if requirement.identifier == candidate.identifier else chosen.get(requirement.identifier)
+        if here is not None and not requirement.accepts(here):
+            return False
+    return True

@@ -187,7 +187,14 @@ def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> No
 
     config.write_text("accounts: {supermuc: pn12ab}\nimage_directories: {supermuc: /dss/ada/images}\n")
     names = ("partition", "format", "nodes", "ranks_per_node", "threads", "time", "queue", "account", "memory_per_rank")
-    asked = {"settings": (), "mirrors": (), "command": (), "allow_unsupported": False, **dict.fromkeys(names)}
+    asked = {
+        "settings": (),
+        "added": (),
+        "mirrors": (),
+        "command": (),
+        "allow_unsupported": False,
+        **dict.fromkeys(names),
+    }
     context = click.Context(click.Command("any"), obj=[])
     plans = {verb: plan_from(context, Catalog(), "supermuc", "mpi-hello", verb, **asked) for verb in ("lock", "render")}
     assert (plans["lock"].job.account, plans["render"].job.account) == ("", "pn12ab")

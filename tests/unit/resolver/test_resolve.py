@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError
+from hpcgen.errors import ConflictError, UnknownNameError
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 
@@ -232,3 +232,33 @@ def test_a_conflict_over_the_mpi_names_the_line_that_says_which_one_the_host_has
     line = next(number for number, text in enumerate(lines, 1) if text.strip() == "abi: mpich")
     with pytest.raises(ConflictError, match=rf"openmpi cannot work at this site, .*supermuc\.yaml:{line}:\d+"):
         hpcgen.plan("supermuc", "mpi-hello", settings={"mpi.provider": "openmpi"})
+
+
+def test_what_is_set_of_a_block_puts_it_in_no_image_and_add_does(tiny: Path) -> None:
+    stack(tiny, "language: {}")
+    with pytest.raises(UnknownNameError) as failure:
+        planned(tiny, "toolkit.version=10.1")
+    assert "this plan has no block 'toolkit', so it cannot be set" in str(failure.value)
+    assert "with --add toolkit the image has it" in str(failure.value)
+    catalog = Catalog([tiny])
+    plan = make_plan(
+        catalog, catalog.site("tiny"), catalog.stack("it"), settings=["toolkit.version=10.1"], added=["toolkit"]
+    )
+    assert versions(plan)["toolkit"] == "10.1"
+    assert "--set toolkit.version=10.1 --add toolkit" in plan.command
+    with pytest.raises(UnknownNameError, match=r"no block is called 'tolkit'[\s\S]*did you mean toolkit\?"):
+        make_plan(catalog, catalog.site("tiny"), catalog.stack("it"), added=["tolkit"])
+
+
+def test_a_version_that_is_short_of_its_last_numbers_is_understood(tiny: Path) -> None:
+    with pytest.raises(ConflictError, match=r"toolkit ==10\.\*, if any release of it will do"):
+        planned(tiny, "toolkit.version=10")
+
+
+def test_a_reason_names_what_stood_against_the_newer_version_and_nothing_else(tiny: Path) -> None:
+    framework = planned(tiny).block("framework")
+    assert framework is not None
+    assert str(framework.reasons[-1]) == (
+        "not 2.0: it does not fit together with the rest: bounded by the node's driver 418.39; "
+        "framework 2.0 asks for toolkit ==11.*"
+    )

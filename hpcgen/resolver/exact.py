@@ -1,0 +1,225 @@
+"""The same search where it takes trial: a SAT solver decides whether a plan exists with what was chosen so far.
+
+A variable stands for each candidate that may come up. Of an identifier at most one is chosen; a candidate implies what
+it needs. Every requirement holds under a switch of its own (*group*): a root, a range of the site, the needs of a
+block on another. So a set of groups that clash by themselves can be named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from hpcgen.blocks.requirements import Candidate, Form, Requirement
+from hpcgen.resolver.question import Question
+from hpcgen.resolver.search import Agenda, Chosen, in_forms
+
+PAIRWISE = 6
+"""Up to so many variables exclude each other pair by pair; more do by a chain of further variables."""
+
+
+def exact(question: Question, roots: Sequence[Requirement]) -> Exact:
+    """The question as clauses, made once for all that is asked of it."""
+    known: Exact | None = question.stated
+    if known is None or known.roots is not roots:
+        question.stated = known = Exact(question, roots)
+    return known
+
+
+class Exact:
+    """A question as clauses.
+
+    Proof obligations: a plan satisfies all clauses; what satisfies all clauses holds a plan, namely what can be
+    reached from the roots; a group that is off rules nothing out.
+    """
+
+    def __init__(self, question: Question, roots: Sequence[Requirement]) -> None:
+        from pysat.solvers import Solver
+
+        self.question, self.roots = question, roots
+        self.solver: Any = Solver("glucose4")
+        self.groups: dict[int, list[Requirement]] = {}
+        self.candidates: dict[str, list[Candidate]] = {}
+        self.variable: dict[Candidate, int] = {}
+        self._last = 0
+        self._holds: dict[object, int] = {}
+        self._reach()
+        self._state()
+
+    # what may come up
+
+    def _reach(self) -> None:
+        """All candidates that roots and needs lead to, in every form that is enough for somebody."""
+        forms: dict[str, set[Form]] = {}
+        fresh = list(self.roots)
+        while fresh:
+            requirement = fresh.pop()
+            identifier, enough = requirement.identifier, requirement.enough or {}
+            known = self.candidates.setdefault(identifier, [])
+            for block in self.question.providers(identifier):
+                here = forms.setdefault(block, {()})
+                if enough:
+                    here.add(self.question.choices.form(block, enough))
+                here |= {self.question.choices.form(block, dict(set(form) & set(enough.items()))) for form in here}
+            if len(known) == sum(len(forms[c.block]) for c in self.question.candidates(identifier)):
+                continue
+            known[:] = in_forms(self.question, identifier, forms.__getitem__)
+            for candidate in known:
+                if candidate not in self.variable:
+                    self.variable[candidate] = self._new()
+                    fresh += [need for _, _, need in self.question.needs(candidate)]
+
+    def _new(self) -> int:
+        self._last += 1
+        return self._last
+
+    # clauses
+
+    def _state(self) -> None:
+        for identifier, known in self.candidates.items():
+            self._at_most_one([self.variable[c] for c in known])
+            for requirement in self.question.site_ranges(identifier):
+                self._only(self._group(requirement), requirement)
+            refused = [c for c in known if self.question.refusal(c) is not None]
+            if refused:
+                group = self._group(*self.question.site_requirements(identifier, refused[-1])[-1:])
+                for candidate in refused:
+                    self.solver.add_clause([-group, -self.variable[candidate]])
+        for root in self.roots:
+            group = self._group(root)
+            self._only(group, root)
+            if root.demanded:
+                self.solver.add_clause([-group, *(self.variable[c] for c in self._accepted(root))])
+        self._state_needs()
+        self._one_of_each_block()
+
+    def _state_needs(self) -> None:
+        groups: dict[tuple[str, str], int] = {}
+        for candidate, variable in self.variable.items():
+            for _, _, requirement in self.question.needs(candidate):
+                key = (candidate.block, requirement.identifier)
+                if key not in groups:
+                    groups[key] = self._group()
+                self.groups[groups[key]].append(requirement)
+                self.solver.add_clause([-groups[key], -variable, self._satisfied(requirement)])
+
+    def _group(self, *requirements: Requirement) -> int:
+        switch = self._new()
+        self.groups[switch] = list(requirements)
+        return switch
+
+    def _accepted(self, requirement: Requirement) -> Iterator[Candidate]:
+        return (c for c in self.candidates[requirement.identifier] if requirement.accepts(c))
+
+    def _only(self, group: int, requirement: Requirement) -> None:
+        for candidate in self.candidates[requirement.identifier]:
+            if not requirement.accepts(candidate):
+                self.solver.add_clause([-group, -self.variable[candidate]])
+
+    def _satisfied(self, requirement: Requirement) -> int:
+        """A variable that implies that one of the candidates is chosen that a requirement accepts."""
+        allowed = None if requirement.allowed is None else tuple(sorted(requirement.allowed.items()))
+        enough = None if requirement.enough is None else tuple(sorted(requirement.enough.items()))
+        key = (requirement.identifier, allowed, enough)
+        if key not in self._holds:
+            self._holds[key] = self._new()
+            self.solver.add_clause([-self._holds[key], *(self.variable[c] for c in self._accepted(requirement))])
+        return self._holds[key]
+
+    def _at_most_one(self, variables: Sequence[int]) -> None:
+        if len(variables) <= PAIRWISE:
+            for one, other in combinations(variables, 2):
+                self.solver.add_clause([-one, -other])
+            return
+        before = 0
+        for variable in variables:
+            chain = self._new()
+            self.solver.add_clause([-variable, chain])
+            if before:
+                self.solver.add_clause([-before, chain])
+                self.solver.add_clause([-before, -variable])
+            before = chain
+
+    def _one_of_each_block(self) -> None:
+        """A block that stands for two virtuals does so in one version and form."""
+        same: dict[str, dict[tuple[str, Form], list[int]]] = {}
+        identifiers: dict[str, set[str]] = {}
+        for candidate, variable in self.variable.items():
+            same.setdefault(candidate.block, {}).setdefault((candidate.version, candidate.form), []).append(variable)
+            identifiers.setdefault(candidate.block, set()).add(candidate.identifier)
+        for block, versions in same.items():
+            if len(identifiers[block]) > 1:
+                stands = []
+                for variables in versions.values():
+                    stands.append(self._new())
+                    for variable in variables:
+                        self.solver.add_clause([-variable, stands[-1]])
+                self._at_most_one(stands)
+
+    # what is asked of it
+
+    def solve(self, candidates: Iterable[Candidate] = (), groups: Iterable[int] | None = None) -> bool:
+        """Whether there is a plan with these candidates under these groups, by default all."""
+        switches = self.groups if groups is None else groups
+        return bool(self.solver.solve([*switches, *(self.variable[c] for c in candidates)]))
+
+    def best(self) -> Chosen | None:
+        """The best candidate of each identifier with which a plan exists; None if there is none."""
+        if not self.solve():
+            return None
+        agenda = Agenda(self.question, self.roots)
+        true = set(self.solver.get_model())
+        for identifier in agenda:
+            chosen = list(agenda.chosen.values())
+            for candidate in self.candidates[identifier]:
+                if self.variable[candidate] in true:
+                    break
+                if self.solve([*chosen, candidate]):
+                    true = set(self.solver.get_model())
+                    break
+            agenda.choose(candidate)
+        return agenda.chosen
+
+    def clash(self, candidates: Sequence[Candidate] = ()) -> tuple[list[Requirement], list[Candidate]]:
+        """Requirements and candidates that clash by themselves: without any group or candidate the others fit together.
+
+        Of all requirements of a block there are those of versions that the others leave, each text once.
+        """
+        core = set(self.solver.get_core() or ()) if not self.solve(candidates) else set()
+        groups = [group for group in self.groups if group in core]
+        kept = [c for c in candidates if self.variable[c] in core]
+        for candidate in list(kept):
+            rest = [c for c in kept if c != candidate]
+            if not self.solve(rest, groups):
+                kept = rest
+        # Those of the tables first, so that what a person said stays where either would do.
+        for group in sorted(groups, key=lambda group: len(self.groups[group]) == 1):
+            rest_groups = [each for each in groups if each != group]
+            if not self.solve(kept, rest_groups):
+                groups = rest_groups
+        return _relevant([self.groups[group] for group in groups], kept), kept
+
+
+def _relevant(groups: Sequence[Sequence[Requirement]], chosen: Sequence[Candidate]) -> list[Requirement]:
+    """The requirements of groups that clash; of a block only those of versions that the others leave."""
+    fixed = {candidate.block: candidate.version for candidate in chosen}
+    kept, count = [list(group) for group in groups], 0
+    while count != (count := sum(map(len, kept))):
+        # Each text once, for a table may have thousands of rows that say the same.
+        said = [list({str(each): each for each in group}.values()) for group in kept]
+        asking: dict[str, list[list[Requirement]]] = {}
+        for group in said:
+            for block in {block for each in group for block in each.allowed or ()}:
+                asking.setdefault(block, []).append([each for each in group if block in (each.allowed or ())])
+
+        def left(each: Requirement, asking: Mapping[str, list[list[Requirement]]] = asking) -> bool:
+            mine = Candidate("", each.origin.by, each.origin.version)
+            if not mine.version or mine.block in fixed:
+                return mine.version == fixed.get(mine.block, "")
+            return all(any(r.accepts(mine) for r in group) for group in asking.get(mine.block, ()))
+
+        kept = [[each for each in group if left(each)] for group in kept]
+    order = ("set", "stack", "site", "always", "block")
+    told = {(each.origin.by, str(each)): each for group in kept for each in reversed(group)}
+    return sorted(told.values(), key=lambda each: order.index(each.origin.kind))

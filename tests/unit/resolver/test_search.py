@@ -1,0 +1,107 @@
+"""The search: the documented optimum, wherever there is a plan, and an answer in any case."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+import hpcgen
+from hpcgen.errors import ConflictError, InputError
+from tests.helpers.random_questions import Asked, Row, World, difference, plan_of, random_world
+
+
+def world(rows: dict[str, list[Row]], needs: dict[str, list[Asked]], *stack: str, **settings: int) -> World:
+    return World(rows, {name: needs.get(name, []) for name in rows}, {}, dict.fromkeys(stack), settings)
+
+
+def versions(plan: hpcgen.Plan | None) -> dict[str, str]:
+    assert plan is not None
+    return {block.name: block.version for block in plan.blocks if block.name not in ("site_trust", "ubuntu")}
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_random_collections_have_the_plan_that_a_plain_search_finds(first: int) -> None:
+    differences = {seed: difference(random_world(seed)) for seed in range(first, first + 20)}
+    assert not {seed: said for seed, said in differences.items() if said}
+
+
+def test_what_the_stack_names_first_is_the_newest() -> None:
+    rows = {
+        "lib": [Row(1), Row(2)],
+        "p": [Row(1, {"lib": (2, 2)}), Row(2, {"lib": (1, 1)})],
+    }
+    assert versions(plan_of(world(rows, {"p": [Asked("lib")]}, "lib", "p"))) == {"lib": "2", "p": "1"}
+    assert versions(plan_of(world(rows, {"p": [Asked("lib")]}, "p", "lib"))) == {"lib": "1", "p": "2"}
+
+
+def test_a_need_that_the_chosen_version_does_not_have_leaves_no_trace() -> None:
+    """What was tried and given up neither stays in the plan nor refuses anything."""
+    rows = {
+        "s": [Row(1)],
+        "p": [Row(1)],
+        "q": [Row(1)],
+        "r": [Row(1, {"x": (1, 1)})],
+        "x": [Row(1), Row(2)],
+    }
+    needs = {
+        "s": [Asked("v"), Asked("x")],
+        "p": [Asked("r")],
+        "r": [Asked("q"), Asked("x")],
+    }
+    asked = world(rows, needs, "s")
+    asked.virtuals = {"v": ["p", "q"]}
+    plan = plan_of(asked)
+    assert versions(plan) == {"s": "1", "q": "1", "x": "2"}
+    assert plan is not None and not any("r 1" in str(reason) for block in plan.blocks for reason in block.reasons)
+
+
+def test_a_plan_pinned_to_what_it_chose_is_the_same() -> None:
+    for seed in range(300, 340):
+        asked = random_world(seed)
+        asked.settings = {}
+        plan = plan_of(asked)
+        if plan is not None:
+            asked.settings = {name: int(number) for name, number in versions(plan).items()}
+            assert versions(plan_of(asked)) == versions(plan)
+
+
+def test_a_block_that_stands_for_two_virtuals_is_there_once() -> None:
+    rows = {"both": [Row(1), Row(2)], "one": [Row(1, {"both": (1, 1)})]}
+    asked = world(rows, {"one": [Asked("v"), Asked("w")]}, "one")
+    asked.virtuals = {"v": ["both"], "w": ["both"]}
+    plan = plan_of(asked)
+    assert plan is not None
+    assert [(block.name, block.version) for block in plan.blocks if block.name == "both"] == [("both", "1")]
+
+
+def test_blocks_that_need_each_other_are_named() -> None:
+    rows = {"a": [Row(1)], "b": [Row(1)], "c": [Row(1)]}
+    needs = {"a": [Asked("b")], "b": [Asked("c")], "c": [Asked("b")]}
+    with pytest.raises(InputError, match="these blocks need each other: b needs c, c needs b"):
+        plan_of(world(rows, needs, "a"))
+
+
+def test_a_long_chain_is_planned() -> None:
+    names = [f"n{number}" for number in range(1200)]
+    rows = {name: [Row(1)] for name in names}
+    needs = {name: [Asked(other)] for name, other in pairwise(names)}
+    assert len(versions(plan_of(world(rows, needs, "n0")))) == 1200
+
+
+def test_many_unrelated_blocks_beside_a_clash_do_not_matter() -> None:
+    names = [f"n{number}" for number in range(50)]
+    rows = {name: [Row(version) for version in range(1, 11)] for name in names}
+    rows |= {"a": [Row(1, {"c": (1, 1)})], "b": [Row(1, {"c": (2, 2)})], "c": [Row(1), Row(2)]}
+    asked = world(rows, {"a": [Asked("c")], "b": [Asked("c")]}, *names, "a", "b")
+    assert plan_of(asked) is None
+
+
+def test_a_conflict_names_only_what_clashes() -> None:
+    rows = {"a": [Row(1, {"c": (1, 1)})], "b": [Row(1, {"c": (2, 2)})], "c": [Row(1), Row(2)], "n": [Row(1)]}
+    asked = world(rows, {"a": [Asked("c")], "b": [Asked("c")]}, "n", "a", "b")
+    with pytest.raises(ConflictError) as failure:
+        plan_of(asked, or_none=False)
+    said = str(failure.value)
+    assert "a 1 (" in said and "needs c >=1,<=1" in said and "needs c >=2,<=2" in said
+    assert "n" not in [word for word in said.split() if len(word) == 1]
