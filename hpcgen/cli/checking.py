@@ -9,7 +9,7 @@ from hpcgen.blocks.requirements import version, version_range
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
-from hpcgen.errors import InputError, Problem, Problems
+from hpcgen.errors import InputError, Problem, Problems, did_you_mean
 from hpcgen.model.release import ReleaseTable
 from hpcgen.support.spdx_expressions import licence_expression
 
@@ -32,7 +32,7 @@ def check_file(catalog: Catalog, path: Path) -> None:
     elif kind == "stack recipe":
         catalog.stack_from(document)
     elif kind == "release table":
-        check_release_table(document)
+        check_release_table(catalog, document)
     elif kind == "fleet":
         from hpcgen.fleet.file import fleet_from
 
@@ -76,10 +76,12 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
     problems.raise_as(InputError)
 
 
-def check_release_table(document: Document) -> None:
-    """Versions are versions, ranges are ranges, and licences are SPDX expressions."""
+def check_release_table(catalog: Catalog, document: Document) -> None:
+    """Versions are versions, ranges are ranges of blocks that exist, and licences are SPDX expressions."""
     table = convert(document, ReleaseTable)
     problems = Problems(_licence_problems(document, table.licence, ["licence"]))
+    problems += _circle_problems(catalog, document, table.block)
+    known = {"accepts": [*catalog.names("block"), *catalog.virtuals], "on": catalog.virtuals.get("base", [])}
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
         for name, tree in release.trees.items():
@@ -88,9 +90,33 @@ def check_release_table(document: Document) -> None:
             version(text)
         for part in ("accepts", "on", "host"):
             for name, versions in getattr(release, part).items():
+                if name not in known.get(part, [name]):
+                    place = document.position(["releases", text, part, name], key=True)
+                    what = "block" if part == "accepts" else "distribution"
+                    problems.add(f"no {what} is called {name!r}", place, remedy=did_you_mean(name, known[part]))
                 with problems.caught(partial(document.position, ["releases", text, part, name])):
                     version_range(versions or ">=0")
     problems.raise_as(InputError)
+
+
+def _circle_problems(catalog: Catalog, document: Document, block: str) -> list[Problem]:
+    """Whether a block needs itself, by way of needs that hold in any case."""
+    if not catalog.has_block(block):
+        return []
+    open_, seen = [(block, [block])], {block}
+    while open_:
+        name, path = open_.pop()
+        for need in catalog.block(name).needs:
+            if need.when is not None or need.name in catalog.virtuals or not catalog.has_block(need.name):
+                continue
+            if need.name == block:
+                way = ", which needs ".join([*path[1:], block])
+                message = f"{block} needs {way}: none of them can be built first"
+                return [Problem(message, document.position(["block"]), remedy="take one of these needs out")]
+            if need.name not in seen:
+                seen.add(need.name)
+                open_.append((need.name, [*path, need.name]))
+    return []
 
 
 def _licence_problems(document: Document, text: str, path: list[str]) -> list[Problem]:

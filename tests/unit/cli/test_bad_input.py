@@ -232,3 +232,20 @@ def test_traceback_only_with_debug(hpcgen: Command) -> None:
     words = ["render", "--site", "nowhere", "--stack", "mpi-hello"]
     assert "Traceback" not in hpcgen(*words).stderr
     assert "Traceback" in hpcgen("--debug", *words).stderr
+
+
+def test_check_finds_names_that_do_not_exist_and_blocks_that_need_each_other(collection: Path, hpcgen: Command) -> None:
+    blocks = collection / "building_blocks"
+    for name, other in (("a", "b"), ("b", "a")):
+        (blocks / f"{name}.py").write_text(
+            f"from hpcgen.blocks.base import Block, need\nclass It(Block):\n    '''A test block.'''\n"
+            f"    name = {name!r}\n    needs = (need({other!r}),)\n"
+        )
+        (blocks / f"{name}.yaml").write_text(
+            f'block: {name}\nreleases:\n  "1": {{accepts: {{pyhton: ">=3"}}, on: {{ubunto: "==22.04"}}}}\n'
+        )
+    done = hpcgen("--collection", str(collection), "check", str(blocks / "a.yaml"))
+    assert done.returncode == 3
+    assert "a.yaml:1:8: a needs b, which needs a: none of them can be built first" in done.stderr
+    assert "a.yaml:3:19: no block is called 'pyhton'\n  remedy: did you mean python?" in done.stderr
+    assert "a.yaml:3:40: no distribution is called 'ubunto'\n  remedy: did you mean ubuntu?" in done.stderr
