@@ -70,7 +70,7 @@ class Reason(Record, frozen=True):
     found: Text = ""
     newer: Text = ""
     place: Text = ""
-    clash: list["Reason"] = []
+    clash: "list[Reason]" = []
 
     @property
     def bounds(self) -> bool:
