@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import email.parser
 import hashlib
@@ -22,7 +23,7 @@ from pathlib import Path
 import msgspec
 from packaging.requirements import Requirement
 
-from hpcgen.errors import FetchError, InputError
+from hpcgen.errors import ConflictError, FetchError, InputError
 from hpcgen.locking.uv_resolver import run_uv
 from hpcgen.locking.wheels import lock_wheels
 from hpcgen.model.bundle import Wanted
@@ -32,8 +33,8 @@ from hpcgen.support.hashing import sha256_of
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 ARCHITECTURES = ("x86_64", "aarch64")
-GLIBC = "2.17"
-"""Old enough for every system that has one of these Pythons."""
+GLIBC = ("2.17", "2.28")
+"""Old enough for every system that has one of these Pythons; the newer where a package has no wheels for the older."""
 _TAG = "py3-none-any"
 _OF_THE_INSTALLER = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "RECORD.jws", "RECORD.p7s")
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -73,9 +74,18 @@ def dependencies(
     """The files of everything that the requirements need, for each Python on each architecture."""
     targets = [(python, architecture) for python in pythons for architecture in architectures]
     with ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
-        locked = pool.map(lambda target: lock_wheels(requirements, target[0], target[1], GLIBC), targets)
+        locked = pool.map(lambda target: _locked(requirements, *target), targets)
         lines = sorted({line for each in locked for line in each})
     return [msgspec.structs.replace(each, kind="hpcgen") for each in find_files(lines)]
+
+
+def _locked(requirements: Sequence[str], python: str, architecture: str) -> list[str]:
+    """Lines for one Python on one architecture, for the oldest C library that all have wheels for."""
+    *older, newest = GLIBC
+    for glibc in older:
+        with contextlib.suppress(ConflictError):
+            return lock_wheels(requirements, python, architecture, glibc)
+    return lock_wheels(requirements, python, architecture, newest)
 
 
 def requirements_of(wheel: Path) -> list[str]:
