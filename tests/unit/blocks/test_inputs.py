@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from typing_extensions import Self
 
 from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
@@ -24,6 +23,9 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.input_list import input_list
 from hpcgen.sbom.sbom import cyclonedx, spdx
 from tests.helpers.locks import lock
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class Weights(Input, frozen=True):
