@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import Any
 
 from hpcgen.blocks.requirements import Candidate, Form, Requirement
 from hpcgen.resolver.question import Question
+from hpcgen.resolver.sat import Solver
 from hpcgen.resolver.search import Agenda, Chosen, in_forms
 
 PAIRWISE = 6
@@ -35,10 +35,8 @@ class Exact:
     """
 
     def __init__(self, question: Question, roots: Sequence[Requirement]) -> None:
-        from pysat.solvers import Solver
-
         self.question, self.roots = question, roots
-        self.solver: Any = Solver("glucose4")
+        self.solver = Solver()
         self.groups: dict[int, list[Requirement]] = {}
         self.candidates: dict[str, list[Candidate]] = {}
         self.variable: dict[Candidate, int] = {}
@@ -162,21 +160,21 @@ class Exact:
     def solve(self, candidates: Iterable[Candidate] = (), groups: Iterable[int] | None = None) -> bool:
         """Whether there is a plan with these candidates under these groups, by default all."""
         switches = self.groups if groups is None else groups
-        return bool(self.solver.solve([*switches, *(self.variable[c] for c in candidates)]))
+        return self.solver.solve([*switches, *(self.variable[c] for c in candidates)])
 
     def best(self) -> Chosen | None:
         """The best candidate of each identifier with which a plan exists; None if there is none."""
         if not self.solve():
             return None
         agenda = Agenda(self.question, self.roots)
-        true = set(self.solver.get_model())
+        true = set(self.solver.model())
         for identifier in agenda:
             chosen = list(agenda.chosen.values())
             for candidate in self.candidates[identifier]:
                 if self.variable[candidate] in true:
                     break
                 if self.solve([*chosen, candidate]):
-                    true = set(self.solver.get_model())
+                    true = set(self.solver.model())
                     break
             agenda.choose(candidate)
         return agenda.chosen
@@ -186,7 +184,7 @@ class Exact:
 
         Of all requirements of a block there are those of versions that the others leave, each text once.
         """
-        core = set(self.solver.get_core() or ()) if not self.solve(candidates) else set()
+        core = set(self.solver.core()) if not self.solve(candidates) else set()
         groups = [group for group in self.groups if group in core]
         kept = [c for c in candidates if self.variable[c] in core]
         for candidate in list(kept):
