@@ -77,7 +77,7 @@ def straight(question: Question, roots: Sequence[Requirement]) -> Chosen | None:
             (
                 candidate
                 for candidate in in_forms(question, identifier, forms_of)
-                if _fits(question, candidate, asked, agenda.chosen, blocks)
+                if _fits(question, candidate, asked, agenda.chosen, blocks) and _leaves(question, candidate, agenda)
             ),
             None,
         )
@@ -86,6 +86,19 @@ def straight(question: Question, roots: Sequence[Requirement]) -> Chosen | None:
         agenda.choose(found)
         blocks[found.block] = found
     return agenda.chosen
+
+
+def _leaves(question: Question, candidate: Candidate, agenda: Agenda) -> bool:
+    """Whether a candidate leaves something of all that is needed so far, as a base does of compilers."""
+    for identifier, asked in agenda.asked.items():
+        enough = _enough(asked)
+        if identifier in agenda.chosen or identifier == candidate.identifier or len(enough) > 1:
+            continue
+        beside = {**agenda.chosen, candidate.identifier: candidate}
+        others = in_forms(question, identifier, partial(_forms, question, enough))
+        if any(r.demanded for r in asked) and not any(_fits(question, c, asked, beside, {}) for c in others):
+            return False
+    return True
 
 
 def _enough(asked: Sequence[Requirement]) -> Mapping[str, str]:
