@@ -15,7 +15,7 @@ from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError, Position, Problem, Problems, UnknownNameError, did_you_mean, nearest
+from hpcgen.errors import InputError, PolicyError, Position, Problem, Problems, UnknownNameError, nearest
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
@@ -27,7 +27,7 @@ from hpcgen.recipe.formats import engines_reading, format_for
 from hpcgen.resolver.choices import Choices
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.resolve import resolve
-from hpcgen.resolver.settings import parse_settings
+from hpcgen.resolver.settings import parse_settings, unknown_block
 from hpcgen.support.file_formats import KIT
 from hpcgen.support.quoting import sh
 
@@ -169,14 +169,7 @@ def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -
 
 def _with_blocks(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Stack:
     """The stack with further blocks, each as if it stood there by its name alone."""
-    known = [*catalog.names("block"), *catalog.virtuals] if added else []
-    unknown = [
-        Problem(f"no block is called {name!r}", "--add", remedy=did_you_mean(name, known))
-        for name in added
-        if name not in known
-    ]
-    if unknown:
-        raise UnknownNameError(unknown)
+    Problems(wrong for name in added for wrong in unknown_block(name, catalog, "--add")).raise_as(UnknownNameError)
     more = {name: StackBlock() for name in added if name not in stack.blocks}
     return msgspec.structs.replace(stack, blocks={**stack.blocks, **more}) if more else stack
 

@@ -113,7 +113,7 @@ def nearest_change(question: Question, roots: Sequence[Requirement], clash: Sequ
         if dropped.allowed is None or dropped not in clash:
             continue
         rest = [msgspec.structs.replace(r, allowed=None) if r is dropped else r for r in roots]
-        found = (search(question, rest) or {}).get(dropped.identifier)
-        if found is not None:
-            return f"without '{dropped}' of {_who(dropped)} it fits with {found}"
+        found = search(question, rest)
+        if found is not None and dropped.identifier in found.chosen:
+            return f"without '{dropped}' of {_who(dropped)} it fits with {found.chosen[dropped.identifier]}"
     return ""

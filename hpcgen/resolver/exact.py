@@ -13,7 +13,7 @@ from itertools import combinations
 from hpcgen.blocks.requirements import Candidate, Form, Requirement
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.sat import Solver
-from hpcgen.resolver.search import Agenda, Chosen, in_forms
+from hpcgen.resolver.search import Agenda, in_forms
 
 PAIRWISE = 6
 """Up to so many variables exclude each other pair by pair; more do by a chain of further variables."""
@@ -162,7 +162,7 @@ class Exact:
         switches = self.groups if groups is None else groups
         return self.solver.solve([*switches, *(self.variable[c] for c in candidates)])
 
-    def best(self) -> Chosen | None:
+    def best(self) -> Agenda | None:
         """The best candidate of each identifier with which a plan exists; None if there is none."""
         if not self.solve():
             return None
@@ -177,7 +177,7 @@ class Exact:
                     true = set(self.solver.model())
                     break
             agenda.choose(candidate)
-        return agenda.chosen
+        return agenda
 
     def clash(self, candidates: Sequence[Candidate] = ()) -> tuple[list[Requirement], list[Candidate]]:
         """Requirements and candidates that clash by themselves: without any group or candidate the others fit together.

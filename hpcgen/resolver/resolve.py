@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hpcgen.blocks.requirements import Candidate, Requirement
+from hpcgen.blocks.requirements import Candidate
 from hpcgen.errors import InputError
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.release import Release
 from hpcgen.resolver.question import ALWAYS, Question
 from hpcgen.resolver.reasons import reasons
-from hpcgen.resolver.search import Chosen, search
+from hpcgen.resolver.search import search
 
 
 def resolve(question: Question) -> list[PlannedBlock]:
     """Choose every block and version; ConflictError names the requirements that clash."""
     roots = question.all_roots()
-    chosen = search(question, roots)
-    if chosen is None:
+    found = search(question, roots)
+    if found is None:
         from hpcgen.resolver.conflicts import conflict
 
         raise conflict(question, roots)
-    asked = _asked(question, roots, chosen)
+    chosen = found.chosen
     kept = _runtime_identifiers(question, chosen)
     planned: dict[str, PlannedBlock] = {}
     for identifier in build_order(question, chosen):
@@ -32,6 +32,7 @@ def resolve(question: Question) -> list[PlannedBlock]:
         if candidate.block in planned:
             continue
         cls = question.catalog.block(candidate.block)
+        asked = [*found.asked[identifier], *question.site_requirements(identifier, candidate)]
         planned[candidate.block] = PlannedBlock(
             name=candidate.block,
             version=candidate.version,
@@ -39,23 +40,11 @@ def resolve(question: Question) -> list[PlannedBlock]:
             provides=list(cls.provides),
             needs={name: chosen[r.identifier].block for name, _, r in question.needs(candidate)},
             host=_asked_of_host(question.release(candidate)),
-            reasons=reasons(question, candidate, asked[identifier], chosen),
+            reasons=reasons(question, candidate, asked, chosen),
             build_only=cls.build_only or not any(c.block == candidate.block and i in kept for i, c in chosen.items()),
             origin=question.catalog.block_origin(candidate.block),
         )
     return list(planned.values())
-
-
-def _asked(question: Question, roots: Sequence[Requirement], chosen: Chosen) -> dict[str, list[Requirement]]:
-    """The requirements on each identifier: the roots, then what each chosen block asks, then the site's."""
-    asked: dict[str, list[Requirement]] = {identifier: [] for identifier in chosen}
-    needs = (requirement for c in chosen.values() for _, _, requirement in question.needs(c))
-    for requirement in (*roots, *needs):
-        if requirement.identifier in asked:
-            asked[requirement.identifier].append(requirement)
-    for identifier, candidate in chosen.items():
-        asked[identifier] += question.site_requirements(identifier, candidate)
-    return asked
 
 
 def _asked_of_host(release: Release) -> dict[str, str]:

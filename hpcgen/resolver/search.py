@@ -21,18 +21,18 @@ Chosen = dict[str, Candidate]
 """The candidate of each identifier, in the order of choice."""
 
 
-def search(question: Question, roots: Sequence[Requirement]) -> Chosen | None:
-    """The plan that is meant; None where there is none."""
-    chosen = straight(question, roots)
-    if chosen is not None:
-        return chosen
+def search(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
+    """What was chosen for the plan that is meant, and who asked for it; None where there is none."""
+    found = straight(question, roots)
+    if found is not None:
+        return found
     from hpcgen.resolver.exact import exact
 
     return exact(question, roots).best()
 
 
 class Agenda:
-    """What is needed so far: the requirements on each identifier, and which is chosen next."""
+    """What is needed so far: the requirements on each identifier, which is chosen next, and what has been."""
 
     def __init__(self, question: Question, roots: Sequence[Requirement]) -> None:
         self.question = question
@@ -56,13 +56,17 @@ class Agenda:
         for _, _, requirement in self.question.needs(candidate):
             self._ask(requirement)
 
+    def open(self) -> Iterator[str]:
+        """What is needed and comes after what is chosen now, in no order."""
+        return (str(rank[-1]) for rank in self._open)
+
     def __iter__(self) -> Iterator[str]:
         """The identifiers in the order of choice, as long as something is open."""
         while self._open:
             yield str(heapq.heappop(self._open)[-1])
 
 
-def straight(question: Question, roots: Sequence[Requirement]) -> Chosen | None:
+def straight(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
     """The best candidate of each identifier that nothing chosen before refuses; None at a dead end."""
     agenda = Agenda(question, roots)
     blocks: dict[str, Candidate] = {}
@@ -85,18 +89,19 @@ def straight(question: Question, roots: Sequence[Requirement]) -> Chosen | None:
             return None
         agenda.choose(found)
         blocks[found.block] = found
-    return agenda.chosen
+    return agenda
 
 
 def _leaves(question: Question, candidate: Candidate, agenda: Agenda) -> bool:
     """Whether a candidate leaves something of all that is needed so far, as a base does of compilers."""
-    for identifier, asked in agenda.asked.items():
+    beside = {**agenda.chosen, candidate.identifier: candidate}
+    for identifier in agenda.open():
+        asked = agenda.asked[identifier]
         enough = _enough(asked)
-        if identifier in agenda.chosen or identifier == candidate.identifier or len(enough) > 1:
+        if len(enough) > 1:
             continue
-        beside = {**agenda.chosen, candidate.identifier: candidate}
         others = in_forms(question, identifier, partial(_forms, question, enough))
-        if any(r.demanded for r in asked) and not any(_fits(question, c, asked, beside, {}) for c in others):
+        if not any(_fits(question, c, asked, beside, {}) for c in others):
             return False
     return True
 

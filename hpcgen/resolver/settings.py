@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import InputError, Problems, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.support.quoting import plain
 
 
@@ -35,12 +35,19 @@ def parse_settings(settings: Sequence[str], catalog: Catalog) -> dict[str, dict[
         except InputError as error:
             problems += [problem.at("--set") for problem in error.problems]
             continue
-        if block not in catalog.virtuals and not catalog.has_block(block):
-            known = [*catalog.names("block"), *catalog.virtuals]
-            unknown.add(f"no block is called {block!r}", "--set", remedy=did_you_mean(block, known))
+        if wrong := unknown_block(block, catalog, "--set"):
+            unknown += wrong
             continue
         result.setdefault(block, {})[option] = value
     if problems:
         raise InputError([*problems, *unknown])
     unknown.raise_as(UnknownNameError)
     return result
+
+
+def unknown_block(name: str, catalog: Catalog, option: str) -> list[Problem]:
+    """The mistake of an option that names neither a block nor a virtual; empty if it does."""
+    if name in catalog.virtuals or catalog.has_block(name):
+        return []
+    known = [*catalog.names("block"), *catalog.virtuals]
+    return [Problem(f"no block is called {name!r}", option, remedy=did_you_mean(name, known))]
