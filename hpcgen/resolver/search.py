@@ -56,7 +56,7 @@ class Agenda:
         for _, _, requirement in self.question.needs(candidate):
             self._ask(requirement)
 
-    def open(self) -> Iterator[str]:
+    def pending(self) -> Iterator[str]:
         """What is needed and comes after what is chosen now, in no order."""
         return (str(rank[-1]) for rank in self._open)
 
@@ -95,7 +95,7 @@ def straight(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
 def _leaves(question: Question, candidate: Candidate, agenda: Agenda) -> bool:
     """Whether a candidate leaves something of all that is needed so far, as a base does of compilers."""
     beside = {**agenda.chosen, candidate.identifier: candidate}
-    for identifier in agenda.open():
+    for identifier in agenda.pending():
         asked = agenda.asked[identifier]
         enough = _enough(asked)
         if len(enough) > 1:
