@@ -170,6 +170,7 @@ def plan_from(
     stack: str,
     verb: str = "render",
     kept: Mapping[str, str] | None = None,
+    unchecked: Sequence[str] = (),
     **asked: Any,
 ) -> Plan:
     """The plan that the command line asks for.
@@ -178,6 +179,7 @@ def plan_from(
     ----------
     verb: the subcommand that the plan's own command line names.
     kept: versions of blocks that are tried before all others.
+    unchecked: parts of the contract that are not asked.
     """
     from hpcgen.cli.personal import account_for, images_of, with_images
     from hpcgen.planning.planner import make_plan, reproduce
@@ -216,7 +218,7 @@ def plan_from(
         command=again,
         kept=kept,
         # A lock is what goes to a machine without a network.
-        unchecked=("network",) if verb == "lock" else (),
+        unchecked=("network",) if verb == "lock" else unchecked,
     )
 
 
@@ -304,7 +306,7 @@ def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, A
     free = ("format", "allow_unsupported", "mirrors", "notes")
     more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
     if more or (locked is not None and bundle is not None):
-        spelt = {"settings": "--set", "command": "a command", "words": "a kit or a command"}
+        spelt = {"settings": "--set", "added": "--add", "command": "a command", "words": "a kit or a command"}
         named = [spelt.get(name, f"--{name.replace('_', '-')}") for name in more] or ["--locked and --bundle"]
         raise click.UsageError(f"{', '.join(named)}: a lock contains the whole plan; give only the lock or the bundle")
     if bundle is not None and asked["mirrors"]:

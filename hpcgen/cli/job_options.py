@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import CHARGE, LAYOUT, NOTES, catalog_of, job_request, option_group, say, say_findings
+from hpcgen.cli.common import CHARGE, LAYOUT, NOTES, catalog_of, job_request, option_group, plan_from, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ job_options = option_group(
     click.option("--site", metavar="NAME|FILE", help="Another site than the image's, or a newer profile."),
     click.option("--stack", metavar="NAME|FILE", help="Plan this stack instead of using the image's plan."),
     click.option("--set", "settings", multiple=True, metavar="BLOCK.OPTION=VALUE", help="With --stack: as in render."),
+    click.option("--add", "added", multiple=True, metavar="BLOCK", help="With --stack: as in render."),
     click.option("--partition", metavar="NAME", help="Kind of node."),
     click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
     click.option("--nodes", type=click.IntRange(1), help="Nodes; ranks and threads follow the site's layouts."),
@@ -83,8 +84,9 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: 
     reference = _reference(asked["image"])
     if asked["stack"] is not None:
         return _planned_anew(ctx, request, reference, asked, batch)
-    if asked["settings"]:
-        raise click.UsageError("--set requires --stack: what is in an image can no longer be changed", ctx)
+    for option, given in (("--set", asked["settings"]), ("--add", asked["added"])):
+        if given:
+            raise click.UsageError(f"{option} requires --stack: what is in an image can no longer be changed", ctx)
     if asked["allow_unsupported"]:
         raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
     if reference is None:
@@ -112,26 +114,13 @@ def _reference(image: str | None) -> ImageReference | None:
 def _planned_anew(
     ctx: click.Context, request: JobRequest, image: ImageReference | None, asked: dict[str, Any], batch: bool
 ) -> ImageJob:
-    from hpcgen.cli.personal import account_for, images_of, with_images
-    from hpcgen.planning.planner import make_plan
     from hpcgen.run.image_job import plan_for_stack
 
     if asked["site"] is None:
         raise click.UsageError("--stack needs --site", ctx)
     catalog = catalog_of(ctx)
-    site = catalog.site(asked["site"])
-    plan = make_plan(
-        catalog,
-        with_images(site, images_of(site, None)),
-        catalog.stack(asked["stack"]),
-        partition=asked["partition"],
-        settings=asked["settings"],
-        job=replace(request, account=account_for(site, request.account)),
-        site_document=catalog.site_document(asked["site"]),
-        stack_document=catalog.stack_document(asked["stack"]),
-        allow_unsupported=asked["allow_unsupported"],
-        unchecked=("network",),
-    )
+    asked = {**asked, "command": request.command or (), "format": None, "mirrors": ()}
+    plan = plan_from(ctx, catalog, unchecked=("network",), **asked)
     return plan_for_stack(plan, catalog, image, asked["engine"], batch)
 
 

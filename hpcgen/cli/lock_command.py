@@ -125,7 +125,8 @@ def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
     now = {name: value for name, value in asked.items() if value not in (None, (), False)}
     told = {setting.partition("=")[0] for setting in asked["settings"]}
     kept = tuple(setting for setting in then["settings"] if setting.partition("=")[0] not in told)
-    return {**then, **now, "settings": (*kept, *asked["settings"])}
+    added = tuple(dict.fromkeys([*then["added"], *asked["added"]]))
+    return {**then, **now, "settings": (*kept, *asked["settings"]), "added": added}
 
 
 def _tell(old: Lock, new: Lock, as_json: bool) -> bool:

@@ -45,6 +45,7 @@ def test_engine_chooses_the_format_of_a_locked_kit(lock: Path) -> None:
     [
         (["build", "--locked", "L", "kit"], "a kit or a command: a lock contains"),
         (["render", "--locked", "L", "--", "true"], "a command: a lock contains"),
+        (["render", "--locked", "L", "--add", "hwloc"], "--add: a lock contains"),
         (["render", "--bundle", "B", "--mirror", "pip=https://mirror.example.org/simple"], "uses no mirror"),
         (["lock", "--site", "workstation", "--stack", "mpi-hello", "--json"], "--check or --update"),
     ],
@@ -56,10 +57,16 @@ def test_what_does_not_go_with_a_lock_is_named_as_it_is_typed(words: list[str], 
 
 
 def test_a_collection_may_be_called_lock() -> None:
-    asked = dict.fromkeys(("site", "stack"), None) | {"settings": ()}
+    asked = dict.fromkeys(("site", "stack"), None) | {"settings": (), "added": ()}
     line = "hpcgen --collection lock lock --site workstation --stack mpi-hello --set mpi.provider=mpich"
     found = _as_asked_then(line, asked)
-    assert found == {"site": "workstation", "stack": "mpi-hello", "settings": ("mpi.provider=mpich",)}
+    assert found == {"site": "workstation", "stack": "mpi-hello", "settings": ("mpi.provider=mpich",), "added": ()}
+
+
+def test_what_is_added_to_a_lock_comes_beside_what_was_added_before() -> None:
+    asked = {"settings": (), "added": ("cmake", "hwloc")}
+    found = _as_asked_then("hpcgen lock --site workstation --stack mpi-hello --add hwloc --add ucx", asked)
+    assert found["added"] == ("hwloc", "ucx", "cmake")
 
 
 def test_a_record_names_git_trees_and_files_for_bazel() -> None:

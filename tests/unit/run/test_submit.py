@@ -27,6 +27,7 @@ from hpcgen.schedulers.base import GONE, JobState, seconds_of
 from hpcgen.schedulers.pbs import Pbs
 from hpcgen.schedulers.slurm import Slurm, expand
 from hpcgen.schedulers.torque import Torque
+from tests.conftest import Command
 
 SCONTROL = """\
 JobId=8 JobName=demo
@@ -363,6 +364,7 @@ def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
         (["submit", "--site", "supermuc", "--stack", "mpi-hello"], 6, "requires an account"),
         (["job"], 2, "give an IMAGE, or --site and --stack"),
         (["job", "--stack", "mpi-hello"], 2, "--stack needs --site"),
+        (["job", "--add", "hwloc"], 2, "--add requires --stack"),
         (["job", "no-such-image"], 4, "no-such-image"),
         (["run", "--site", "supermuc", "--stack", "mpi-hello", "--nodes", "2"], 6, "need an allocation"),
     ],
@@ -374,3 +376,16 @@ def test_wrong_calls(words: list[str], code: int, says: str, tmp_path: Path) -> 
     assert done.returncode == code, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_job_of_a_new_plan_takes_what_render_takes(hpcgen: Command, tmp_path: Path) -> None:
+    """Block, collection and command are in the script's own command, which renders the kit of its image."""
+    (tmp_path / "ours" / "recipes").mkdir(parents=True)
+    stack = "name: mine\ntitle: Mine\nblocks: {mpi: {}}\nrun: {command: [hostname]}\n"
+    (tmp_path / "ours" / "recipes" / "mine.yaml").write_text(stack)
+    words = ("--site", "supermuc", "--stack", "mine", "--add", "hwloc", "--account", "abc")
+    done = hpcgen("--collection", "ours", "job", *words, "--", "lstopo")
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("# made by "))
+    assert line.endswith(f": hpcgen --collection ours render {' '.join(words)} -- lstopo")
+    assert ", hwloc 2" in done.stdout
