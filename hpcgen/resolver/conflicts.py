@@ -7,15 +7,18 @@ from collections.abc import Sequence
 import msgspec
 
 from hpcgen.blocks.requirements import Candidate, Requirement, in_range, refusing_facts, version
-from hpcgen.errors import ConflictError
+from hpcgen.errors import ConflictError, InputError
 from hpcgen.resolver.exact import exact
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.search import search
 
 
-def conflict(question: Question, roots: Sequence[Requirement]) -> ConflictError:
-    """The error where there is no plan: requirements that clash by themselves."""
-    clash, _ = exact(question, roots).clash()
+def conflict(question: Question, roots: Sequence[Requirement]) -> ConflictError | InputError:
+    """The error where there is no plan: requirements that clash by themselves, or blocks that need each other."""
+    stated = exact(question, roots)
+    if circle := stated.circle():
+        return _circle_error(question, circle)
+    clash, _ = stated.clash()
     # A block that is asked for is part of the clash even where no version is the other's range.
     clash = next(([each] for each in clash if not _fitting(question, each)), clash)
     said = [f"{_who(r)} {'allows' if r.origin.kind == 'site' else 'needs'} {_what(question, r)}" for r in clash]
@@ -32,6 +35,12 @@ def conflict(question: Question, roots: Sequence[Requirement]) -> ConflictError:
     if any(bound.rule in ("fact", "vendor") for requirement in clash for bound in requirement.origin.bounds):
         other = "check that the profile is right about the node, or choose another option or provider"
     return ConflictError(message, expected=expected, remedy=nearest_change(question, roots, clash) or other)
+
+
+def _circle_error(question: Question, blocks: Sequence[str]) -> InputError:
+    circle = ", ".join(f"{one} needs {other}" for one, other in zip(blocks, [*blocks[1:], blocks[0]], strict=True))
+    places = ", ".join(str(question.catalog.block_origin(name)) for name in blocks)
+    return InputError(f"these blocks need each other: {circle}", where=places, remedy="take one of the needs out")
 
 
 def _who(requirement: Requirement) -> str:

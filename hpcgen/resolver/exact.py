@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from hpcgen.blocks.requirements import Candidate, Form, Requirement
+from hpcgen.resolver.order import Circle, built_before, in_order
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.sat import Solver
 from hpcgen.resolver.search import Agenda, in_forms
@@ -40,10 +41,13 @@ class Exact:
         self.groups: dict[int, list[Requirement]] = {}
         self.candidates: dict[str, list[Candidate]] = {}
         self.variable: dict[Candidate, int] = {}
+        self.circles: dict[int, list[str]] = {}
         self._last = 0
         self._holds: dict[object, int] = {}
+        self._before: dict[tuple[str, str], int] = {}
         self._reach()
         self._state()
+        self._circular = self._may_be_circular()
 
     # what may come up
 
@@ -155,12 +159,66 @@ class Exact:
                         self.solver.add_clause([-variable, stands[-1]])
                 self._at_most_one(stands)
 
+    # circles of needs, which cannot be built: stated when a plan with one comes up
+
+    def _may_be_circular(self) -> bool:
+        needed: dict[str, list[str]] = {}
+        for candidate in self.variable:
+            needed.setdefault(candidate.identifier, []).extend(built_before(self.question, candidate))
+        try:
+            in_order(needed, {one: list(dict.fromkeys(others)) for one, others in needed.items()})
+        except Circle:
+            return True
+        return False
+
+    def _forbid_circle(self) -> bool:
+        """Rule out a circle that stands in the solver's model, in whatever versions; False where there is none."""
+        true = set(self.solver.model())
+        chosen = {c.identifier: c for c, variable in self.variable.items() if variable in true}
+        try:
+            in_order(chosen, {one: built_before(self.question, c) for one, c in chosen.items()})
+        except Circle as circle:
+            ring = circle.identifiers
+            steps = [self._built_before(one, other) for one, other in zip(ring, [*ring[1:], ring[0]], strict=True)]
+            group = self._group(*(requirement for _, needs in steps for requirement in needs))
+            self.circles[group] = [chosen[one].block for one in ring]
+            self.solver.add_clause([-group, *(-step for step, _ in steps)])
+            return True
+        return False
+
+    def _built_before(self, identifier: str, other: str) -> tuple[int, list[Requirement]]:
+        """A variable that holds where an identifier needs another one, and what its candidates ask of that."""
+        asking = [
+            (candidate, requirement)
+            for candidate in self.candidates[identifier]
+            for _, _, requirement in self.question.needs(candidate)
+            if requirement.identifier == other
+        ]
+        if (identifier, other) not in self._before:
+            self._before[identifier, other] = step = self._new()
+            for candidate, _ in asking:
+                self.solver.add_clause([-self.variable[candidate], step])
+        return self._before[identifier, other], [requirement for _, requirement in asking]
+
     # what is asked of it
 
     def solve(self, candidates: Iterable[Candidate] = (), groups: Iterable[int] | None = None) -> bool:
         """Whether there is a plan with these candidates under these groups, by default all."""
-        switches = self.groups if groups is None else groups
-        return self.solver.solve([*switches, *(self.variable[c] for c in candidates)])
+        wanted = [self.variable[c] for c in candidates]
+        if groups is not None:
+            return self.solver.solve([*groups, *wanted])
+        while self.solver.solve([*self.groups, *wanted]):
+            if not self._circular or not self._forbid_circle():
+                return True
+        return False
+
+    def circle(self) -> list[str]:
+        """Blocks that need each other, where that alone stands in the way of a plan; else empty."""
+        groups = [group for group in self.groups if group not in self.circles]
+        if not self.circles or not self.solve(groups=groups) or self.solve():
+            return []
+        core = self.solver.core()
+        return next(blocks for group, blocks in self.circles.items() if group in core)
 
     def best(self) -> Agenda | None:
         """The best candidate of each identifier with which a plan exists; None if there is none."""
@@ -191,8 +249,8 @@ class Exact:
             rest = [c for c in kept if c != candidate]
             if not self.solve(rest, groups):
                 kept = rest
-        # Those of the tables first, so that what a person said stays where either would do.
-        for group in sorted(groups, key=lambda group: len(self.groups[group]) == 1):
+        # Circles and those of the tables first, so that what a person said stays where either would do.
+        for group in sorted(groups, key=lambda group: (group not in self.circles, len(self.groups[group]) == 1)):
             rest_groups = [each for each in groups if each != group]
             if not self.solve(kept, rest_groups):
                 groups = rest_groups

@@ -15,6 +15,7 @@ from functools import partial
 import msgspec
 
 from hpcgen.blocks.requirements import Candidate, Form, Requirement
+from hpcgen.resolver.order import Circle, build_order
 from hpcgen.resolver.question import Question
 
 Chosen = dict[str, Candidate]
@@ -24,11 +25,19 @@ Chosen = dict[str, Candidate]
 def search(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
     """What was chosen for the plan that is meant, and who asked for it; None where there is none."""
     found = straight(question, roots)
-    if found is not None:
+    if found is not None and not _in_a_circle(question, found.chosen):
         return found
     from hpcgen.resolver.exact import exact
 
     return exact(question, roots).best()
+
+
+def _in_a_circle(question: Question, chosen: Chosen) -> bool:
+    try:
+        build_order(question, chosen)
+    except Circle:
+        return True
+    return False
 
 
 class Agenda:

@@ -82,6 +82,17 @@ def test_blocks_that_need_each_other_are_named() -> None:
         plan_of(world(rows, needs, "a"))
 
 
+def test_a_provider_that_needs_what_needs_it_is_passed_over() -> None:
+    """p is preferred, and cannot be built, since its r needs it."""
+    rows = {"s": [Row(1)], "p": [Row(1), Row(2)], "q": [Row(1)], "r": [Row(1)]}
+    asked = world(rows, {"s": [Asked("v")], "p": [Asked("r")], "r": [Asked("p")]}, "s")
+    asked.virtuals = {"v": ["p", "q"]}
+    assert versions(plan_of(asked)) == {"s": "1", "q": "1"}
+    asked.settings = {"p": 1}
+    with pytest.raises(InputError, match="these blocks need each other: p needs r, r needs p"):
+        plan_of(asked)
+
+
 def test_a_long_chain_is_planned() -> None:
     names = [f"n{number}" for number in range(1200)]
     rows = {name: [Row(1)] for name in names}
