@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from hpcgen.blocks.requirements import version, version_range
 from hpcgen.catalog.catalog import Catalog, Virtuals
+from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
 from hpcgen.errors import InputError, Problem, Problems, did_you_mean
@@ -81,13 +81,12 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
     table = convert(document, ReleaseTable)
     problems = Problems(_licence_problems(document, table.licence, ["licence"]))
     problems += _circle_problems(catalog, document, table.block)
+    problems += _key_problems(catalog, document, table)
     known = {"accepts": [*catalog.names("block"), *catalog.virtuals], "on": catalog.virtuals.get("base", [])}
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
         for name, tree in release.trees.items():
             problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
-        with problems.caught(partial(document.position, ["releases", text], key=True)):
-            version(text)
         for part in ("accepts", "on", "host"):
             for name, versions in getattr(release, part).items():
                 if name not in known.get(part, [name]):
@@ -95,8 +94,22 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
                     what = "block" if part == "accepts" else "distribution"
                     problems.add(f"no {what} is called {name!r}", place, remedy=did_you_mean(name, known[part]))
                 with problems.caught(partial(document.position, ["releases", text, part, name])):
-                    version_range(versions or ">=0")
+                    _check_range(versions)
     problems.raise_as(InputError)
+
+
+def _key_problems(catalog: Catalog, document: Document, table: ReleaseTable) -> list[Problem]:
+    """Keys that are not versions of releases, at their places."""
+    others = [key for other in catalog.release_documents(table.block) for key in other.data.get("releases") or ()]
+    found = key_problems(table.releases, map(str, others))
+    return [problem.at(document.position(["releases", text], key=True)) for text, problem in found]
+
+
+def _check_range(versions: str) -> None:
+    """InputError where this is no range, or one that leaves nothing; an empty one leaves everything."""
+    if versions and is_empty(versions):
+        message = f"no version at all lies in {versions!r}"
+        raise InputError(message, expected="a range such as >=2.3,<2.16", remedy="correct one of its bounds")
 
 
 def _circle_problems(catalog: Catalog, document: Document, block: str) -> list[Problem]:
