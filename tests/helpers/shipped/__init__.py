@@ -1,0 +1,1 @@
+"""hpcgen's resolver held against its own tables: read, searched and judged without anything of ``hpcgen.resolver``."""
