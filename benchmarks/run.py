@@ -16,10 +16,11 @@ from typing import Any
 
 import cold_start
 import look_up
+import resolving
 import warm_render
 from timing import CallTimes, Spread
 
-PARTS = ("cold", "warm", "lookup")
+PARTS = ("cold", "warm", "lookup", "growth")
 
 
 def main() -> None:
@@ -45,8 +46,11 @@ def main() -> None:
         if "warm" in parts:
             result["warm"] = warm_render.measure(asked.count)
             result["throughput"] = warm_render.throughput()
+            result["matrix"] = resolving.matrix()
         if "lookup" in parts:
             result["lookup"] = look_up.measure("mpi-hello", asked.count, asked.rounds, Path(folder))
+        if "growth" in parts:
+            result["growth"] = resolving.growth()
     result["machine"]["load after"] = os.getloadavg()[0]
     if asked.json:
         print(json.dumps(result, indent=2, ensure_ascii=False, default=asdict))
@@ -65,8 +69,11 @@ def _print(result: Mapping[str, Any]) -> None:
         _print_cold(result["cold"])
     if "warm" in result:
         _print_warm(result["warm"], result["throughput"])
+        _print_matrix(result["matrix"])
     if "lookup" in result:
         _print_look_up(result["lookup"])
+    if "growth" in result:
+        _print_growth(result["growth"])
 
 
 def _print_cold(cold: cold_start.ColdStart) -> None:
@@ -90,6 +97,19 @@ def _print_warm(warm: Mapping[str, warm_render.Warm], throughput: Mapping[int, f
     _table("warm, in one process, ms", ["site × stack", "part", *_HEAD, goal], rows)
     for threads, rate in throughput.items():
         print(f"plan + recipe of every case in turn, {threads} threads: {rate:.0f} a second")
+
+
+def _print_matrix(found: resolving.Matrix) -> None:
+    rows = [["median", f"{found.median * 1000:.2f}", _met(found.median, resolving.MEDIAN)]]
+    rows += [[case, f"{seconds * 1000:.2f}", _met(seconds, resolving.WORST)] for case, seconds in found.slowest.items()]
+    goals = f"≤ {resolving.MEDIAN * 1000:g}, worst ≤ {resolving.WORST * 1000:g}"
+    _table(f"resolver, all {found.count} stack × site × partition, ms of the processor", ["case", "best", goals], rows)
+
+
+def _print_growth(found: Mapping[str, Mapping[int, resolving.Point]]) -> None:
+    for title, points in found.items():
+        rows = [[f"{size}", f"{point.resolve:.4f}", f"{point.plan:.4f}"] for size, point in points.items()]
+        _table(f"{title}, seconds of the processor", ["how many", "resolver", "catalog and plan"], rows)
 
 
 def _print_look_up(found: look_up.LookUp) -> None:

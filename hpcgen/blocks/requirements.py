@@ -14,7 +14,7 @@ from hpcgen.model.reasons import Reason, requirement_text
 from hpcgen.model.release import Release
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=65536)
 def version(text: str) -> Version:
     """A parsed version; InputError if it is none."""
     try:

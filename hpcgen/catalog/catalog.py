@@ -253,7 +253,12 @@ class Catalog:
 
     def identifier(self, name: str) -> str:
         """What is chosen once where this block may be chosen: the virtual that it provides, or the block itself."""
-        return next((virtual for virtual, providers in self.virtuals.items() if name in providers), name)
+        return self._virtual_of.get(name, name)
+
+    @cached_property
+    def _virtual_of(self) -> dict[str, str]:
+        """The first virtual that each provider provides."""
+        return {name: virtual for virtual, names in reversed(self.virtuals.items()) for name in names}
 
     def block(self, name: str) -> type[Block]:
         """The class of a block; its file is loaded on first use."""

@@ -54,6 +54,7 @@ class Question(msgspec.Struct):
     _ranges: dict[str, list[Requirement]] = {}
     _refusal: dict[Candidate, Refusal | None] = {}
     _rank: dict[str, tuple[Any, ...]] = {}
+    _named: dict[str, int] = {}
 
     def all_roots(self) -> list[Requirement]:
         """The requirements of stack and command line, and what every image has."""
@@ -68,11 +69,18 @@ class Question(msgspec.Struct):
         Then the base, because it decides at once which compilers and Pythons there are, and these; then the rest.
         """
         if identifier not in self._rank:
-            named = [root.identifier for root in self.roots if root.demanded]
-            place = named.index(identifier) if identifier in named and identifier not in ALWAYS else len(named)
+            if not self._named:
+                named = dict.fromkeys(root.identifier for root in self.roots if root.demanded)
+                self._named = {name: place for place, name in enumerate(named) if name not in ALWAYS}
+            place = self._named.get(identifier, len(self.roots))
             bound = any(self.release(c).on for c in self.candidates(identifier))
             self._rank[identifier] = (place, identifier not in ALWAYS, not bound, identifier)
         return self._rank[identifier]
+
+    def may_need(self, identifier: str) -> set[str]:
+        """Identifiers on which some candidate may have requirements, whatever its version and options."""
+        needs = (need.name for block in self.providers(identifier) for need in self.catalog.block(block).needs)
+        return {*map(self.catalog.identifier, needs), *([] if self.rank(identifier)[2] else ["base"])}
 
     def requirement(self, name: str, versions: str, origin: Origin, enough: Mapping[str, str]) -> Requirement:
         """A requirement on a block or on a virtual as a whole."""

@@ -31,7 +31,7 @@ def resolve(question: Question) -> list[PlannedBlock]:
 
         raise conflict(question, roots)
     chosen = found.chosen
-    kept = _runtime_identifiers(question, chosen)
+    kept = {chosen[identifier].block for identifier in _runtime_identifiers(question, chosen)}
     planned: dict[str, PlannedBlock] = {}
     for identifier in build_order(question, chosen):
         candidate = chosen[identifier]
@@ -47,7 +47,7 @@ def resolve(question: Question) -> list[PlannedBlock]:
             needs={name: chosen[r.identifier].block for name, _, r in question.needs(candidate)},
             host=_asked_of_host(question.release(candidate)),
             reasons=reasons(question, candidate, asked, chosen),
-            build_only=cls.build_only or not any(c.block == candidate.block and i in kept for i, c in chosen.items()),
+            build_only=cls.build_only or candidate.block not in kept,
             origin=question.catalog.block_origin(candidate.block),
         )
     return list(planned.values())

@@ -9,6 +9,7 @@ before, so the plan is the one that is meant. Where it ends in a contradiction, 
 from __future__ import annotations
 
 import heapq
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 
@@ -49,6 +50,7 @@ class Agenda:
         self.chosen: Chosen = {}
         self._open: list[tuple[object, ...]] = []
         self._seen: set[str] = set()
+        self._awaited: dict[str, list[str]] = {}
         for root in roots:
             self._ask(root)
 
@@ -58,6 +60,8 @@ class Agenda:
         if requirement.demanded and identifier not in self._seen:
             self._seen.add(identifier)
             heapq.heappush(self._open, self.question.rank(identifier))
+            for other in self.question.may_need(identifier):
+                self._awaited.setdefault(other, []).append(identifier)
 
     def choose(self, candidate: Candidate) -> None:
         """Put a candidate into the plan, and ask for what it needs."""
@@ -65,9 +69,10 @@ class Agenda:
         for _, _, requirement in self.question.needs(candidate):
             self._ask(requirement)
 
-    def pending(self) -> Iterator[str]:
-        """What is needed and comes after what is chosen now, in no order."""
-        return (str(rank[-1]) for rank in self._open)
+    def pending(self, identifier: str) -> Iterator[str]:
+        """What is needed, comes after an identifier, and may itself need that."""
+        awaiting = self._awaited.get(identifier, ())
+        return (other for other in awaiting if other not in self.chosen and other != identifier)
 
     def __iter__(self) -> Iterator[str]:
         """The identifiers in the order of choice, as long as something is open."""
@@ -103,8 +108,8 @@ def straight(question: Question, roots: Sequence[Requirement]) -> Agenda | None:
 
 def _leaves(question: Question, candidate: Candidate, agenda: Agenda) -> bool:
     """Whether a candidate leaves something of all that is needed so far, as a base does of compilers."""
-    beside = {**agenda.chosen, candidate.identifier: candidate}
-    for identifier in agenda.pending():
+    beside = ChainMap({candidate.identifier: candidate}, agenda.chosen)
+    for identifier in agenda.pending(candidate.identifier):
         asked = agenda.asked[identifier]
         enough = _enough(asked)
         if len(enough) > 1:
@@ -150,7 +155,7 @@ def _fits(
     question: Question,
     candidate: Candidate,
     asked: Sequence[Requirement],
-    chosen: Chosen,
+    chosen: Mapping[str, Candidate],
     blocks: Mapping[str, Candidate],
 ) -> bool:
     """Whether nothing refuses a candidate: site, requirements on it, what it needs of what is chosen."""
