@@ -8,7 +8,7 @@ command prints them and exits with the class's ``exit_code``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import msgspec
@@ -114,10 +114,33 @@ class UnknownNameError(HpcgenError):
     exit_code = 4
 
 
+class Remedy(msgspec.Struct, frozen=True):
+    """A change of what was asked with which there is a plan.
+
+    Parameters
+    ----------
+    settings: what ``--set`` says instead, by BLOCK.OPTION; None where it is left out.
+    stack: what the stack says instead, by ``BLOCK.version`` or ``BLOCK.provider``; None where it says nothing.
+    partition: the kind of node that is named instead.
+    without: names that ``--add`` had.
+    text: the change in words.
+    """
+
+    settings: Mapping[str, str | None] = {}
+    stack: Mapping[str, str | None] = {}
+    partition: str | None = None
+    without: tuple[str, ...] = ()
+    text: str = ""
+
+
 class ConflictError(HpcgenError):
-    """No choice of versions fits everything that was asked."""
+    """No choice of versions fits everything that was asked.
+
+    ``remedies``: changes that were tried, the smallest first.
+    """
 
     exit_code = 5
+    remedies: tuple[Remedy, ...] = ()
 
 
 class PolicyError(HpcgenError):

@@ -49,6 +49,7 @@ class Origin(msgspec.Struct, frozen=True):
     place: the position in a file; asked only when somebody wants to know.
     path: the path in the site profile or the stack.
     bounds: of a site's, why it is bounded, as the plan keeps it.
+    asked: of the stack and the command line, the block or virtual as it is called there.
     """
 
     by: str
@@ -57,6 +58,7 @@ class Origin(msgspec.Struct, frozen=True):
     version: str = ""
     path: str = ""
     bounds: tuple[Reason, ...] = ()
+    asked: str = ""
 
     @property
     def text(self) -> str:

@@ -182,7 +182,8 @@ def plan_from(
     unchecked: parts of the contract that are not asked.
     """
     from hpcgen.cli.personal import account_for, images_of, with_images
-    from hpcgen.planning.planner import make_plan, reproduce
+    from hpcgen.planning.planner import make_plan
+    from hpcgen.planning.reproduce import reproduce
 
     settings: Sequence[str] = asked["settings"]
     mirrors: Sequence[str] = asked["mirrors"]

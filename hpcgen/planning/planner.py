@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.blocks.base import Facts
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.requirements import Origin, Requirement, version_range
+from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
@@ -21,15 +20,17 @@ from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
-from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.model.stack import Stack
+from hpcgen.planning.asked import Asked
 from hpcgen.planning.findings import unverified_facts, unverified_releases
+from hpcgen.planning.reproduce import reproduce
+from hpcgen.planning.roots import roots_of, with_blocks
 from hpcgen.recipe.formats import engines_reading, format_for
 from hpcgen.resolver.choices import Choices
 from hpcgen.resolver.question import Question
-from hpcgen.resolver.resolve import resolve
-from hpcgen.resolver.settings import parse_settings, unknown_block
+from hpcgen.resolver.resolve import NoPlanError, resolve
+from hpcgen.resolver.settings import parse_settings
 from hpcgen.support.file_formats import KIT
-from hpcgen.support.quoting import sh
 
 
 def make_plan(
@@ -69,16 +70,67 @@ def make_plan(
     ------
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.errors.
     """
-    request = job or JobRequest()
-    chosen_partition = _partition(site, partition)
+
+    def plan(asked: Asked) -> Plan:
+        return _plan(
+            catalog,
+            site,
+            asked,
+            format=format,
+            allow_unsupported=allow_unsupported,
+            request=job or JobRequest(),
+            site_document=site_document,
+            stack_document=stack_document,
+            command=command,
+            kept=kept or {},
+            unchecked=unchecked,
+        )
+
+    asked = Asked(stack, partition, tuple(settings), tuple(added))
+    try:
+        return plan(asked)
+    except NoPlanError as error:
+        from hpcgen.planning.remedies import explained
+
+        raise explained(error.question, asked, site, plan) from None
+
+
+def _plan(
+    catalog: Catalog,
+    site: Site,
+    asked: Asked,
+    *,
+    format: FormatName | None,
+    allow_unsupported: bool,
+    request: JobRequest,
+    site_document: Document | None,
+    stack_document: Document | None,
+    command: Callable[[], str] | None,
+    kept: Mapping[str, str],
+    unchecked: Collection[str],
+) -> Plan:
+    """As :func:`make_plan`; NoPlanError, without a word on what clashes, where no plan exists."""
+    chosen_partition = _partition(site, asked.partition)
     engine = _engine(site, format)
-    said = parse_settings(settings, catalog)
-    stack = _with_blocks(catalog, stack, added)
-    question = _question(catalog, site, chosen_partition, stack, said, site_document, stack_document, kept or {})
+    said = parse_settings(asked.settings, catalog)
+    stack = with_blocks(catalog, asked.stack, asked.added)
+    added = stack.blocks.keys() - asked.stack.blocks.keys()
+    roots = roots_of(catalog, stack, stack_document, said, added)
+    question = _question(catalog, site, chosen_partition, stack, said, roots, site_document, stack_document, kept)
     blocks = resolve(question)
     _check_settings_used(said, blocks)
     laid_out, misfits = lay_out(site, chosen_partition, stack, request)
-    again = reproduce(site.name, stack.name, partition, settings, format, allow_unsupported, request, added=added)
+    again = partial(
+        reproduce,
+        site.name,
+        stack.name,
+        asked.partition,
+        asked.settings,
+        format,
+        allow_unsupported,
+        request,
+        added=asked.added,
+    )
     plan = Plan(
         number=KIT.newest,
         hpcgen=__version__,
@@ -90,7 +142,7 @@ def make_plan(
         blocks=blocks,
         job=laid_out,
         settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
-        command=command() if command is not None else again,
+        command=(command or again)(),
     )
     broken, promised = _held_to_contract(plan, catalog, unchecked, site_document)
     Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(PolicyError)
@@ -137,13 +189,13 @@ def _question(
     partition: str,
     stack: Stack,
     said: Mapping[str, Mapping[str, str]],
+    roots: Sequence[Requirement],
     site_document: Document | None,
     stack_document: Document | None,
     kept: Mapping[str, str],
 ) -> Question:
     """What the resolver is asked."""
     facts = Facts.of(site, partition)
-    roots = _roots(catalog, stack, stack_document, said)
     return Question(
         catalog=catalog,
         facts=facts,
@@ -165,65 +217,6 @@ def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -
     checks = policy(case_of_plan(other))
     Problems([] if allow_unsupported else problems_of(checks, partial(_place, None))).raise_as(PolicyError)
     return msgspec.structs.replace(other, findings=[*findings_of(checks), *plan.findings])
-
-
-def _with_blocks(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Stack:
-    """The stack with further blocks, each as if it stood there by its name alone."""
-    Problems(wrong for name in added for wrong in unknown_block(name, catalog, "--add")).raise_as(UnknownNameError)
-    more = {name: StackBlock() for name in added if name not in stack.blocks}
-    return msgspec.structs.replace(stack, blocks={**stack.blocks, **more}) if more else stack
-
-
-def _roots(
-    catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
-) -> list[Requirement]:
-    """Requirements of the stack, then of ``--set``, each with its place."""
-    roots = []
-
-    def add(name: str, versions: str, provider: str | None, origin: Origin) -> None:
-        # What the stack names is there, and as a whole; --set narrows what is there anyway.
-        demanded = origin.kind != "set"
-        enough: Mapping[str, str] | None = {} if demanded else None
-        version_range(versions or ">=0")
-        if versions[:1].isdigit():
-            versions = f"=={versions}"
-        if name in catalog.virtuals:
-            providers = catalog.virtuals[name] if provider is None else [provider]
-            allowed = dict.fromkeys(providers, versions) if provider or versions else None
-            roots.append(Requirement(name, allowed, origin, enough, demanded))
-        else:
-            roots.append(Requirement(catalog.identifier(name), {name: versions}, origin, enough, demanded))
-
-    for name, block in stack.blocks.items():
-        place = _stack_place(document, name)
-        add(name, block.version, block.provider, Origin(f"stack {stack.name}", place, "stack", path=f"blocks.{name}"))
-    if stack.run.mpi and "mpi" in stack.blocks:
-        add("rank_test", "", None, Origin("the self-test of MPI", lambda: None, "stack"))
-    for name, values in said.items():
-        versions = values.get("version", "")
-        provider = values.get("provider") if name in catalog.virtuals else None
-        if versions or provider:
-            _check_range(versions, f"--set {name}.version")
-            origin = Origin(f"--set {name}", lambda: None, "set")
-            add(name, versions, provider, origin)
-            for virtual, providers in catalog.virtuals.items():
-                # Where it stands for another virtual as well, its version is the same.
-                if name in providers and virtual != catalog.identifier(name):
-                    ranges = {**dict.fromkeys(providers, ""), name: versions}
-                    roots.append(Requirement(virtual, ranges, origin, demanded=False))
-    return roots
-
-
-def _check_range(versions: str, where: str) -> None:
-    if versions:
-        try:
-            version_range(versions)
-        except InputError as error:
-            raise InputError([problem.at(where) for problem in error.problems]) from None
-
-
-def _stack_place(document: Document | None, name: str) -> Any:
-    return lambda: document.position(["blocks", name], key=True) if document is not None else None
 
 
 def _place(document: Document | None, path: str) -> Position | None:
@@ -261,47 +254,3 @@ def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[Pla
         remedy = nearest(name, sorted(names)) or f"with --add {name} the image has it"
         problems.add(message, "--set", f"one of {', '.join(sorted(names))}", remedy)
     problems.raise_as(UnknownNameError)
-
-
-def reproduce(
-    site: str,
-    stack: str,
-    partition: str | None,
-    settings: Sequence[str],
-    format: str | None,
-    allow_unsupported: bool,
-    job: JobRequest,
-    before: Sequence[str] = (),
-    verb: str = "render",
-    mirrors: Sequence[str] = (),
-    image_directory: str | None = None,
-    added: Sequence[str] = (),
-) -> str:
-    """The command that gives the same result; ``before`` are words that stand before the subcommand ``verb``."""
-    words = ["hpcgen", *before, verb, "--site", site, "--stack", stack]
-    for option, value in (("--partition", partition), ("--format", format)):
-        if value is not None:
-            words += [option, value]
-    for setting in settings:
-        words += ["--set", setting]
-    for name in added:
-        words += ["--add", name]
-    for mirror in mirrors:
-        words += ["--mirror", mirror]
-    if allow_unsupported:
-        words.append("--allow-unsupported")
-    for option, asked in (
-        ("--nodes", job.nodes),
-        ("--ranks-per-node", job.ranks_per_node),
-        ("--threads", job.threads_per_rank),
-        ("--time", job.walltime),
-        ("--queue", job.queue),
-        ("--account", job.account),
-        ("--memory-per-rank", job.memory_per_rank_gb),
-        ("--image-directory", image_directory),
-    ):
-        if asked is not None:
-            words += [option, str(asked)]
-    if job.command:
-        words += ["--", *job.command]
-    return " ".join(sh(word) for word in words)

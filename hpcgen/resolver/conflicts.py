@@ -1,46 +1,59 @@
-"""When nothing fits: which requirements clash, where each is said, and the nearest change that would help."""
+"""When nothing fits: which requirements clash, where each is said, and what the site leaves of a block."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-import msgspec
-
-from hpcgen.blocks.requirements import Candidate, Requirement, in_range, refusing_facts, version
-from hpcgen.errors import ConflictError, InputError
+from hpcgen.blocks.requirements import Candidate, Requirement, refusing_facts, version
+from hpcgen.errors import InputError
 from hpcgen.resolver.exact import exact
 from hpcgen.resolver.question import Question
-from hpcgen.resolver.search import search
+
+SHOWN = 6
+"""So many releases of one block are listed; of more the number is told."""
 
 
-def conflict(question: Question, roots: Sequence[Requirement]) -> ConflictError | InputError:
-    """The error where there is no plan: requirements that clash by themselves, or blocks that need each other."""
-    stated = exact(question, roots)
+def clash_of(question: Question) -> list[Requirement]:
+    """Requirements that clash by themselves, where there is no plan.
+
+    Raises
+    ------
+    InputError: only blocks that need each other stand in the way.
+    """
+    stated = exact(question, question.all_roots())
     if circle := stated.circle():
-        return _circle_error(question, circle)
+        raise _circle_error(question, circle)
     clash, _ = stated.clash()
     # A block that is asked for is part of the clash even where no version is the other's range.
-    clash = next(([each] for each in clash if not _fitting(question, each)), clash)
-    said = [f"{_who(r)} {'allows' if r.origin.kind == 'site' else 'needs'} {_what(question, r)}" for r in clash]
-    if len(clash) == 1:
-        message = f"nothing known fits: {said[0]}"
-        expected = _other_options(question, clash[0].identifier) or _known(question, clash[0])
-    else:
-        message = f"these cannot be combined: {'; '.join(said)}"
-        expected = ""
-    lasts = [line for requirement in clash for line in unsuited(question, requirement)]
-    lasts += [line for requirement in clash for line in last_releases(question, requirement)]
-    message = "; ".join([message, *dict.fromkeys(lasts)])
-    other = "widen one of the ranges, or add a release that fits all of them"
-    if any(bound.rule in ("fact", "vendor") for requirement in clash for bound in requirement.origin.bounds):
-        other = "check that the profile is right about the node, or choose another option or provider"
-    return ConflictError(message, expected=expected, remedy=nearest_change(question, roots, clash) or other)
+    return next(([each] for each in clash if each.origin.kind != "site" and not fitting(question, each)), clash)
 
 
 def _circle_error(question: Question, blocks: Sequence[str]) -> InputError:
     circle = ", ".join(f"{one} needs {other}" for one, other in zip(blocks, [*blocks[1:], blocks[0]], strict=True))
     places = ", ".join(str(question.catalog.block_origin(name)) for name in blocks)
     return InputError(f"these blocks need each other: {circle}", where=places, remedy="take one of the needs out")
+
+
+def told(question: Question, clash: Sequence[Requirement]) -> str:
+    """The clash in words, a line for each requirement, and what the site leaves of what is asked for."""
+    said = list(_lines(question, clash))
+    more = [line for requirement in clash for line in unsuited(question, requirement)]
+    more += [line for requirement in clash for line in last_releases(question, requirement)]
+    first = f"nothing known fits: {said.pop()}" if len(clash) == 1 else "these cannot be combined:"
+    return "\n  - ".join([first, *said, *dict.fromkeys(more)])
+
+
+def _lines(question: Question, clash: Sequence[Requirement]) -> Iterator[str]:
+    of_block: dict[str, int] = {}
+    for each in clash:
+        by = each.origin.by if each.origin.kind == "block" else ""
+        of_block[by] = of_block.get(by, 0) + 1
+        if not by or of_block[by] <= SHOWN:
+            words = {"site": "with {}: {}", "block": "{} needs {}"}.get(each.origin.kind, "{} asks for {}")
+            yield words.format(_who(each), _what(question, each))
+    for by, number in of_block.items():
+        if by and number > SHOWN:
+            yield f"and {number - SHOWN} more releases of {by}"
 
 
 def _who(requirement: Requirement) -> str:
@@ -50,10 +63,10 @@ def _who(requirement: Requirement) -> str:
 
 def _what(question: Question, requirement: Requirement) -> str:
     if requirement.origin.kind == "site":
-        fitting = [str(c) for c in _fitting(question, requirement)]
-        if not fitting:
+        names = [str(c) for c in fitting(question, requirement)]
+        if not names:
             return f"no known {requirement.identifier}"
-        return f"only {', '.join(fitting[:6])}" + (" …" if len(fitting) > 6 else "")
+        return f"only {', '.join(names[:6])}" + (" …" if len(names) > 6 else "")
     return str(requirement)
 
 
@@ -86,43 +99,13 @@ def last_releases(question: Question, requirement: Requirement) -> list[str]:
     return lines
 
 
-def _fitting(question: Question, requirement: Requirement) -> list[Candidate]:
+def fitting(question: Question, requirement: Requirement) -> list[Candidate]:
+    """The candidates that a requirement accepts, whatever else there is."""
     return [c for c in question.candidates(requirement.identifier) if requirement.accepts(c)]
 
 
-def _other_options(question: Question, identifier: str) -> str:
-    """Where options leave no release: with which ones there are some."""
-    refused: dict[str, list[str]] = {}
-    refusals = [question.refusal(candidate) for candidate in question.candidates(identifier)]
-    for refusal in refusals:
-        if refusal is None or refusal.reason.place:
-            return ""
-        refused.setdefault(refusal.reason.cause, []).append(str(refusal.candidate))
-    return "; ".join(
-        f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: {reason}" for reason, names in refused.items()
-    )
-
-
-def _known(question: Question, requirement: Requirement) -> str:
-    """The versions that there are; first a range that may be meant, where one version of it was named."""
-    candidates = question.candidates(requirement.identifier)
-    for block, versions in (requirement.allowed or {}).items():
-        meant = f"{versions.removeprefix('==')}.*"
-        if versions.startswith("==") and any(
-            c.block == block and in_range(c.version, f"=={meant}") for c in candidates
-        ):
-            return f"{block} =={meant}, if any release of it will do"
-    known = [str(c) for c in candidates]
-    return f"one of {', '.join(known[:12])}" + (" …" if len(known) > 12 else "") if known else ""
-
-
-def nearest_change(question: Question, roots: Sequence[Requirement], clash: Sequence[Requirement]) -> str:
-    """The first single requirement of the stack or the command line without which everything fits."""
-    for dropped in roots:
-        if dropped.allowed is None or dropped not in clash:
-            continue
-        rest = [msgspec.structs.replace(r, allowed=None) if r is dropped else r for r in roots]
-        found = search(question, rest)
-        if found is not None and dropped.identifier in found.chosen:
-            return f"without '{dropped}' of {_who(dropped)} it fits with {found.chosen[dropped.identifier]}"
-    return ""
+def known(question: Question, requirement: Requirement) -> str:
+    """The versions that there are, where a requirement asks for another one."""
+    every = question.candidates(requirement.identifier)
+    names = [str(c) for c in every if c.block in (requirement.allowed or ())] or [str(c) for c in every]
+    return f"one of {', '.join(names[:12])}" + (" …" if len(names) > 12 else "") if names else ""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from hpcgen.blocks.requirements import Candidate, Form, Requirement
+from hpcgen.blocks.requirements import Candidate, Form, Origin, Requirement
 from hpcgen.resolver.order import Circle, built_before, in_order
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.sat import Solver
@@ -211,6 +211,11 @@ class Exact:
             if not self._circular or not self._forbid_circle():
                 return True
         return False
+
+    def groups_without(self, origins: Iterable[Origin]) -> list[int]:
+        """All groups but those of some roots."""
+        off = {id(origin) for origin in origins}
+        return [group for group, held in self.groups.items() if not any(id(each.origin) in off for each in held)]
 
     def circle(self) -> list[str]:
         """Blocks that need each other, where that alone stands in the way of a plan; else empty."""

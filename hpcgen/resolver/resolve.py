@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hpcgen.blocks.requirements import Candidate
+from hpcgen.errors import ConflictError
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.release import Release
 from hpcgen.resolver.order import build_order
@@ -16,20 +17,20 @@ from hpcgen.resolver.reasons import reasons
 from hpcgen.resolver.search import search
 
 
-def resolve(question: Question) -> list[PlannedBlock]:
-    """Choose every block and version.
+class NoPlanError(ConflictError):
+    """No plan exists. What clashes takes longer to say, so ``conflicts`` does where somebody wants to know."""
 
-    Raises
-    ------
-    ConflictError: no plan exists; it names the requirements that clash.
-    InputError: none exists without blocks that need each other.
-    """
+    def __init__(self, question: Question) -> None:
+        self.question = question
+        super().__init__("no choice of versions fits everything that was asked")
+
+
+def resolve(question: Question) -> list[PlannedBlock]:
+    """Choose every block and version; NoPlanError where nothing fits."""
     roots = question.all_roots()
     found = search(question, roots)
     if found is None:
-        from hpcgen.resolver.conflicts import conflict
-
-        raise conflict(question, roots)
+        raise NoPlanError(question)
     chosen = found.chosen
     kept = {chosen[identifier].block for identifier in _runtime_identifiers(question, chosen)}
     planned: dict[str, PlannedBlock] = {}

@@ -1,0 +1,42 @@
+"""What a person asks of the planner and may say otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hpcgen.errors import Remedy
+from hpcgen.model.stack import Stack
+
+_NOTHING: dict[str, Any] = {"version": "", "provider": None}
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What a person can say otherwise: the stack, the partition, ``--set``, ``--add``."""
+
+    stack: Stack
+    partition: str | None
+    settings: tuple[str, ...]
+    added: tuple[str, ...] = ()
+
+    def after(self, remedy: Remedy) -> Asked:
+        """The same with a remedy's changes."""
+        settings = [text for text in self.settings if text.partition("=")[0] not in remedy.settings]
+        settings += [f"{name}={value}" for name, value in remedy.settings.items() if value is not None]
+        blocks = dict(self.stack.blocks)
+        for name, value in remedy.stack.items():
+            block, _, what = name.rpartition(".")
+            blocks[block] = msgspec.structs.replace(blocks[block], **{what: value or _NOTHING[what]})
+        stack = msgspec.structs.replace(self.stack, blocks=blocks)
+        added = tuple(name for name in self.added if name not in remedy.without)
+        return Asked(stack, remedy.partition or self.partition, tuple(settings), added)
+
+    def names(self) -> list[str]:
+        """Each BLOCK.OPTION that ``--set`` names."""
+        return list(dict.fromkeys(text.partition("=")[0] for text in self.settings))
+
+    def said(self, name: str) -> str | None:
+        """What ``--set`` says of a BLOCK.OPTION."""
+        values = [value for text in self.settings for key, _, value in [text.partition("=")] if key == name]
+        return values[-1] if values else None

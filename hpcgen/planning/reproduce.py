@@ -1,0 +1,52 @@
+"""The command line that gives a plan again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpcgen.model.job import JobRequest
+from hpcgen.support.quoting import sh
+
+
+def reproduce(
+    site: str,
+    stack: str,
+    partition: str | None,
+    settings: Sequence[str],
+    format: str | None,
+    allow_unsupported: bool,
+    job: JobRequest,
+    before: Sequence[str] = (),
+    verb: str = "render",
+    mirrors: Sequence[str] = (),
+    image_directory: str | None = None,
+    added: Sequence[str] = (),
+) -> str:
+    """The command that gives the same result; ``before`` are words that stand before the subcommand ``verb``."""
+    words = ["hpcgen", *before, verb, "--site", site, "--stack", stack]
+    for option, value in (("--partition", partition), ("--format", format)):
+        if value is not None:
+            words += [option, value]
+    for setting in settings:
+        words += ["--set", setting]
+    for name in added:
+        words += ["--add", name]
+    for mirror in mirrors:
+        words += ["--mirror", mirror]
+    if allow_unsupported:
+        words.append("--allow-unsupported")
+    for option, asked in (
+        ("--nodes", job.nodes),
+        ("--ranks-per-node", job.ranks_per_node),
+        ("--threads", job.threads_per_rank),
+        ("--time", job.walltime),
+        ("--queue", job.queue),
+        ("--account", job.account),
+        ("--memory-per-rank", job.memory_per_rank_gb),
+        ("--image-directory", image_directory),
+    ):
+        if asked is not None:
+            words += [option, str(asked)]
+    if job.command:
+        words += ["--", *job.command]
+    return " ".join(sh(word) for word in words)
