@@ -8,13 +8,11 @@ from functools import partial
 import msgspec
 
 from hpcgen._version import __version__
-from hpcgen.blocks.base import Facts
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError, Position, Problem, Problems, UnknownNameError, nearest
+from hpcgen.errors import InputError, PolicyError, Problem, Problems, UnknownNameError, nearest
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
@@ -23,11 +21,9 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.asked import Asked
 from hpcgen.planning.findings import unverified_facts, unverified_releases
+from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
-from hpcgen.planning.roots import roots_of, with_blocks
 from hpcgen.recipe.formats import engines_reading, format_for
-from hpcgen.resolver.choices import Choices
-from hpcgen.resolver.question import Question
 from hpcgen.resolver.resolve import NoPlanError, resolve
 from hpcgen.resolver.settings import parse_settings
 from hpcgen.support.file_formats import KIT
@@ -115,8 +111,7 @@ def _plan(
     said = parse_settings(asked.settings, catalog)
     stack = with_blocks(catalog, asked.stack, asked.added)
     added = stack.blocks.keys() - asked.stack.blocks.keys()
-    roots = roots_of(catalog, stack, stack_document, said, added)
-    question = _question(catalog, site, chosen_partition, stack, said, roots, site_document, stack_document, kept)
+    question = question_of(catalog, site, chosen_partition, stack, said, added, site_document, stack_document, kept)
     blocks = resolve(question)
     _check_settings_used(said, blocks)
     laid_out, misfits = lay_out(site, chosen_partition, stack, request)
@@ -162,7 +157,7 @@ def _held_to_contract(
     case = msgspec.structs.replace(case, plan=plan)
     checks = checks_of(case, unchecked)
     findings, licences = findings_of(checks), planned_licences(case)
-    broken = problems_of(checks, partial(_place, document))
+    broken = problems_of(checks, partial(place_in, document))
     return broken, msgspec.structs.replace(plan, findings=findings, licences=licences)
 
 
@@ -183,31 +178,6 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest) -> list[Finding
     ]
 
 
-def _question(
-    catalog: Catalog,
-    site: Site,
-    partition: str,
-    stack: Stack,
-    said: Mapping[str, Mapping[str, str]],
-    roots: Sequence[Requirement],
-    site_document: Document | None,
-    stack_document: Document | None,
-    kept: Mapping[str, str],
-) -> Question:
-    """What the resolver is asked."""
-    facts = Facts.of(site, partition)
-    return Question(
-        catalog=catalog,
-        facts=facts,
-        choices=Choices(catalog, facts, stack, stack_document, said),
-        roots=roots,
-        place=partial(_place, site_document),
-        partition=partition,
-        preferred_base=site.image.distribution,
-        kept=kept,
-    )
-
-
 def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -> Plan:
     """The same plan for another format; PolicyError where the site does not allow any engine that reads it."""
     from hpcgen.contract.site import policy
@@ -215,12 +185,8 @@ def in_format(plan: Plan, format: FormatName, allow_unsupported: bool = False) -
 
     other = msgspec.structs.replace(plan, format=format, engine=_engine(plan.site, format))
     checks = policy(case_of_plan(other))
-    Problems([] if allow_unsupported else problems_of(checks, partial(_place, None))).raise_as(PolicyError)
+    Problems([] if allow_unsupported else problems_of(checks, partial(place_in, None))).raise_as(PolicyError)
     return msgspec.structs.replace(other, findings=[*findings_of(checks), *plan.findings])
-
-
-def _place(document: Document | None, path: str) -> Position | None:
-    return document.position(path.split(".")) if document is not None else None
 
 
 def _partition(site: Site, asked: str | None) -> str:

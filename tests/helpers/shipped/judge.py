@@ -10,7 +10,7 @@ import hpcgen
 from hpcgen.api import default_catalog
 from hpcgen.errors import ConflictError, UnknownNameError
 from hpcgen.model.reasons import Reason
-from hpcgen.planning import planner
+from hpcgen.planning.question import question_of, with_blocks
 from hpcgen.resolver.exact import exact
 from hpcgen.resolver.question import Question as Asking
 from hpcgen.resolver.resolve import resolve
@@ -54,8 +54,8 @@ def judge(question: Question) -> tuple[str, list[str]]:
 def _asking(question: Question, site: hpcgen.Site, stack: hpcgen.Stack) -> Asking:
     catalog = default_catalog()
     settings = parse_settings([f"{key}={value}" for key, value in question.settings.items()], catalog)
-    stack = planner._with_blocks(catalog, stack, question.added)
-    return planner._question(catalog, site, question.partition, stack, settings, None, None, question.kept)
+    stack = with_blocks(catalog, stack, question.added)
+    return question_of(catalog, site, question.partition, stack, settings, kept=question.kept)
 
 
 def _of_settings(question: Question, site: hpcgen.Site, stack: hpcgen.Stack, wanted: Chosen) -> tuple[str, list[str]]:

@@ -1,17 +1,22 @@
-"""What the stack, ``--add`` and ``--set`` ask for, as requirements."""
+"""The question that the resolver is asked: what stack, ``--add`` and ``--set`` ask for, and what the site is."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
+from hpcgen.blocks.base import Facts
 from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import InputError, Problems, UnknownNameError
+from hpcgen.errors import InputError, Position, Problems, UnknownNameError
+from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.resolver.choices import Choices
+from hpcgen.resolver.question import Question
 from hpcgen.resolver.settings import unknown_block
 
 
@@ -22,7 +27,44 @@ def with_blocks(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Stack:
     return msgspec.structs.replace(stack, blocks={**stack.blocks, **more}) if more else stack
 
 
-def roots_of(
+def question_of(
+    catalog: Catalog,
+    site: Site,
+    partition: str,
+    stack: Stack,
+    said: Mapping[str, Mapping[str, str]],
+    added: Collection[str] = (),
+    site_document: Document | None = None,
+    stack_document: Document | None = None,
+    kept: Mapping[str, str] | None = None,
+) -> Question:
+    """What the resolver is asked.
+
+    Parameters
+    ----------
+    said: what ``--set`` says, by block and option.
+    added: names of the stack's blocks that ``--add`` brought.
+    kept: versions of blocks that are tried before all others.
+    """
+    facts = Facts.of(site, partition)
+    return Question(
+        catalog=catalog,
+        facts=facts,
+        choices=Choices(catalog, facts, stack, stack_document, said),
+        roots=_roots(catalog, stack, stack_document, said, added),
+        place=partial(place_in, site_document),
+        partition=partition,
+        preferred_base=site.image.distribution,
+        kept=kept or {},
+    )
+
+
+def place_in(document: Document | None, path: str) -> Position | None:
+    """The position of a path of words with dots between them."""
+    return document.position(path.split(".")) if document is not None else None
+
+
+def _roots(
     catalog: Catalog,
     stack: Stack,
     document: Document | None,
