@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.component import Component
 from hpcgen.model.site import Mirrors
-from hpcgen.support import purl
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.model.bundle import Wanted
+    from hpcgen.model.component import Component
 
 
 class Archive(Input, frozen=True):
@@ -54,6 +53,9 @@ class Archive(Input, frozen=True):
 
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
+        from hpcgen.model.component import Component
+        from hpcgen.support import purl
+
         for block, item in inputs:
             count = sum(1 for other, _ in inputs if other is block)
             name, version = block.name if count == 1 else item.name, block.version

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
-from hpcgen.model.component import Component
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.release import Release
 from hpcgen.model.site import Mirrors
-from hpcgen.support.spdx_expressions import licence_expression
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -20,6 +18,7 @@ if TYPE_CHECKING:
     from hpcgen.blocks.inputs.git_tree import GitTree
     from hpcgen.blocks.inputs.wheels import InstalledList
     from hpcgen.model.bundle import Wanted
+    from hpcgen.model.component import Component
     from hpcgen.model.lock import Pins
 
 T = TypeVar("T")
@@ -85,6 +84,8 @@ class ImageView(msgspec.Struct, frozen=True):
 
     def licence(self, sha256: str, block: PlannedBlock | None = None) -> str:
         """Of a file of the bundle, else of a block's release, as an SPDX expression; empty where it is not known."""
+        from hpcgen.support.spdx_expressions import licence_expression
+
         known = licence_expression(self.licences.get(sha256, ""))
         return known or (licence_expression(self.release(block).licence) if block is not None else "")
 

@@ -28,10 +28,8 @@ from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.bazel import BazelFile
 from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
-from hpcgen.model.component import Component
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.site import Mirrors
-from hpcgen.support import purl
 from hpcgen.support.quoting import command
 
 if TYPE_CHECKING:
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.model.bundle import Wanted
+    from hpcgen.model.component import Component
 
 DISTDIR = f"{SCRATCH}/bazel-distdir"
 CACHE = f"{SCRATCH}/bazel-repository-cache"
@@ -101,6 +100,9 @@ class BazelFiles(Input, frozen=True):
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
         """Which of them end up in a program, Bazel alone knows: so none is said to be in the image."""
+        from hpcgen.model.component import Component
+        from hpcgen.support import purl
+
         for block, file in ((block, file) for block, item in inputs for file in item.files):
             url = file.urls[0] if file.urls else ""
             package, _, version = file.package.partition("==")

@@ -14,17 +14,15 @@ from typing import TYPE_CHECKING, Any
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import MOUNT, file_path
-from hpcgen.model.component import Component
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.site import Mirrors
-from hpcgen.support import purl
 from hpcgen.support.quoting import URL_PATTERN, command
-from hpcgen.support.spdx_expressions import licence_expression
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.model.bundle import Wanted
+    from hpcgen.model.component import Component
 
 PLAIN = "* -text -ident -filter -working-tree-encoding -export-ignore -export-subst"
 """A line of ``.git/info/attributes``, which comes before the repository's own: nothing is changed on its way out."""
@@ -79,6 +77,10 @@ class GitTree(Input, frozen=True):
 
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
+        from hpcgen.model.component import Component
+        from hpcgen.support import purl
+        from hpcgen.support.spdx_expressions import licence_expression
+
         for block, item in inputs:
             rows = view.release(block).trees.values()
             own = next((row.licence for row in rows if (row.url, row.commit) == (item.url, item.commit)), "")

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.component import Component
 from hpcgen.model.site import Mirrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.model.bundle import Wanted
+    from hpcgen.model.component import Component
 
 
 class Image(Input, frozen=True):

@@ -9,15 +9,14 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.component import Component
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.site import Mirrors
-from hpcgen.support import purl
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from hpcgen.model.bundle import Wanted
+    from hpcgen.model.component import Component
 
 LOOSE = "version"
 """What pins something that no hash is known of before a lock is made."""
@@ -88,6 +87,9 @@ class Wheels(Input, frozen=True):
             yield component, view.holds(component.where)
 
     def _component(self, of: PlannedBlock, line: str, installed: InstalledList, view: ImageView) -> Component:
+        from hpcgen.model.component import Component
+        from hpcgen.support import purl
+
         name, version, hashes = parse_pin(line)
         known = [digest for digest in hashes if digest in view.licences] or (hashes if len(hashes) == 1 else [])
         sha256 = known[0] if known else ""
