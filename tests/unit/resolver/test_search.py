@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
 import hpcgen
 from hpcgen.errors import ConflictError, InputError
-from tests.helpers.random_questions import Asked, Row, World, difference, plan_of, random_world
+from tests.helpers.random_questions import Answer, answer, difference, falsehood, plan_of
+from tests.helpers.random_worlds import Asked, Row, World, random_world
 
 
 def world(rows: dict[str, list[Row]], needs: dict[str, list[Asked]], *stack: str, **settings: int) -> World:
@@ -20,10 +22,31 @@ def versions(plan: hpcgen.Plan | None) -> dict[str, str]:
     return {block.name: block.version for block in plan.blocks if block.name not in ("site_trust", "ubuntu")}
 
 
+def wrong(first: int, count: int, check: Callable[[World, Answer], str]) -> dict[int, str]:
+    worlds = {seed: random_world(seed) for seed in range(first, first + count)}
+    said = {seed: check(world, answer(world)) for seed, world in worlds.items()}
+    return {seed: text for seed, text in said.items() if text}
+
+
+@pytest.mark.parametrize("check", [difference, falsehood])
 @pytest.mark.parametrize("first", range(0, 200, 20))
-def test_random_collections_have_the_plan_that_a_plain_search_finds(first: int) -> None:
-    differences = {seed: difference(random_world(seed)) for seed in range(first, first + 20)}
-    assert not {seed: said for seed, said in differences.items() if said}
+def test_random_collections_have_the_plan_that_a_plain_search_finds(
+    first: int, check: Callable[[World, Answer], str]
+) -> None:
+    assert not wrong(first, 20, check)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1000, 9000, 500))
+def test_thousands_of_collections_have_the_plan_that_a_plain_search_finds(first: int) -> None:
+    assert not wrong(first, 500, difference)
+
+
+@pytest.mark.slow
+@pytest.mark.xfail(reason="where the rest leaves no version of a block, none of what it needs is named", strict=True)
+@pytest.mark.parametrize("first", range(1000, 9000, 500))
+def test_what_is_said_of_thousands_of_collections_is_true(first: int) -> None:
+    assert not wrong(first, 500, falsehood)
 
 
 def test_what_the_stack_names_first_is_the_newest() -> None:
@@ -54,16 +77,6 @@ def test_a_need_that_the_chosen_version_does_not_have_leaves_no_trace() -> None:
     plan = plan_of(asked)
     assert versions(plan) == {"s": "1", "q": "1", "x": "2"}
     assert plan is not None and not any("r 1" in str(reason) for block in plan.blocks for reason in block.reasons)
-
-
-def test_a_plan_pinned_to_what_it_chose_is_the_same() -> None:
-    for seed in range(300, 340):
-        asked = random_world(seed)
-        asked.settings = {}
-        plan = plan_of(asked)
-        if plan is not None:
-            asked.settings = {name: int(number) for name, number in versions(plan).items()}
-            assert versions(plan_of(asked)) == versions(plan)
 
 
 def test_a_block_that_stands_for_two_virtuals_is_there_once() -> None:
