@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
-from hpcgen.errors import Remedy
+from hpcgen.errors import Problems, Remedy, UnknownNameError
 from hpcgen.model.stack import Stack
 
 _NOTHING: dict[str, Any] = {"version": "", "provider": None}
@@ -40,3 +41,11 @@ class Asked(msgspec.Struct, frozen=True):
         """What ``--set`` says of a BLOCK.OPTION."""
         values = [value for text in self.settings for key, _, value in [text.partition("=")] if key == name]
         return values[-1] if values else None
+
+
+class UnusedSettingError(UnknownNameError):
+    """``--set`` names blocks that the plan does not have: ``names``."""
+
+    def __init__(self, problems: Problems, names: Sequence[str]) -> None:
+        super().__init__(problems)
+        self.names = names

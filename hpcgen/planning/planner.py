@@ -12,14 +12,14 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError, Problem, Problems, UnknownNameError, nearest
+from hpcgen.errors import InputError, PolicyError, Problem, Problems, nearest
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
-from hpcgen.planning.asked import Asked
+from hpcgen.planning.asked import Asked, UnusedSettingError
 from hpcgen.planning.findings import unverified_facts, unverified_releases
 from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
@@ -215,8 +215,10 @@ def _engine(site: Site, format: FormatName | None) -> EngineName:
 def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[PlannedBlock]) -> None:
     names = {b.name for b in blocks} | {v for b in blocks for v in b.provides}
     problems = Problems()
-    for name in [name for name in said if name not in names]:
+    unused = [name for name in said if name not in names]
+    for name in unused:
         message = f"this plan has no block {name!r}, so it cannot be set"
         remedy = nearest(name, sorted(names)) or f"with --add {name} the image has it"
         problems.add(message, "--set", f"one of {', '.join(sorted(names))}", remedy)
-    problems.raise_as(UnknownNameError)
+    if unused:
+        raise UnusedSettingError(problems, unused)

@@ -15,7 +15,7 @@ from hpcgen.blocks.requirements import Candidate, Requirement, in_range, version
 from hpcgen.errors import ConflictError, HpcgenError, Remedy
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
-from hpcgen.planning.asked import Asked
+from hpcgen.planning.asked import Asked, UnusedSettingError
 from hpcgen.resolver.conflicts import clash_of, fitting, known, told
 from hpcgen.resolver.exact import exact
 from hpcgen.resolver.question import Question
@@ -58,7 +58,7 @@ def explained(question: Question, asked: Asked, site: Site, plan: Callable[[Aske
 
 
 class _Trials:
-    """Makes the plan of each change that is to be told."""
+    """Makes the plan of each change that is to be told, of so many at most."""
 
     def __init__(self, asked: Asked, plan: Callable[[Asked], Plan]) -> None:
         self.asked, self.plan = asked, plan
@@ -69,17 +69,25 @@ class _Trials:
         for remedy in changes:
             if not self.left:
                 break
-            self.left -= 1
             with suppress(HpcgenError):
-                planned = self.plan(self.asked.after(remedy))
-                return msgspec.structs.replace(remedy, text=f"{remedy.text} ({_outcome(planned)})")
+                try:
+                    return self._planned(remedy)
+                except UnusedSettingError as error:
+                    return self._planned(self._without(remedy, error.names))
         return None
 
+    def _planned(self, remedy: Remedy) -> Remedy:
+        self.left -= 1
+        plan = self.plan(self.asked.after(remedy))
+        own = [f"{b.name} {b.version}" for b in plan.blocks if {b.name, *b.provides} & plan.stack.blocks.keys()]
+        return msgspec.structs.replace(remedy, text=f"{remedy.text} (plans {', '.join(own)})")
 
-def _outcome(plan: Plan) -> str:
-    """What the stack's own blocks become."""
-    there = [b for b in plan.blocks if {b.name, *b.provides} & plan.stack.blocks.keys()]
-    return f"plans {', '.join(f'{b.name} {b.version}' for b in there)}"
+    def _without(self, remedy: Remedy, names: Sequence[str]) -> Remedy:
+        """The same, and nothing set of blocks that are not there then."""
+        unused = [key for key in self.asked.names() if key.partition(".")[0] in names]
+        words = [f"without --set {sh(f'{key}={self.asked.said(key)}')}" for key in unused]
+        settings = {**remedy.settings, **dict.fromkeys(unused)}
+        return msgspec.structs.replace(remedy, settings=settings, text=" and ".join([remedy.text, *words]))
 
 
 class _Changes:
@@ -155,13 +163,10 @@ class _Changes:
         return (Remedy(partition=name, text=f"--partition {name}") for name in others)
 
     def _without_added(self) -> Iterator[Remedy]:
-        """A block less that ``--add`` names, and nothing said of it."""
         clashing = {each.identifier for each in self.clash}
         for name in self.asked.added:
             if self.question.catalog.identifier(name) in clashing:
-                of_it = [key for key in self.asked.names() if key.startswith(f"{name}.")]
-                words = [f"--add {name}", *(f"--set {sh(f'{key}={self.asked.said(key)}')}" for key in of_it)]
-                yield Remedy(settings=dict.fromkeys(of_it), without=(name,), text=f"without {' and '.join(words)}")
+                yield Remedy(without=(name,), text=f"without --add {name}")
 
     def several(self) -> Iterator[Remedy]:
         """As few changes as there are, where one is not enough; those of ``--set`` first."""

@@ -66,7 +66,7 @@ def test_another_provider_is_named() -> None:
 
 def test_a_block_that_was_added_is_left_out_with_what_is_set_of_it() -> None:
     error = refused("lumi-g", "onnxruntime", add=("cuda",), cuda__version="12.0.1")
-    assert remedies(error) == ["without --add cuda and --set cuda.version=12.0.1"]
+    assert remedies(error) == ["without --add cuda and without --set cuda.version=12.0.1"]
     assert "  - --add asks for cuda" in str(error)
 
 
