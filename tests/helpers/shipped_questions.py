@@ -14,13 +14,16 @@ from tests.helpers.shipped.questions import question
 SHOWN = 40
 
 
-def differences(first: int, count: int) -> tuple[Counter[str], dict[int, list[str]]]:
-    """How questions were answered, and what is wrong with the answers, by their numbers."""
+def differences(first: int, count: int, remedies: int = 5) -> tuple[Counter[str], dict[int, list[str]]]:
+    """How questions were answered, and what is wrong with the answers, by their numbers.
+
+    ``remedies``: of so many questions one is asked for remedies too.
+    """
     outcomes: Counter[str] = Counter()
     wrong: dict[int, list[str]] = {}
     for number in range(first, first + count):
         try:
-            outcome, found = judge(question(number))
+            outcome, found = judge(question(number), number % remedies == 0)
         except Exception:  # a mistake of the checker is one too
             outcome, found = "failed", [traceback.format_exc()]
         outcomes[outcome] += 1

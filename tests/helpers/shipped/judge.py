@@ -8,7 +8,7 @@ import msgspec
 
 import hpcgen
 from hpcgen.api import default_catalog
-from hpcgen.errors import ConflictError, UnknownNameError
+from hpcgen.errors import ConflictError, Position, UnknownNameError
 from hpcgen.model.reasons import Reason
 from hpcgen.planning.question import question_of, with_blocks
 from hpcgen.resolver.exact import exact
@@ -18,12 +18,16 @@ from hpcgen.resolver.settings import parse_settings
 from tests.helpers.shipped.clashes import faults
 from tests.helpers.shipped.plans import of_plan, of_reasons, truly_asked
 from tests.helpers.shipped.problem import Problem, Question
+from tests.helpers.shipped.remedies import of_remedies
 from tests.helpers.shipped.search import Chosen, Search
-from tests.helpers.shipped.tables import same_facts
+from tests.helpers.shipped.tables import row_at, same_facts
 
 
-def judge(question: Question) -> tuple[str, list[str]]:
-    """``planned``, ``conflict`` or ``refused``, and every difference."""
+def judge(question: Question, remedies: bool = False) -> tuple[str, list[str]]:
+    """``planned``, ``conflict`` or ``refused``, and every difference.
+
+    ``remedies``: those of a conflict are looked at too, which takes ten times as long.
+    """
     site, stack = hpcgen.load_site(question.site), hpcgen.load_stack(question.stack)
     problem = Problem(question, site)
     if not same_facts(problem.node, site, problem.facts):
@@ -39,7 +43,8 @@ def judge(question: Question) -> tuple[str, list[str]]:
     except ConflictError:
         if wanted is not None:
             return "conflict", [f"a conflict where {_text(meant)} is a plan"]
-        return "conflict", list(_of_conflict(problem, asking))
+        more = of_remedies(question, site, stack) if remedies and not question.kept else ()
+        return "conflict", [*_of_conflict(problem, asking), *more]
     except Exception as error:  # whatever else is raised is a difference
         return "planned", [f"crash: {error!r}"]
     planned = {name: (b.name, b.version, b.options) for b in blocks for name in (b.provides or [b.name])}
@@ -54,8 +59,9 @@ def judge(question: Question) -> tuple[str, list[str]]:
 def _asking(question: Question, site: hpcgen.Site, stack: hpcgen.Stack) -> Asking:
     catalog = default_catalog()
     settings = parse_settings([f"{key}={value}" for key, value in question.settings.items()], catalog)
-    stack = with_blocks(catalog, stack, question.added)
-    return question_of(catalog, site, question.partition, stack, settings, kept=question.kept)
+    more = with_blocks(catalog, stack, question.added)
+    added = more.blocks.keys() - stack.blocks.keys()
+    return question_of(catalog, site, question.partition, more, settings, added, kept=question.kept)
 
 
 def _of_settings(question: Question, site: hpcgen.Site, stack: hpcgen.Stack, wanted: Chosen) -> tuple[str, list[str]]:
@@ -85,6 +91,10 @@ def _of_conflict(problem: Problem, asking: Asking) -> Iterator[str]:
         by, requires = each.origin, None if each.allowed is None else dict(each.allowed)
         own = Reason(rule="asked", by=by.by, by_version=by.version, of=each.identifier, requires=requires)
         named += by.bounds or [own]
+        place = by.place()
+        if by.kind == "block" and str(place) != f"building_blocks/{by.by}.py":
+            row = row_at(by.by, place.line) if isinstance(place, Position) else ""
+            yield from [f"{own} is not said at {place}"] if row != by.version else []
     yield from faults(problem, named, {}, None)
     yield from (f"nobody asks so: {each!r}" for each in named if each.by_version and not truly_asked(problem, each))
 

@@ -189,10 +189,9 @@ class Problem:
         """What stack and command line ask for, and what every image has."""
         data, found = self.question.stack_data, []
         for name, said in self.blocks.items():
-            place = f"blocks.{name}"
-            found.append(
-                self._root(f"stack {data['name']}", name, said.get("version", ""), said.get("provider"), True, place)
-            )
+            written = name in data["blocks"]
+            by, place = (f"stack {data['name']}", f"blocks.{name}") if written else ("--add", "")
+            found.append(self._root(by, name, said.get("version", ""), said.get("provider"), True, place))
         if str((data.get("run") or {}).get("mpi", "true")).lower() == "true" and "mpi" in self.blocks:
             found.append(self._root("the self-test of MPI", "rank_test", "", None, True, ""))
         for name, values in self.settings.items():

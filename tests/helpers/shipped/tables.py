@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from functools import cache
 from graphlib import TopologicalSorter
@@ -64,6 +65,17 @@ def table(block: str) -> dict[str, Row]:
         for version, row in rows.items()
     }
     return dict(sorted(made.items(), key=lambda item: Version(item[0]), reverse=True))
+
+
+@cache
+def _lines(block: str) -> list[str]:
+    return (ROOT / "building_blocks" / f"{block}.yaml").read_text("utf-8").splitlines()
+
+
+def row_at(block: str, line: int) -> str:
+    """The version of the row that a line of a table, counted from 1, is part of."""
+    above = (text for text in reversed(_lines(block)[:line]) if re.match(r"  [\"\w]", text))
+    return next(above, "").strip().split(": ")[0].rstrip(":").strip('"')
 
 
 @cache
