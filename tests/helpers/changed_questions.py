@@ -99,8 +99,8 @@ def _shuffled_folder(seed: int) -> TemporaryDirectory[str]:
     for part in FOLDERS.values():
         (Path(folder.name) / part).mkdir()
         for path in (catalog().folders[-1] / part).glob("*.yaml"):
-            # The first block of a stack is the most important one.
-            data = shuffled(load(path).data, dice, ("blocks",) if part == "recipes" else ())
+            # A stack's first block is the most important one, a site's first partition the first that a remedy names.
+            data = shuffled(load(path).data, dice, ("blocks",) if part == "recipes" else ("partitions",))
             (Path(folder.name) / part / path.name).write_text(json.dumps(data))
     return folder
 

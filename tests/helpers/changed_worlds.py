@@ -46,6 +46,8 @@ def _chosen(world: World, said: Answer) -> dict[str, tuple[str, int, str]]:
 
 def pinned(world: World, said: Answer) -> str:
     """What was chosen, set."""
+    if not isinstance(said, Plan):
+        return ""
     there = _chosen(world, said)
     settings = {**world.settings, **{name: version for name, version, _ in there.values()}}
     return _differs(choice(said), choice(answer(replace(world, settings=settings))))
@@ -53,6 +55,8 @@ def pinned(world: World, said: Answer) -> str:
 
 def said_outright(world: World, said: Answer) -> str:
     """The form of each block: the same, unless a block is now there in a form that others do not take."""
+    if not isinstance(said, Plan):
+        return ""
     there = _chosen(world, said)
     firsts = {identifier(world, name) for name in there} & set(world.virtuals)
     settings = {f"{name}.form": form for name, _, form in there.values()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.model.plan import Plan, PlannedBlock
@@ -105,7 +105,7 @@ class _Reasons:
 
     def _keys(self, reason: Reason) -> Iterator[Key]:
         if reason.rule == "asked":
-            yield reason.place or reason.by, reason.of
+            yield from _in_these_words(self.world, (reason.place or reason.by, reason.of), reason.requires)
         if reason.rule == "option":
             block = reason.by.removesuffix(".form")
             yield "site", identifier(self.world, block)
@@ -135,15 +135,27 @@ def _texts(world: World, wanted: Wanted) -> Iterator[Said]:
 
 def false_clash(world: World, clash: list[Requirement]) -> str:
     """What is wrong with requirements that are said to clash by themselves; empty if nothing is."""
-    keys = {_key(each) for each in clash}
+    keys: dict[Key, set[Key]] = {}
+    for each in clash:
+        keys.setdefault(_key(each), set()).update(_in_these_words(world, _key(each), each.allowed))
+    every = set().union(*keys.values())
     # Where they clash without a word of circles, that there is one beside does not matter.
-    circles = Search(world, only=keys, circles=True).plan() is None
-    if not circles and Search(world, only=keys).plan() is not None:
-        return f"no clash: {sorted(keys)}"
-    needless = [key for key in keys if Search(world, only=keys - {key}, circles=circles).plan() is None]
-    return f"of {sorted(keys)} not needed: {sorted(needless)}" if needless else ""
+    circles = Search(world, only=every, circles=True).plan() is None
+    if not circles and Search(world, only=every).plan() is not None:
+        return f"no clash: {sorted(every)}"
+    needless = [mine for mine in keys.values() if Search(world, only=every - mine, circles=circles).plan() is None]
+    return f"of {sorted(every)} not needed: {needless}" if needless else ""
 
 
 def _key(requirement: Requirement) -> Key:
     origin = requirement.origin
     return "site" if origin.kind == "site" else origin.path or origin.by, requirement.identifier
+
+
+def _in_these_words(world: World, key: Key, allowed: Mapping[str, str] | None) -> set[Key]:
+    """A requirement, and that of the same block in the same words on what else the other block stands for."""
+    by, _ = key
+    forms = [(by, row.version, form) for row in world.rows.get(by, ()) for form in row.forms]
+    others = [each for mine in forms for each in wanted_by(world, mine)]
+    text = None if allowed is None else frozenset(allowed.items())
+    return {key} | {each.key for each in others if (words := list(_texts(world, each))) and words[-1][3] == text}
