@@ -24,8 +24,7 @@ def build_order(question: Question, chosen: Mapping[str, Candidate]) -> list[str
     Circle: there is none.
     """
     needed = {identifier: built_before(question, candidate) for identifier, candidate in chosen.items()}
-    first = [name for name in ALWAYS if name in chosen]
-    return in_order([*(root.identifier for root in question.roots), *sorted(chosen)], needed, first)
+    return in_order([*(root.identifier for root in question.roots), *sorted(chosen)], needed, ALWAYS)
 
 
 def built_before(question: Question, candidate: Candidate) -> list[str]:

@@ -49,6 +49,7 @@ class Question(msgspec.Struct):
     kept: Mapping[str, str] = {}
     stated: Any = None
     _roots: list[Requirement] = []
+    _providers: dict[str, list[str]] = {}
     _candidates: dict[str, list[Candidate]] = {}
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
     _ranges: dict[str, list[Requirement]] = {}
@@ -103,13 +104,14 @@ class Question(msgspec.Struct):
 
     def providers(self, identifier: str) -> list[str]:
         """Blocks that can stand for an identifier here, the best suited first."""
-        names = self.catalog.virtuals.get(identifier, [identifier])
-        ranked = []
-        for position, name in enumerate(names):
-            rank = self.catalog.block(name).preference(self.facts)
-            if rank is not None:
-                ranked.append((rank, name != self.preferred_base, position, name))
-        return [name for *_, name in sorted(ranked)]
+        if identifier not in self._providers:
+            ranked = []
+            for position, name in enumerate(self.catalog.virtuals.get(identifier, [identifier])):
+                rank = self.catalog.block(name).preference(self.facts)
+                if rank is not None:
+                    ranked.append((rank, name != self.preferred_base, position, name))
+            self._providers[identifier] = [name for *_, name in sorted(ranked)]
+        return self._providers[identifier]
 
     def candidates(self, identifier: str) -> list[Candidate]:
         """Every version of every provider that suits the site, best first."""

@@ -70,9 +70,8 @@ class Agenda:
             self._ask(requirement)
 
     def pending(self, identifier: str) -> Iterator[str]:
-        """What is needed, comes after an identifier, and may itself need that."""
-        awaiting = self._awaited.get(identifier, ())
-        return (other for other in awaiting if other not in self.chosen and other != identifier)
+        """What is needed, is not chosen yet, and may itself need an identifier."""
+        return (other for other in self._awaited.get(identifier, ()) if other not in self.chosen)
 
     def __iter__(self) -> Iterator[str]:
         """The identifiers in the order of choice, as long as something is open."""

@@ -249,6 +249,16 @@ def test_what_is_set_of_a_block_puts_it_in_no_image_and_add_does(tiny: Path) -> 
         make_plan(catalog, catalog.site("tiny"), catalog.stack("it"), added=["tolkit"])
 
 
+def test_wrong_options_of_all_blocks_are_told_at_once_each_where_it_was_said(tiny: Path) -> None:
+    stack(tiny, "framework: {options: {fast: true}}", "toolkit: {}", "language: {options: {slow: true}}")
+    with pytest.raises(UnknownNameError) as failure:
+        planned(tiny, "toolkit.nice=true")
+    said = str(failure.value)
+    assert "it.yaml:4:31: block framework has no option 'fast'" in said
+    assert "it.yaml:6:30: block language has no option 'slow'" in said
+    assert "--set: block toolkit has no option 'nice'" in said
+
+
 def test_a_version_that_is_short_of_its_last_numbers_is_understood(tiny: Path) -> None:
     with pytest.raises(ConflictError, match=r"remedy: --set 'toolkit\.version=10\.\*' instead of 10"):
         planned(tiny, "toolkit.version=10")
