@@ -82,6 +82,15 @@ def test_a_block_that_stands_for_two_virtuals_is_there_in_the_smallest_form_that
     assert found["toolkit"].options == {"compiler": "no", "manual": "yes"}
 
 
+def test_a_block_that_stands_for_two_virtuals_is_there_in_a_version_that_serves_both() -> None:
+    found = planned(
+        ["all"],
+        block("all", None, need("one"), need("other", "==1")),
+        block("toolkit", {"1": Release(), "2": Release()}, provides=("one", "other")),
+    )
+    assert found["toolkit"].version == "1"
+
+
 def test_a_newer_version_that_needs_another_version_of_what_is_chosen_says_so() -> None:
     found = planned(
         ["all"],
