@@ -49,7 +49,9 @@ def pinned(world: World, said: Answer) -> str:
     if not isinstance(said, Plan):
         return ""
     there = _chosen(world, said)
-    settings = {**world.settings, **{name: version for name, version, _ in there.values()}}
+    # A block that is set stands for the first of its virtuals, for which another one may be there.
+    others = {name: {*world.virtuals.get(identifier(world, name), ())} & {*there} - {name} for name in there}
+    settings = {**world.settings, **{name: version for name, version, _ in there.values() if not others[name]}}
     return _differs(choice(said), choice(answer(replace(world, settings=settings))))
 
 
@@ -58,9 +60,11 @@ def said_outright(world: World, said: Answer) -> str:
     if not isinstance(said, Plan):
         return ""
     there = _chosen(world, said)
-    firsts = {identifier(world, name) for name in there} & set(world.virtuals)
     settings = {f"{name}.form": form for name, _, form in there.values()}
-    settings |= {f"{v}.provider": next(n for n in there if identifier(world, n) == v) for v in firsts}
+    for virtual, providers in world.virtuals.items():
+        # Where two are there, which stand for several, the plan does not say which one is for this.
+        if len(named := [name for name in providers if name in there]) == 1:
+            settings[f"{virtual}.provider"] = named[0]
     other = answer(world, settings)
     new = _chosen(world, other)
     asked = [*roots(world), *(each for mine in new.values() for each in wanted_by(world, mine))]
