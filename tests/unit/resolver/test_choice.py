@@ -51,6 +51,11 @@ def test_what_some_distribution_lacks_in_some_version_is_chosen_before_the_rest(
     assert (found["bound"].version, found["apart"].version) == ("2", "1")
 
 
+def test_the_newest_comes_first_though_an_older_one_names_the_distribution() -> None:
+    found = planned(["tool"], block("tool", {"1": Release(on={"ubuntu": ">=20.04"}), "2": Release()}))
+    assert found["tool"].version == "2"
+
+
 def test_what_leaves_a_part_out_is_passed_over_for_a_form_that_leaves_out_less() -> None:
     """The release has a manual in any case, so of both parts only the compiler can be left out, as another one does."""
     found = planned(
@@ -99,6 +104,20 @@ def test_a_newer_version_that_needs_another_version_of_what_is_chosen_says_so() 
         block("tool", {"1": Release(), "2": Release(accepts={"lib": "==2"})}, need("lib")),
     )
     assert str(found["tool"].reasons[-1]) == "not 2: it needs lib ==2, and lib 1 is here"
+
+
+def test_a_newer_version_that_leaves_nothing_for_what_was_chosen_before_names_that() -> None:
+    found = planned(
+        ["lib", "app"],
+        block("lib", {"1": Release(), "2": Release()}),
+        block("between", {n: Release(accepts={"lib": f"=={n}"}) for n in ("1", "2")}, need("lib")),
+        block(
+            "app", {"1": Release(accepts={"between": "==2"}), "2": Release(accepts={"between": "==1"})}, need("between")
+        ),
+    )
+    assert str(found["app"].reasons[-1]) == (
+        "not 2: it does not fit together with the rest: app 2 asks for between ==1; between 1 asks for lib ==1; lib 2"
+    )
 
 
 @pytest.mark.parametrize(("site", "stack"), [("supermuc", "tf-horovod"), ("workstation", "mpi-hello")])

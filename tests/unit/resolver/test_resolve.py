@@ -259,6 +259,23 @@ def test_wrong_options_of_all_blocks_are_told_at_once_each_where_it_was_said(tin
     assert "--set: block toolkit has no option 'nice'" in said
 
 
+def test_wrong_settings_of_a_virtual_say_what_it_takes(tiny: Path) -> None:
+    with pytest.raises(UnknownNameError) as failure:
+        planned(tiny, "base.fancy=yes", "base.provider=toolkit")
+    said = str(failure.value)
+    assert "--set: base is a virtual and has no option 'fancy'\n  expected: base.provider or base.version" in said
+    assert "--set: 'toolkit' does not provide base" in said
+
+
+def test_facts_that_rule_versions_out_are_named_in_one_order(tiny: Path) -> None:
+    rows = BLOCKS["toolkit"][1] + '  "9.0": {host: {capability: "<5"}}\n'
+    (tiny / "building_blocks" / "toolkit.yaml").write_text(f"block: toolkit\nreleases:\n{rows}")
+    toolkit = planned(tiny).block("toolkit")
+    assert toolkit is not None
+    said = [str(reason) for reason in toolkit.reasons if "bounded" in str(reason)]
+    assert said == ["bounded by the node's capability 6.1", "bounded by the node's driver 418.39"]
+
+
 def test_a_version_that_is_short_of_its_last_numbers_is_understood(tiny: Path) -> None:
     with pytest.raises(ConflictError, match=r"remedy: --set 'toolkit\.version=10\.\*' instead of 10"):
         planned(tiny, "toolkit.version=10")
