@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 import msgspec
@@ -142,20 +142,18 @@ def refusing_facts(release: Release, facts: Mapping[str, tuple[str, str]]) -> di
     return found
 
 
-def host_refusal(candidate: Candidate, release: Release, facts: Mapping[str, tuple[str, str]]) -> Refusal | None:
-    """Whether the node's facts rule a release out; see :func:`refusing_facts`."""
+def host_refusals(candidate: Candidate, release: Release, facts: Mapping[str, tuple[str, str]]) -> Iterator[Refusal]:
+    """Each of the node's facts that rules a release out; see :func:`refusing_facts`."""
     for name, wanted in refusing_facts(release, facts).items():
         value, path = facts[name]
         reason = Reason(rule="fact", by=name, requires={name: wanted}, found=value, newer=candidate.version, place=path)
-        return Refusal(candidate, reason)
-    return None
+        yield Refusal(candidate, reason)
 
 
-def option_refusal(candidate: Candidate, release: Release, options: Mapping[str, object]) -> Refusal | None:
-    """Whether the block's options rule a release out, by the row's ``only``."""
+def option_refusals(candidate: Candidate, release: Release, options: Mapping[str, object]) -> Iterator[Refusal]:
+    """Each of the block's options that rules a release out, by the row's ``only``."""
     for name, values in sorted(release.only.items()):
         if str(options.get(name)) not in values:
             setting, value, newer = f"{candidate.block}.{name}", str(options.get(name)), candidate.version
             requires = {setting: " or ".join(values)}
-            return Refusal(candidate, Reason(rule="option", by=setting, requires=requires, found=value, newer=newer))
-    return None
+            yield Refusal(candidate, Reason(rule="option", by=setting, requires=requires, found=value, newer=newer))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect, bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -124,7 +125,7 @@ class _Changes:
         within = f"{number}.*"
         meant = (c for c in every if c.block in (root.allowed or ()))
         if (
-            number[:1].isdigit()
+            re.fullmatch(r"\d+(\.\d+)*", number)
             and not fitting(self.question, root)
             and any(in_range(c.version, within) for c in meant)
         ):

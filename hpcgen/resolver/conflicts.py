@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hpcgen.blocks.requirements import Candidate, Requirement, refusing_facts, version
 from hpcgen.errors import InputError
+from hpcgen.resolver.clash import clash
 from hpcgen.resolver.exact import exact
 from hpcgen.resolver.question import Question
 
@@ -23,9 +24,10 @@ def clash_of(question: Question) -> list[Requirement]:
     stated = exact(question, question.all_roots())
     if circle := stated.circle():
         raise _circle_error(question, circle)
-    clash, _ = stated.clash()
-    # A block that is asked for is part of the clash even where no version is the other's range.
-    return next(([each] for each in clash if each.origin.kind != "site" and not fitting(question, each)), clash)
+    found = clash(stated).requirements
+    # What a person asks for and nothing meets is the mistake, though it takes somebody who needs the block to clash.
+    said = (each for each in found if each.origin.kind in ("set", "stack"))
+    return next(([each] for each in said if not fitting(question, each)), found)
 
 
 def _circle_error(question: Question, blocks: Sequence[str]) -> InputError:
@@ -34,18 +36,18 @@ def _circle_error(question: Question, blocks: Sequence[str]) -> InputError:
     return InputError(f"these blocks need each other: {circle}", where=places, remedy="take one of the needs out")
 
 
-def told(question: Question, clash: Sequence[Requirement]) -> str:
+def told(question: Question, clashing: Sequence[Requirement]) -> str:
     """The clash in words, a line for each requirement, and what the site leaves of what is asked for."""
-    said = list(_lines(question, clash))
-    more = [line for requirement in clash for line in unsuited(question, requirement)]
-    more += [line for requirement in clash for line in last_releases(question, requirement)]
-    first = f"nothing known fits: {said.pop()}" if len(clash) == 1 else "these cannot be combined:"
+    said = list(_lines(question, clashing))
+    more = [line for requirement in clashing for line in unsuited(question, requirement)]
+    more += [line for requirement in clashing for line in last_releases(question, requirement)]
+    first = f"nothing known fits: {said.pop()}" if len(clashing) == 1 else "these cannot be combined:"
     return "\n  - ".join([first, *said, *dict.fromkeys(more)])
 
 
-def _lines(question: Question, clash: Sequence[Requirement]) -> Iterator[str]:
+def _lines(question: Question, clashing: Sequence[Requirement]) -> Iterator[str]:
     of_block: dict[str, int] = {}
-    for each in clash:
+    for each in clashing:
         by = each.origin.by if each.origin.kind == "block" else ""
         of_block[by] = of_block.get(by, 0) + 1
         if not by or of_block[by] <= SHOWN:

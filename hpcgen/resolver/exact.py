@@ -7,7 +7,7 @@ block on another. So a set of groups that clash by themselves can be named.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 
 from hpcgen.blocks.requirements import Candidate, Form, Origin, Requirement
@@ -55,24 +55,36 @@ class Exact:
         """All candidates that roots and needs lead to, in every form that is enough for somebody."""
         forms: dict[str, set[Form]] = {}
         fresh = list(self.roots)
+        stale: dict[str, None] = {}
         while fresh:
-            requirement = fresh.pop()
-            identifier, enough = requirement.identifier, requirement.enough or {}
-            known = self.candidates.setdefault(identifier, [])
-            for block in self.question.providers(identifier):
-                here = forms.setdefault(block, {()})
-                if enough:
-                    here.add(self.question.choices.form(block, enough))
-                here |= {self.question.choices.form(block, dict(set(form) & set(enough.items()))) for form in here}
-            if len(known) == sum(len(forms[c.block]) for c in self.question.candidates(identifier)):
-                continue
-            known[:] = in_forms(self.question, identifier, forms.__getitem__)
-            for candidate in known:
-                if candidate not in self.variable:
-                    self.variable[candidate] = self._new()
-                    fresh += [need for _, _, need in self.question.needs(candidate)]
+            for requirement in fresh:
+                stale |= dict.fromkeys(self._ask(requirement, forms))
+            fresh = []
+            while stale:
+                identifier, _ = stale.popitem()
+                self.candidates[identifier] = in_forms(self.question, identifier, lambda block: forms.get(block, {()}))
+                for candidate in self.candidates[identifier]:
+                    if candidate not in self.variable:
+                        self.variable[candidate] = self.new_variable()
+                        fresh += [need for _, _, need in self.question.needs(candidate)]
 
-    def _new(self) -> int:
+    def _ask(self, requirement: Requirement, forms: dict[str, set[Form]]) -> Iterator[str]:
+        """Note the forms that are enough; the identifiers whose candidates are others then."""
+        identifier, enough = requirement.identifier, requirement.enough or {}
+        if identifier not in self.candidates:
+            self.candidates[identifier] = []
+            yield identifier
+        for block in self.question.providers(identifier) if enough else ():
+            here = forms.setdefault(block, {()})
+            before = len(here)
+            here.add(self.question.choices.form(block, enough))
+            here |= {self.question.choices.form(block, dict(set(form) & set(enough.items()))) for form in here}
+            if len(here) > before:
+                # A block that stands for two virtuals has the same forms as both.
+                yield from (v for v, names in self.question.catalog.virtuals.items() if block in names)
+                yield identifier
+
+    def new_variable(self) -> int:
         self._last += 1
         return self._last
 
@@ -83,9 +95,8 @@ class Exact:
             self._at_most_one([self.variable[c] for c in known])
             for requirement in self.question.site_ranges(identifier):
                 self._only(self._group(requirement), requirement)
-            refused = [c for c in known if self.question.refusal(c) is not None]
-            if refused:
-                group = self._group(*self.question.site_requirements(identifier, refused[-1])[-1:])
+            for requirement, refused in self.question.ruled_out(identifier, known):
+                group = self._group(requirement)
                 for candidate in refused:
                     self.solver.add_clause([-group, -self.variable[candidate]])
         for root in self.roots:
@@ -104,10 +115,10 @@ class Exact:
                 if key not in groups:
                     groups[key] = self._group()
                 self.groups[groups[key]].append(requirement)
-                self.solver.add_clause([-groups[key], -variable, self._satisfied(requirement)])
+                self.solver.add_clause([-groups[key], -variable, self.satisfied(requirement)])
 
     def _group(self, *requirements: Requirement) -> int:
-        switch = self._new()
+        switch = self.new_variable()
         self.groups[switch] = list(requirements)
         return switch
 
@@ -119,13 +130,13 @@ class Exact:
             if not requirement.accepts(candidate):
                 self.solver.add_clause([-group, -self.variable[candidate]])
 
-    def _satisfied(self, requirement: Requirement) -> int:
+    def satisfied(self, requirement: Requirement) -> int:
         """A variable that implies that one of the candidates is chosen that a requirement accepts."""
         allowed = None if requirement.allowed is None else tuple(sorted(requirement.allowed.items()))
         enough = None if requirement.enough is None else tuple(sorted(requirement.enough.items()))
         key = (requirement.identifier, allowed, enough)
         if key not in self._holds:
-            self._holds[key] = self._new()
+            self._holds[key] = self.new_variable()
             self.solver.add_clause([-self._holds[key], *(self.variable[c] for c in self._accepted(requirement))])
         return self._holds[key]
 
@@ -136,7 +147,7 @@ class Exact:
             return
         before = 0
         for variable in variables:
-            chain = self._new()
+            chain = self.new_variable()
             self.solver.add_clause([-variable, chain])
             if before:
                 self.solver.add_clause([-before, chain])
@@ -154,7 +165,7 @@ class Exact:
             if len(identifiers[block]) > 1:
                 stands = []
                 for variables in versions.values():
-                    stands.append(self._new())
+                    stands.append(self.new_variable())
                     for variable in variables:
                         self.solver.add_clause([-variable, stands[-1]])
                 self._at_most_one(stands)
@@ -195,7 +206,7 @@ class Exact:
             if requirement.identifier == other
         ]
         if (identifier, other) not in self._before:
-            self._before[identifier, other] = step = self._new()
+            self._before[identifier, other] = step = self.new_variable()
             for candidate, _ in asking:
                 self.solver.add_clause([-self.variable[candidate], step])
         return self._before[identifier, other], [requirement for _, requirement in asking]
@@ -241,46 +252,3 @@ class Exact:
                     break
             agenda.choose(candidate)
         return agenda
-
-    def clash(self, candidates: Sequence[Candidate] = ()) -> tuple[list[Requirement], list[Candidate]]:
-        """Requirements and candidates that clash by themselves: without any group or candidate the others fit together.
-
-        Of all requirements of a block there are those of versions that the others leave, each text once.
-        """
-        core = set(self.solver.core()) if not self.solve(candidates) else set()
-        groups = [group for group in self.groups if group in core]
-        kept = [c for c in candidates if self.variable[c] in core]
-        for candidate in list(kept):
-            rest = [c for c in kept if c != candidate]
-            if not self.solve(rest, groups):
-                kept = rest
-        # Circles and those of the tables first, so that what a person said stays where either would do.
-        for group in sorted(groups, key=lambda group: (group not in self.circles, len(self.groups[group]) == 1)):
-            rest_groups = [each for each in groups if each != group]
-            if not self.solve(kept, rest_groups):
-                groups = rest_groups
-        return _relevant([self.groups[group] for group in groups], kept), kept
-
-
-def _relevant(groups: Sequence[Sequence[Requirement]], chosen: Sequence[Candidate]) -> list[Requirement]:
-    """The requirements of groups that clash; of a block only those of versions that the others leave."""
-    fixed = {candidate.block: candidate.version for candidate in chosen}
-    kept, count = [list(group) for group in groups], 0
-    while count != (count := sum(map(len, kept))):
-        # Each text once, for a table may have thousands of rows that say the same.
-        said = [list({str(each): each for each in group}.values()) for group in kept]
-        asking: dict[str, list[list[Requirement]]] = {}
-        for group in said:
-            for block in {block for each in group for block in each.allowed or ()}:
-                asking.setdefault(block, []).append([each for each in group if block in (each.allowed or ())])
-
-        def left(each: Requirement, asking: Mapping[str, list[list[Requirement]]] = asking) -> bool:
-            mine = Candidate("", each.origin.by, each.origin.version)
-            if not mine.version or mine.block in fixed:
-                return mine.version == fixed.get(mine.block, "")
-            return all(any(r.accepts(mine) for r in group) for group in asking.get(mine.block, ()))
-
-        kept = [[each for each in group if left(each)] for group in kept]
-    order = ("set", "stack", "site", "always", "block")
-    told = {(each.origin.by, str(each)): each for group in kept for each in reversed(group)}
-    return sorted(told.values(), key=lambda each: order.index(each.origin.kind))

@@ -17,8 +17,8 @@ from hpcgen.blocks.requirements import (
     Origin,
     Refusal,
     Requirement,
-    host_refusal,
-    option_refusal,
+    host_refusals,
+    option_refusals,
     version,
 )
 from hpcgen.catalog.catalog import Catalog
@@ -53,7 +53,7 @@ class Question(msgspec.Struct):
     _candidates: dict[str, list[Candidate]] = {}
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
     _ranges: dict[str, list[Requirement]] = {}
-    _refusal: dict[Candidate, Refusal | None] = {}
+    _refusals: dict[Candidate, Sequence[Refusal]] = {}
     _rank: dict[str, tuple[Any, ...]] = {}
     _named: dict[str, int] = {}
 
@@ -136,29 +136,32 @@ class Question(msgspec.Struct):
         """The row of a candidate."""
         return self.catalog.releases(candidate.block)[candidate.version]
 
-    def refusal(self, candidate: Candidate) -> Refusal | None:
-        """Why the node's facts or the block's own options rule a candidate out; None if they do not."""
-        if candidate not in self._refusal:
+    def refusals(self, candidate: Candidate) -> Sequence[Refusal]:
+        """Which facts of the node and options of the block rule a candidate out."""
+        if candidate not in self._refusals:
             release = self.release(candidate)
-            refusal = self._vendor_refusal(candidate) or host_refusal(candidate, release, self.node_facts())
-            if refusal is None and release.only:
+            found = [*self._vendor_refusal(candidate), *host_refusals(candidate, release, self.node_facts())]
+            if release.only:
                 options = self.choices.of(candidate.block, candidate.form).as_data()
-                refusal = option_refusal(candidate, release, options)
-            self._refusal[candidate] = refusal
-        return self._refusal[candidate]
+                found += option_refusals(candidate, release, options)
+            self._refusals[candidate] = found
+        return self._refusals[candidate]
 
     def fits_site(self, candidate: Candidate) -> bool:
         """Whether the site and the block's own options leave a candidate: the search need not look at the others."""
-        return all(r.accepts(candidate) for r in self.site_ranges(candidate.identifier)) and not self.refusal(candidate)
+        return all(r.accepts(candidate) for r in self.site_ranges(candidate.identifier)) and not self.refusals(
+            candidate
+        )
 
-    def _vendor_refusal(self, candidate: Candidate) -> Refusal | None:
+    def _vendor_refusal(self, candidate: Candidate) -> Iterator[Refusal]:
         """Whether the block is for GPUs of another make than the node's."""
         gpu, wanted = self.facts.partition.gpu, self.catalog.block(candidate.block).gpu_vendor
-        if gpu is None or not wanted or gpu.vendor == wanted:
-            return None
-        place = f"partitions.{self.partition}.gpu.vendor"
-        requires, newer = {"vendor": wanted}, candidate.version
-        return Refusal(candidate, Reason(rule="vendor", requires=requires, found=gpu.vendor, newer=newer, place=place))
+        if gpu is not None and wanted and gpu.vendor != wanted:
+            place = f"partitions.{self.partition}.gpu.vendor"
+            requires, newer = {"vendor": wanted}, candidate.version
+            yield Refusal(
+                candidate, Reason(rule="vendor", requires=requires, found=gpu.vendor, newer=newer, place=place)
+            )
 
     def site_ranges(self, identifier: str) -> list[Requirement]:
         """Ranges of versions that blocks derive from the site's facts."""
@@ -175,7 +178,7 @@ class Question(msgspec.Struct):
                 yield Requirement(identifier, {block: said.versions, **others}, origin)
 
     def site_requirements(self, identifier: str, like: Candidate | None = None) -> list[Requirement]:
-        """What the site asks of an identifier, for people: its ranges, and one for all versions that are ruled out.
+        """What the site asks of an identifier, for people: its ranges, and what its facts and the options rule out.
 
         ``like``: a candidate in whose form its block is looked at.
         """
@@ -183,19 +186,23 @@ class Question(msgspec.Struct):
         candidates = [
             msgspec.structs.replace(c, form=form) if c.block == block else c for c in self.candidates(identifier)
         ]
-        refused = [refusal for c in candidates if (refusal := self.refusal(c)) is not None]
-        if not refused:
-            return self.site_ranges(identifier)
-        allowed: dict[str, str] = dict.fromkeys(self.providers(identifier), "")
-        for refusal in refused:
-            c = refusal.candidate
-            allowed[c.block] = ",".join(part for part in (allowed[c.block], f"!={c.version}") if part)
-        bounds = tuple(sorted({str(refusal.bound): refusal.bound for refusal in refused}.values(), key=str))
-        path = next((refusal.reason.place for refusal in refused if refusal.reason.place), "")
-        because = " and ".join(each.bound for each in bounds)
-        place = partial(self.place, path) if path else lambda: None
-        origin = Origin(because, place, "site", path=path, bounds=bounds)
-        return [*self.site_ranges(identifier), Requirement(identifier, allowed, origin)]
+        return [*self.site_ranges(identifier), *(each for each, _ in self.ruled_out(identifier, candidates))]
+
+    def ruled_out(
+        self, identifier: str, candidates: Sequence[Candidate]
+    ) -> Iterator[tuple[Requirement, list[Candidate]]]:
+        """For each fact and option that rules some candidates out: the requirement that says so, and these."""
+        by_bound: dict[str, list[Refusal]] = {}
+        for refusal in (each for candidate in candidates for each in self.refusals(candidate)):
+            by_bound.setdefault(str(refusal.bound), []).append(refusal)
+        for _, refusals in sorted(by_bound.items()):
+            allowed: dict[str, str] = dict.fromkeys(self.providers(identifier), "")
+            for c in dict.fromkeys((each.candidate.block, each.candidate.version) for each in refusals):
+                allowed[c[0]] = ",".join(part for part in (allowed[c[0]], f"!={c[1]}") if part)
+            bound, path = refusals[0].bound, refusals[0].reason.place
+            place = partial(self.place, path) if path else lambda: None
+            origin = Origin(bound.bound, place, "site", path=path, bounds=(bound,))
+            yield Requirement(identifier, allowed, origin), [each.candidate for each in refusals]
 
     def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
         """The active needs of a candidate: name, whether only for the build, the requirement."""

@@ -53,8 +53,7 @@ def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement],
     number = newer.version
     here = chosen[newer.identifier]
     newer = msgspec.structs.replace(newer, form=here.form)
-    refusal = question.refusal(newer)
-    if refusal is not None:
+    for refusal in question.refusals(newer):
         return refusal.reason
     for requirement in asked:
         if not requirement.accepts(newer):
@@ -75,10 +74,12 @@ def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement],
 
 def _clash(question: Question, newer: Candidate, before: list[Candidate]) -> list[Reason]:
     """Requirements that clash with a version, given what was chosen before it."""
+    from hpcgen.resolver.clash import clash
     from hpcgen.resolver.exact import exact
 
-    requirements, kept = exact(question, question.all_roots()).clash([*before, newer])
+    found = clash(exact(question, question.all_roots()), [*before, newer])
     said: list[Reason] = []
-    for each in requirements:
+    for each in found.requirements:
         said += each.origin.bounds or [_reason("asked", each)]
-    return [*said, *(Reason(rule="chosen", by=c.block, by_version=c.version) for c in kept if c != newer)]
+    others = [c for c in found.candidates if c != newer]
+    return [*said, *(Reason(rule="chosen", by=c.block, by_version=c.version) for c in others)]

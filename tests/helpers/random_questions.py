@@ -20,6 +20,7 @@ from hpcgen.errors import ConflictError, HpcgenError, InputError, UnknownNameErr
 from hpcgen.model.release import Release
 from hpcgen.model.stack import RunSpec, Stack, StackBlock
 from hpcgen.planning.question import question_of
+from hpcgen.resolver.clash import clash
 from hpcgen.resolver.exact import exact
 from tests.helpers.plain_search import expected
 from tests.helpers.random_worlds import Range, World, random_world
@@ -139,8 +140,7 @@ def clash_of(world: World) -> list[Requirement]:
     stack = Stack(name="it", title="t", blocks=lines, run=RunSpec(["it"], mpi=False))
     settings = {name: {"version": str(version)} for name, version in world.settings.items()}
     question = question_of(catalog, site, site.default_partition, stack, settings)
-    clash, _ = exact(question, question.all_roots()).clash()
-    return clash
+    return clash(exact(question, question.all_roots())).requirements
 
 
 def falsehood(world: World, said: Answer) -> str:

@@ -20,10 +20,8 @@ class Said(NamedTuple):
 
     @property
     def group(self) -> object:
-        """What stands or falls together: a block's needs of another, and all that the node and the options refuse."""
-        if self.rule == "block":
-            return self.by, self.of
-        return self if self.rule in ("root", "site") else "the node and the options"
+        """What stands or falls together: a block's needs of another; else each alone."""
+        return (self.by, self.of) if self.rule == "block" else self
 
 
 def said(reason: Reason) -> Said:

@@ -11,6 +11,7 @@ from hpcgen.api import default_catalog
 from hpcgen.errors import ConflictError, Position, UnknownNameError
 from hpcgen.model.reasons import Reason
 from hpcgen.planning.question import question_of, with_blocks
+from hpcgen.resolver.clash import clash
 from hpcgen.resolver.exact import exact
 from hpcgen.resolver.question import Question as Asking
 from hpcgen.resolver.resolve import resolve
@@ -85,9 +86,9 @@ def _of_settings(question: Question, site: hpcgen.Site, stack: hpcgen.Stack, wan
 
 
 def _of_conflict(problem: Problem, asking: Asking) -> Iterator[str]:
-    clash, _ = exact(asking, asking.all_roots()).clash()
+    found = clash(exact(asking, asking.all_roots())).requirements
     named: list[Reason] = []
-    for each in clash:
+    for each in found:
         by, requires = each.origin, None if each.allowed is None else dict(each.allowed)
         own = Reason(rule="asked", by=by.by, by_version=by.version, of=each.identifier, requires=requires)
         named += by.bounds or [own]

@@ -108,3 +108,16 @@ def test_where_nothing_helps_it_says_so(tmp_path: Path) -> None:
 
 def test_what_is_known_of_the_block_is_listed_and_nothing_else() -> None:
     assert "expected: one of debian 12\n" in str(refused("workstation", "onnxruntime", debian__version="<10"))
+
+
+@pytest.mark.parametrize("versions", ["==4.3.*", "==9.1,<10", ">=9,<9.1", "9.*"])
+def test_a_range_that_nothing_meets_has_the_nearest_release_as_its_remedy(versions: str) -> None:
+    error = refused("workstation", "mpi-hello", mpi__provider="openmpi", openmpi__version=versions)
+    assert error.remedies[0].settings.keys() == {"openmpi.version"}
+    assert str(error.remedies[0].settings["openmpi.version"])[0].isdigit()
+
+
+def test_a_conflict_names_only_the_option_that_rules_versions_out() -> None:
+    error = refused("slurm-amd", "onnxruntime", onnxruntime__version="<1.17.1")
+    assert "with onnxruntime.provider=migraphx: " in str(error)
+    assert "onnxruntime.install=pip" not in str(error).replace("--set", "")

@@ -43,7 +43,6 @@ def test_thousands_of_collections_have_the_plan_that_a_plain_search_finds(first:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(reason="where the rest leaves no version of a block, none of what it needs is named")
 @pytest.mark.parametrize("first", range(1000, 9000, 500))
 def test_what_is_said_of_thousands_of_collections_is_true(first: int) -> None:
     assert not wrong(first, 500, falsehood)
