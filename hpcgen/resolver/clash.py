@@ -50,8 +50,9 @@ class _Thinning:
         apart = [part for group in sorted(self._thinned(groups, kept)) for part in self._taken_apart(group)]
         if len(apart) <= THINNED:
             apart = self._thinned(apart, kept)
-        said = [each for switch in apart for each in self._shown(switch, apart, kept)]
-        told = {(each.origin.by, str(each)): each for each in reversed(said)}
+        told: dict[tuple[str, str], Requirement] = {}
+        for each in (each for switch in apart for each in self._shown(switch, apart, kept)):
+            told.setdefault((each.origin.by, str(each)), each)
         return Clash(sorted(told.values(), key=lambda each: ORDER.index(each.origin.kind)), kept)
 
     def _thinned(self, groups: Sequence[int], beside: Sequence[Candidate]) -> list[int]:

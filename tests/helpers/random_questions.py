@@ -20,8 +20,7 @@ from hpcgen.errors import ConflictError, HpcgenError, InputError, UnknownNameErr
 from hpcgen.model.release import Release
 from hpcgen.model.stack import RunSpec, Stack, StackBlock
 from hpcgen.planning.question import question_of
-from hpcgen.resolver.clash import clash
-from hpcgen.resolver.exact import exact
+from hpcgen.resolver.conflicts import clash_of
 from tests.helpers.plain_search import expected
 from tests.helpers.random_worlds import Range, World, random_world
 from tests.helpers.true_words import false_clash, false_reasons
@@ -133,21 +132,21 @@ def _may_need(world: World, one: str, other: str) -> bool:
     return other in needed or any({other, name} <= set(p) for name in needed for p in world.virtuals.values())
 
 
-def clash_of(world: World) -> list[Requirement]:
-    """The requirements that hpcgen finds to clash."""
+def clash(world: World) -> list[Requirement]:
+    """The requirements that the error names."""
     catalog, site = Catalog([], blocks_of(world)), hpcgen.load_site(SITE)
     lines = {name: StackBlock(version=_text(said)) for name, said in world.stack.items()}
     stack = Stack(name="it", title="t", blocks=lines, run=RunSpec(["it"], mpi=False))
     settings = {name: {"version": str(version)} for name, version in world.settings.items()}
     question = question_of(catalog, site, site.default_partition, stack, settings)
-    return clash(exact(question, question.all_roots())).requirements
+    return clash_of(question)
 
 
 def falsehood(world: World, said: Answer) -> str:
     """What is not true of an answer beside the plan: its reasons, or which requirements clash."""
     if isinstance(said, hpcgen.Plan):
         return "; ".join(false_reasons(world, said))
-    return false_clash(world, clash_of(world)) if isinstance(said, ConflictError) else ""
+    return false_clash(world, clash(world)) if isinstance(said, ConflictError) else ""
 
 
 def main(first: int, count: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hpcgen.blocks.requirements import Requirement
+from hpcgen.blocks.requirements import Requirement, in_range
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.reasons import Reason
 from tests.helpers.plain_search import Chosen, Key, Search, Wanted, expected, roots, row_of, wanted_by
@@ -135,6 +135,8 @@ def _texts(world: World, wanted: Wanted) -> Iterator[Said]:
 
 def false_clash(world: World, clash: list[Requirement]) -> str:
     """What is wrong with requirements that are said to clash by themselves; empty if nothing is."""
+    if len(clash) == 1 and clash[0].origin.kind != "block" and not _fitting(world, clash[0]):
+        return ""
     keys: dict[Key, set[Key]] = {}
     for each in clash:
         keys.setdefault(_key(each), set()).update(_in_these_words(world, _key(each), each.allowed))
@@ -145,6 +147,12 @@ def false_clash(world: World, clash: list[Requirement]) -> str:
         return f"no clash: {sorted(every)}"
     needless = [mine for mine in keys.values() if Search(world, only=every - mine, circles=circles).plan() is None]
     return f"of {sorted(every)} not needed: {needless}" if needless else ""
+
+
+def _fitting(world: World, requirement: Requirement) -> bool:
+    """Whether there is a version that a requirement is for, though a setting alone asks for none."""
+    ranges = requirement.allowed or {}
+    return any(in_range(str(row.version), said) for name, said in ranges.items() for row in world.rows[name])
 
 
 def _key(requirement: Requirement) -> Key:

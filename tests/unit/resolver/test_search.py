@@ -128,3 +128,33 @@ def test_a_conflict_names_only_what_clashes() -> None:
     said = str(failure.value)
     assert "a 1 (" in said and "needs c >=1,<=1" in said and "needs c >=2,<=2" in said
     assert "n" not in [word for word in said.split() if len(word) == 1]
+
+
+def test_a_conflict_names_what_a_block_needs_that_is_there_in_another_form() -> None:
+    """No small form of x suits, and the whole one needs what is not there."""
+    rows = {"s": [Row(1)], "x": [Row(1, {}, ("whole",))], "y": [Row(1), Row(2)]}
+    needs = {"s": [Asked("x", None, True)], "x": [Asked("y", (2, 2), True, ("whole",))]}
+    with pytest.raises(ConflictError, match=r"x 1 \(.*\) needs y >=2,<=2"):
+        plan_of(world(rows, needs, "s", y=1), or_none=False)
+
+
+def test_a_block_that_needs_another_version_of_itself_is_told() -> None:
+    rows = {"a": [Row(1), Row(2)]}
+    with pytest.raises(ConflictError, match=r"a 2 \(.*\) needs a >=3,<=3"):
+        plan_of(world(rows, {"a": [Asked("a", (3, 3))]}, "a"), or_none=False)
+
+
+def test_a_release_that_needs_what_no_table_has_is_not_the_whole_conflict() -> None:
+    """s 1 can be had with nothing, s 2 with another y: that is what a person can change."""
+    rows = {"s": [Row(1, {"x": (9, 9)}), Row(2, {"y": (2, 2)})], "x": [Row(1)], "y": [Row(1), Row(2)]}
+    with pytest.raises(ConflictError, match=r"remedy: --set y.version=2 instead of 1 \(plans s 2\)"):
+        plan_of(world(rows, {"s": [Asked("x"), Asked("y")]}, "s", y=1), or_none=False)
+
+
+def test_of_many_releases_that_clash_alike_the_number_is_told() -> None:
+    rows = {"s": [Row(v, {"x": (v, v)}) for v in range(1, 11)], "x": [Row(v) for v in range(1, 12)]}
+    with pytest.raises(ConflictError) as failure:
+        plan_of(world(rows, {"s": [Asked("x")]}, "s", x=11), or_none=False)
+    lines = [line for line in str(failure.value).splitlines() if " needs x " in line]
+    assert len(lines) == 6
+    assert "  - and 4 more releases of s" in str(failure.value)
