@@ -5,50 +5,19 @@ Pure: nothing is read or written. All that does not fit the machine is told at o
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.errors import InputError, PolicyError, Problem, Problems, did_you_mean
-from hpcgen.job.measured_layouts import Considered, consider, counted, sizes, takes, usable_gb
+from hpcgen.errors import PolicyError, Problem, Problems
+from hpcgen.job.measured_layouts import Considered, consider, usable_gb
+from hpcgen.job.queues import place
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding
 from hpcgen.model.reasons import JobReason
-from hpcgen.model.site import Partition, Queue, Site
+from hpcgen.model.site import Partition, Site
 from hpcgen.model.stack import Stack
 from hpcgen.schedulers import scheduler_for
-from hpcgen.support.units import number
-
-_WALLTIME = re.compile(
-    r"(?:(?P<days>\d{1,3})-)?(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d):(?P<seconds>[0-5]\d)"
-    r"|(?P<number>\d{1,6})(?P<unit>[smhd])",
-    re.ASCII,
-)
-_UNIT_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
-def parse_walltime(text: str, where: str | None = "--time") -> int:
-    """Seconds of ``36h``, ``90m``, ``2d``, ``36:00:00`` (hours:minutes:seconds) or ``1-12:00:00`` (days first).
-
-    Raises
-    ------
-    InputError: another form, or nothing at all.
-    """
-    found = _WALLTIME.fullmatch(text.strip())
-    seconds = 0
-    if found is not None:
-        if found["unit"]:
-            seconds = int(found["number"]) * _UNIT_SECONDS[found["unit"]]
-        else:
-            days, hours, minutes, rest = (int(found[n] or 0) for n in ("days", "hours", "minutes", "seconds"))
-            seconds = ((days * 24 + hours) * 60 + minutes) * 60 + rest
-    if seconds < 1:
-        raise InputError(
-            f"{text!r} is not a time limit", where, "36h, 90m, 36:00:00 (hours first) or 1-12:00:00 (days first)"
-        )
-    return seconds
+from hpcgen.support.units import counted, number
 
 
 class _Shape(msgspec.Struct):
@@ -60,26 +29,31 @@ class _Shape(msgspec.Struct):
     threads_reason: JobReason
 
 
-def resolve_job(site: Site, partition_name: str, stack: Stack, request: JobRequest) -> Job:
+def resolve_job(
+    site: Site, partition_name: str, stack: Stack, request: JobRequest, recorded_seconds: int | None = None
+) -> Job:
     """The job of a stack on one kind of node, which fits it.
 
     Parameters
     ----------
     partition_name: a partition of the profile.
     request: what a person asked for; it wins over the site's layouts, and these over one rank on all cores.
+    recorded_seconds: the time that an image's record has, where none is asked for.
 
     Raises
     ------
     InputError: the time limit is none.
     PolicyError: the job does not fit the machine; every reason at once.
     """
-    job, problems = lay_out(site, partition_name, stack, request)
+    job, problems = lay_out(site, partition_name, stack, request, recorded_seconds)
     too_much = memory_problem(partition_name, site.partitions[partition_name], job)
     Problems([*problems, *([too_much] if too_much is not None else [])]).raise_as(PolicyError)
     return job
 
 
-def lay_out(site: Site, partition_name: str, stack: Stack, request: JobRequest) -> tuple[Job, list[Problem]]:
+def lay_out(
+    site: Site, partition_name: str, stack: Stack, request: JobRequest, recorded_seconds: int | None = None
+) -> tuple[Job, list[Problem]]:
     """The job of a stack on one kind of node, and why it does not fit there but for its memory.
 
     The parameters are those of :func:`resolve_job`. InputError where the time limit is none.
@@ -90,13 +64,10 @@ def lay_out(site: Site, partition_name: str, stack: Stack, request: JobRequest) 
     layout = next((each for each in considered if each.taken), None)
     shape = _shape(partition, stack, request, layout)
     nodes, nodes_reason = _nodes(request, layout)
-    seconds, time_reason = _walltime(site, request)
     problems = _misfits(site, partition_name, stack, nodes, shape)
-    queue, queue_reason, queue_problems = _queue(site, partition_name, nodes, request.queue)
-    problems += queue_problems
-    reasons: list[JobReason | str] = [nodes_reason, shape.ranks_reason, shape.threads_reason, time_reason]
-    if queue_reason is not None:
-        reasons.append(queue_reason)
+    where = place(site, partition_name, nodes, request, recorded_seconds)
+    problems += where.problems
+    reasons: list[JobReason | str] = [nodes_reason, shape.ranks_reason, shape.threads_reason, *where.reasons]
     if request.memory_per_rank_gb:
         reasons.append(JobReason(field="memory_per_rank_gb", rule="asked"))
     elif memory is not None:
@@ -105,9 +76,9 @@ def lay_out(site: Site, partition_name: str, stack: Stack, request: JobRequest) 
         nodes=nodes,
         ranks_per_node=shape.ranks,
         threads_per_rank=shape.threads,
-        walltime_s=seconds,
+        walltime_s=where.seconds,
         command=list(request.command or stack.run.command),
-        queue=queue,
+        queue=where.queue,
         account="" if site.scheduler.account == "none" else request.account or "",
         memory_per_rank_gb=memory,
         reasons=reasons,
@@ -168,13 +139,6 @@ def _nodes(request: JobRequest, chosen: Considered | None) -> tuple[int, JobReas
     return 1, JobReason(field="nodes", rule="default")
 
 
-def _walltime(site: Site, request: JobRequest) -> tuple[int, JobReason]:
-    if request.walltime is not None:
-        return parse_walltime(request.walltime), JobReason(field="walltime_s", rule="asked")
-    seconds = parse_walltime(site.scheduler.default_time, "scheduler.default_time")
-    return seconds, JobReason(field="walltime_s", rule="site default", by=site.name)
-
-
 def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _Shape) -> list[Problem]:
     partition = site.partitions[partition_name]
     problems = Problems()
@@ -217,45 +181,3 @@ def memory_problem(partition_name: str, partition: Partition, job: Job) -> Probl
         expected=f"at most {number(usable / job.ranks_per_node)} GB per rank",
         remedy=f"try --ranks-per-node {fitting}" if fitting else "use nodes with more memory: --partition",
     )
-
-
-def _queue(
-    site: Site, partition_name: str, nodes: int, asked: str | None
-) -> tuple[str, JobReason | None, list[Problem]]:
-    """The queue's name, the reason for it, and what is wrong."""
-    queues = site.partitions[partition_name].queues
-    if asked is None:
-        if not queues:
-            return "", None, []
-        for queue in queues:
-            if takes(queue, nodes):
-                by = counted(nodes, "node")
-                return queue.name, JobReason(field="queue", rule="first queue", by=by, note=sizes(queue)), []
-        problem = Problem(
-            f"no queue of {partition_name} takes {counted(nodes, 'node')}",
-            expected=", ".join(f"{q.name}: {sizes(q)}" for q in queues),
-        )
-        return "", None, [problem]
-    if not scheduler_for(site.scheduler).takes_jobs:
-        problem = Problem(
-            f"{site.name} has no batch system, so no queue {asked!r}", "--queue", remedy="leave --queue out"
-        )
-        return "", None, [problem]
-    if not queues:
-        # The profile knows of no queue, which does not say that the site has none.
-        return asked, JobReason(field="queue", rule="asked"), []
-    return _asked_queue(queues, partition_name, nodes, asked)
-
-
-def _asked_queue(
-    queues: Sequence[Queue], partition_name: str, nodes: int, asked: str
-) -> tuple[str, JobReason | None, list[Problem]]:
-    chosen = next((queue for queue in queues if queue.name == asked), None)
-    if chosen is None:
-        names = [queue.name for queue in queues]
-        problem = Problem(f"{partition_name} has no queue {asked!r}", "--queue", remedy=did_you_mean(asked, names))
-        return "", None, [problem]
-    if not takes(chosen, nodes):
-        problem = Problem(f"queue {asked} does not accept {nodes} nodes", "--queue", f"{sizes(chosen)} nodes")
-        return "", None, [problem]
-    return asked, JobReason(field="queue", rule="asked"), []

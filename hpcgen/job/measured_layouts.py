@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from hpcgen.job.queues import limits, misfit
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Layout, Partition, Queue, Site
 from hpcgen.model.stack import Stack
-from hpcgen.support.units import number
+from hpcgen.support.units import counted, number
 
 
 class Considered(msgspec.Struct, frozen=True):
@@ -114,16 +115,14 @@ def explain(site: Site, partition_name: str, stack: Stack, job: Job, request: Jo
     lines.append(f"memory: {memory_text(partition, job)}")
     if partition.queues:
         lines.append(f"queues of {partition_name}:")
-        lines += [f"  {queue.name}, {sizes(queue)}: {_queue_verdict(queue, job)}" for queue in partition.queues]
+        lines += [f"  {queue.name}, {limits(queue)}: {_queue_verdict(queue, job)}" for queue in partition.queues]
     return lines
 
 
 def _queue_verdict(queue: Queue, job: Job) -> str:
     if queue.name == job.queue:
         return "taken"
-    if not takes(queue, job.nodes):
-        return f"does not take {counted(job.nodes, 'node')}"
-    return "would do too"
+    return misfit(queue, job.nodes, job.walltime_s) or "would do too"
 
 
 def layout_text(job: Job) -> str:
@@ -142,21 +141,6 @@ def memory_text(partition: Partition, job: Job) -> str:
     return f"{ranks} = {used:g} GB of the {usable} GB that a job may use of a node"
 
 
-def takes(queue: Queue, nodes: int) -> bool:
-    """Whether a queue takes jobs of so many nodes."""
-    return queue.min_nodes <= nodes and (queue.max_nodes is None or nodes <= queue.max_nodes)
-
-
-def sizes(queue: Queue) -> str:
-    """The numbers of nodes that a queue takes."""
-    return f"{queue.min_nodes} or more" if queue.max_nodes is None else f"{queue.min_nodes} to {queue.max_nodes}"
-
-
 def usable_gb(partition: Partition) -> float:
     """Memory of a node that a job may use, in GB."""
     return partition.memory.usable_gb or partition.memory.total_gb
-
-
-def counted(number: int, what: str) -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"

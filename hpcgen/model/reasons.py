@@ -113,7 +113,17 @@ def requirement_text(identifier: str, allowed: Mapping[str, str] | None) -> str:
 
 JobField = Literal["nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "memory_per_rank_gb"]
 JobRule = Literal[
-    "asked", "layout", "stack", "no mpi", "no layout", "shared cores", "site default", "default", "first queue"
+    "asked",
+    "layout",
+    "stack",
+    "no mpi",
+    "no layout",
+    "shared cores",
+    "site default",
+    "queue limit",
+    "recorded",
+    "default",
+    "first queue",
 ]
 
 JOB_WORDS: dict[str, str] = {
@@ -134,6 +144,8 @@ _JOB_RULES: dict[JobRule, str] = {
     "no layout": "no layout fits, so one",
     "shared cores": "{by} cores shared by {note}",
     "site default": "default of {by}",
+    "queue limit": "the most that queue {by} takes",
+    "recorded": "as the record of the image says",
     "default": "nothing else was asked for",
     "first queue": "the first that takes {by} ({note})",
 }

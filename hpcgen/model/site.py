@@ -102,8 +102,9 @@ class Gpu(Record, frozen=True):
 
 
 class Queue(Record, frozen=True):
-    """A scheduler partition or queue, and the job sizes (nodes) and time it takes. The first that fits is used.
+    """A scheduler partition or queue, and the job sizes (nodes) and times it takes. The first that fits is used.
 
+    ``debug``: it is for trying things out, and used where it is asked for, or where no other takes the job.
     ``directives``: the header options that ask for it, where that is not Slurm's ``--partition`` or PBS's ``-q`` with
     its name, such as ``--qos``.
     """
@@ -111,7 +112,9 @@ class Queue(Record, frozen=True):
     name: Text
     min_nodes: Count = 1
     max_nodes: Count | None = None
+    min_time: WallTime | None = None
     max_time: WallTime | None = None
+    debug: bool = False
     directives: list[Directive] = []
 
 

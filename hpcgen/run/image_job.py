@@ -15,7 +15,8 @@ import msgspec
 from hpcgen.engines import engine_for, runners
 from hpcgen.errors import PolicyError
 from hpcgen.images.kinds import kind_for
-from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
+from hpcgen.job.layout import job_findings, resolve_job
+from hpcgen.job.walltime import parse_walltime
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import Job, JobRequest
@@ -25,7 +26,6 @@ from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import Site
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.support.quoting import sh
-from hpcgen.support.units import walltime_text
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -179,9 +179,7 @@ def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: 
     if same_place and not any((*layout, request.queue)):
         job = _recorded_job(old, request)
     else:
-        if same_place and request.walltime is None:
-            request = msgspec.structs.replace(request, walltime=walltime_text(old.walltime_s))
-        job = resolve_job(here, name, recorded.stack, request)
+        job = resolve_job(here, name, recorded.stack, request, old.walltime_s if same_place else None)
     job = msgspec.structs.replace(job, command=command)
     return msgspec.structs.replace(recorded, site=here, partition=name, job=job)
 

@@ -42,3 +42,8 @@ def some(words: Sequence[str], most: int = 4) -> str:
     """The first few words, and how many more there are."""
     more = f" and {len(words) - most} more" if len(words) > most else ""
     return ", ".join(words[:most]) + more
+
+
+def counted(number: int, what: str) -> str:
+    """``1 node``, ``2 nodes``."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

@@ -27,7 +27,7 @@ JOBS: list[tuple[str, str, int, list[str], str]] = [
     ("perlmutter", "cpu", 2, ["--constraint=cpu", "--qos=regular"], "srun "),
     ("leonardo", "booster", 64, ["--partition=boost_usr_prod", "--gres=gpu:4"], "srun "),
     ("leonardo", "booster", 65, ["--partition=boost_usr_prod", "--qos=boost_qos_bprod", "--gres=gpu:4"], "srun "),
-    ("marenostrum5", "acc", 1, ["--qos=acc_debug", "--cpus-per-task=20", "--gres=gpu:4"], '"${container[@]}"'),
+    ("marenostrum5", "acc", 1, ["--qos=acc_ehpc", "--cpus-per-task=20", "--gres=gpu:4"], '"${container[@]}"'),
     ("juwels-booster", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
     ("jupiter", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
     ("snellius", "gpu_h100", 1, ["--partition=gpu_h100", "--gres=gpu:4"], '"${container[@]}"'),

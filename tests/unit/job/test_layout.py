@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, PolicyError
-from hpcgen.job.layout import job_findings, parse_walltime, resolve_job
+from hpcgen.job.layout import job_findings, resolve_job
 from hpcgen.job.measured_layouts import consider, explain
+from hpcgen.job.walltime import parse_walltime
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Layout, Site
 from hpcgen.model.stack import RunSpec, Stack
@@ -130,7 +131,7 @@ def test_every_problem_is_told_at_once(supermuc: Site) -> None:
     assert "8 ranks × 20 GB = 160 GB exceeds the 77 GB" in text
     assert "--ranks-per-node 3" in text
     assert "more than the 6336" in text
-    assert "queue micro does not accept 7000 nodes" in text
+    assert "queue micro does not take this job: it takes 1 to 16 nodes, not 7000" in text
 
 
 def test_the_stacks_memory_is_checked_too(supermuc: Site) -> None:
@@ -223,8 +224,8 @@ def test_explain_tells_of_every_layout_and_queue(supermuc: Site) -> None:
     )
     assert "  thin: 4 × 12 on 64 nodes: not taken: the one for 4 nodes is closer to 20 (not measured)" in lines
     assert "memory: 2 × 15 GB = 30 GB of the 77 GB that a job may use of a node" in lines
-    assert "  micro, 1 to 16: does not take 20 nodes" in lines
-    assert "  general, 17 to 768: taken" in lines
+    assert "  micro, 1 to 16 nodes, time limit not known: it takes 1 to 16 nodes, not 20" in lines
+    assert "  general, 17 to 768 nodes, time limit not known: taken" in lines
 
 
 @given(st.lists(st.tuples(st.sampled_from([1, 2, 4, 8]), st.integers(1, 99), st.sampled_from(["", "yes"])), max_size=6))

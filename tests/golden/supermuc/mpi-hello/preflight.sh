@@ -9,7 +9,7 @@
 #     with 4 × 12 and the host's Intel MPI against 3806 / 33 with 1 × 48 and 2302 / 25 with 2 × 48 hyper-threads
 #   threads per rank 12: layout of the site for thin
 #   time 01:00:00: default of supermuc
-#   queue micro: the first that takes 1 node (1 to 16)
+#   queue micro: the first that takes 1 node for 01:00:00 (1 to 16 nodes, time limit not known)
 #   memory: a job may use 77 GB of a node
 # usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing
 

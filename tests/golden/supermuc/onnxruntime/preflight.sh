@@ -8,7 +8,7 @@
 #   ranks per node 1: stack onnxruntime runs without MPI
 #   threads per rank 48: 48 cores shared by 1 rank
 #   time 01:00:00: default of supermuc
-#   queue micro: the first that takes 1 node (1 to 16)
+#   queue micro: the first that takes 1 node for 01:00:00 (1 to 16 nodes, time limit not known)
 #   memory: a job may use 77 GB of a node
 # usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing
 
