@@ -38,7 +38,7 @@ def show_facts(catalog: Catalog, name: str, unverified: bool, as_json: bool) -> 
         }
         print_json(data)
         return
-    head = ["fact", "value", "file and line", "verified", "checked", "source"]
+    head = ["fact", "value", "file and line", "verified", "as of", "checked", "source"]
     click.echo(table(head, [_row(fact) for fact in shown], sys.stdout))
     say(f"{name}: {counts(facts)}")
 
@@ -54,6 +54,7 @@ def _as_data(fact: Fact) -> dict[str, Any]:
         "mark": fact.mark,
         "source": source.from_ if source is not None else None,
         "source_of": fact.source_path or None,
+        "as_of": source.as_of if source is not None else None,
         "checked": source.checked if source is not None else None,
         "note": source.note if source is not None else "",
     }
@@ -67,4 +68,5 @@ def _row(fact: Fact) -> list[str]:
     said = "" if source is None else f"{source.from_} ({source.note})" if source.note else source.from_
     value = shown_value(fact.value)
     short = value if len(value) <= _WIDE else f"{value[: _WIDE - 1]}…"
-    return [fact.path, short, where, _MARKS[fact.mark], source.checked if source is not None else "-", said or "-"]
+    dates = [source.as_of or "-", source.checked] if source is not None else ["-", "-"]
+    return [fact.path, short, where, _MARKS[fact.mark], *dates, said or "-"]

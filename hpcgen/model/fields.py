@@ -59,10 +59,20 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Source(Record, frozen=True, rename={"from_": "from"}):
     """Where a fact is from, when it was looked up, and whether that source was really read.
 
-    A fact that is corroborated only by third parties, or known from memory, has ``verified: no``.
+    ``as_of``: the source's own date, which is that of the fact. A fact that is corroborated only by third parties, or
+    known from memory, has ``verified: no``.
     """
 
     from_: Text
     checked: Date
     verified: Literal["yes", "no"]
+    as_of: PartialDate | None = None
     note: Text = ""
+
+    @property
+    def old(self) -> bool:
+        """Whether the source was more than two years old when it was looked up."""
+        if self.as_of is None:
+            return False
+        limit = f"{int(self.checked[:4]) - 2}{self.checked[4:]}"
+        return self.as_of < limit[: len(self.as_of)]

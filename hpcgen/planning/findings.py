@@ -1,30 +1,40 @@
-"""What a plan rests on that nobody has verified."""
+"""What a plan rests on that nobody has verified, or that may be out of date."""
 
 from __future__ import annotations
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.provenance import facts_of
+from hpcgen.config.yamlfile import Document
 from hpcgen.model.plan import Finding, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.support.units import some
 
 
-def unverified_facts(site: Site, partition: str) -> list[Finding]:
-    """One finding that names the facts of the profile that nobody has verified."""
-    others = [p for p in site.partitions if p != partition]
-    paths = [
-        path
-        for path, source in site.sources.items()
-        if source.verified == "no" and not any(f"{path}.".startswith(f"partitions.{other}.") for other in others)
-    ]
-    if not paths:
-        return []
+def site_findings(site: Site, partition: str, document: Document) -> list[Finding]:
+    """Which facts of the profile nobody has verified, and which were old when somebody looked them up.
+
+    Parameters
+    ----------
+    partition: kind of node; what is said of the others is left out.
+    document: the profile's, with its parents merged in.
+    """
+    others = tuple(f"partitions.{other}." for other in site.partitions if other != partition)
+    facts = [fact for fact in facts_of(document) if not fact.path.startswith(others)]
+    unverified = {fact.source_path or fact.path for fact in facts if fact.mark != "verified"}
+    old = {fact.source_path for fact in facts if fact.source is not None and fact.source.old}
+    told = {
+        "unverified-facts": ("not verified in the profile of", unverified),
+        "old-facts": ("from sources more than two years old in the profile of", old),
+    }
     return [
         Finding(
-            name="unverified-facts",
+            name=name,
             severity="note",
-            message=f"not verified in the profile of {site.name}: {some(sorted(paths))}",
+            message=f"{what} {site.name}: {some(sorted(paths))}",
             remedy=f"see hpcgen show site {site.name}",
         )
+        for name, (what, paths) in told.items()
+        if paths
     ]
 
 
@@ -33,7 +43,7 @@ def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Fi
     rows = []
     for block in blocks:
         source = catalog.release(block).source
-        if source is not None and source.verified == "no":
+        if source is None or source.verified == "no":
             rows.append(f"{block.name} {block.version}")
     if not rows:
         return []

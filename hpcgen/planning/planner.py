@@ -10,6 +10,7 @@ import msgspec
 from hpcgen._version import __version__
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.in_memory import InMemory
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
 from hpcgen.errors import InputError, PolicyError, Problem, Problems, nearest
@@ -20,7 +21,7 @@ from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.asked import Asked, UnusedSettingError
-from hpcgen.planning.findings import unverified_facts, unverified_releases
+from hpcgen.planning.findings import site_findings, unverified_releases
 from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.recipe.formats import engines_reading, format_for
@@ -141,7 +142,7 @@ def _plan(
     )
     broken, promised = _held_to_contract(plan, catalog, unchecked, site_document)
     Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(PolicyError)
-    findings = [*promised.findings, *_findings(plan, catalog, request)]
+    findings = [*promised.findings, *_findings(plan, catalog, request, site_document)]
     findings.sort(key=lambda finding: finding.severity == "note")
     return msgspec.structs.replace(promised, findings=findings)
 
@@ -169,11 +170,13 @@ def _with_mpi(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
     return msgspec.structs.replace(block, mpi=mpi)
 
 
-def _findings(plan: Plan, catalog: Catalog, request: JobRequest) -> list[Finding]:
-    """What else a person should know: of the job, and of what nobody has verified."""
+def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Document | None) -> list[Finding]:
+    """What else a person should know: of the job, and of how well what it rests on is known."""
+    site = plan.site
+    document = document or catalog.document_of(site) or InMemory(site, f"site {site.name}")
     return [
-        *job_findings(plan.site, plan.job, request),
-        *unverified_facts(plan.site, plan.partition),
+        *job_findings(site, plan.job, request),
+        *site_findings(site, plan.partition, document),
         *unverified_releases(catalog, plan.blocks),
     ]
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.inheritance import merge
 from hpcgen.errors import UnknownNameError
-from hpcgen.planning.findings import unverified_facts
 from tests.conftest import ROOT, Command
 
 
@@ -99,19 +97,3 @@ def test_every_release_has_a_source() -> None:
 def test_a_name_never_becomes_a_path(name: str) -> None:
     with pytest.raises(UnknownNameError):
         Catalog().site(name)
-
-
-def test_unverified_facts_of_another_partition_are_not_told_of_this_one(collection: Path) -> None:
-    profile(
-        collection,
-        "mine",
-        "extends: workstation\n"
-        "partitions: {main-large: {cpu: {target: zen2, cores: 64}, memory: {total_gb: 256}}}\n"
-        "sources: {partitions.main-large.cpu: {from: hearsay, checked: 2026-11-20, verified: no}}\n",
-    )
-    site = Catalog([collection]).site("mine")
-    fact = "partitions.main-large.cpu"
-    site = msgspec.structs.replace(site, sources={fact: site.sources[fact]})
-    assert unverified_facts(site, "main") == []
-    # The shorter name is the start of this one, and another partition all the same.
-    assert fact in unverified_facts(site, "main-large")[0].message
