@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -53,11 +53,25 @@ def block_options(
     ------
     UnknownNameError: an option that the block does not have, or a value that the option does not take.
     """
+    values, problems = _stated(block, (block.defaults(facts), enough or {}, stack, settings), where)
+    problems.raise_as(UnknownNameError)
+    return BlockChoice(msgspec.convert(values, block.Options, strict=False))
+
+
+def option_problems(block: type[Block], options: Mapping[str, OptionValue], where: Any) -> Problems:
+    """What is wrong with options whatever the site is; ``where`` as for :func:`block_options`."""
+    return _stated(block, (options,), where)[1]
+
+
+def _stated(
+    block: type[Block], sources: Iterable[Mapping[str, OptionValue]], where: Any
+) -> tuple[dict[str, Any], Problems]:
+    """The values that sources give to options, the last wins, and all that is wrong with them."""
     problems = Problems()
     known = [field.encode_name for field in option_fields(block.Options)]
     values: dict[str, Any] = {}
     lists = {f.encode_name for f in option_fields(block.Options) if "list" in str(f.type) or "tuple" in str(f.type)}
-    for source in (block.defaults(facts), enough or {}, stack, settings):
+    for source in sources:
         for name, value in source.items():
             if name not in known:
                 problems.add(
@@ -70,8 +84,7 @@ def block_options(
             else:
                 values[name] = value
     problems.extend(_wrong_values(block, values, where))
-    problems.raise_as(UnknownNameError)
-    return BlockChoice(msgspec.convert(values, block.Options, strict=False))
+    return values, problems
 
 
 def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> list[Problem]:

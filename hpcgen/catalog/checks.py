@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hpcgen.catalog.fact_checks import wrong_facts
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import ENGINES
 from hpcgen.errors import InputError, Problem, Problems, did_you_mean
@@ -27,6 +28,7 @@ def check_site(site: Site, document: Document) -> None:
             place = ["layouts", number, "partition"]
             problems.append(_unknown(document, place, "partition", layout.partition, partitions))
     problems += _batch_problems(site, document)
+    problems += wrong_facts(site, document)
     containers = site.containers
     for name in containers.engines:
         if name not in ENGINES:

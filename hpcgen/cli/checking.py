@@ -5,12 +5,15 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
+from hpcgen.blocks.options import option_problems
 from hpcgen.catalog.catalog import Catalog, Virtuals
+from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
-from hpcgen.errors import InputError, Problem, Problems, did_you_mean
+from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.model.release import ReleaseTable
+from hpcgen.model.stack import Stack
 from hpcgen.support.spdx_expressions import licence_expression
 
 KINDS = {
@@ -30,7 +33,7 @@ def check_file(catalog: Catalog, path: Path) -> None:
     if kind == "site profile":
         _check_site(catalog, document, path)
     elif kind == "stack recipe":
-        catalog.stack_from(document)
+        _check_stack(catalog, document)
     elif kind == "release table":
         check_release_table(catalog, document)
     elif kind == "fleet":
@@ -74,6 +77,24 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
         with problems.caught(partial(merged.position, ["partitions", partition, "cpu", "target"])):
             has_feature(facts.cpu.target, "sse2")
     problems.raise_as(InputError)
+
+
+def _check_stack(catalog: Catalog, document: Document) -> None:
+    """As the planner does, and the options of all blocks that the stack names."""
+    stack = convert(document, Stack)
+    problems = Problems()
+    with problems.caught():
+        check_stack(stack, document, catalog)
+    for name, block in stack.blocks.items():
+        if block.options and name not in catalog.virtuals and catalog.has_block(name):
+            with problems.caught():
+                where = partial(_option_place, document, name)
+                problems += option_problems(catalog.block(name), block.options, where)
+    problems.raise_as(InputError)
+
+
+def _option_place(document: Document, block: str, option: str) -> Position:
+    return document.position(["blocks", block, "options", option])
 
 
 def check_release_table(catalog: Catalog, document: Document) -> None:

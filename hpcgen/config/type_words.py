@@ -127,6 +127,8 @@ def detail(kind: shapes.Type) -> str:
     if isinstance(plain, shapes.UnionType):
         inner = only_optional(plain)
         return detail(inner) if inner is not None else _description(kind)
+    if isinstance(plain, shapes.StructType):
+        return f"the keys {', '.join(field.encode_name for field in plain.fields)}"
     description = _description(kind)
     if isinstance(plain, shapes.StrType) and plain.pattern is not None:
         return f"text that matches {_readable(plain.pattern)}" if description else ""

@@ -9,6 +9,12 @@ mpich: wiki.mpich.org, MPICH ABI Compatibility Initiative: ``libmpi.so.12``, of 
 openmpi: VERSION of open-mpi/ompi, ``libmpi_so_version`` 40:… in 4.0 to 5.0.
 """
 
+
+def abi_of(flavour: str) -> str:
+    """The binary interface of a host's MPI: all but Open MPI descend from MPICH."""
+    return "openmpi" if flavour == "openmpi" else "mpich"
+
+
 _BASES = (((9, 0), "4.1"), ((8, 1), "3.4"), ((8, 0), "3.3"), ((7, 7), "3.2"))
 """As ``MPI_Get_library_version`` says it ("ANL base")."""
 

@@ -1,0 +1,79 @@
+"""Facts of a profile that have the right type and still cannot be true."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import Problem, Problems
+from hpcgen.model.site import Partition, Site
+from hpcgen.platform.mpi_abi import abi_of
+
+Place = list[str | int]
+
+
+def wrong_facts(site: Site, document: Document) -> Problems:
+    """Versions that are none, an MPI with another's binary interface, queues that take no job."""
+    problems = Problems()
+    for path, text in _versions(site):
+        if text is not None and (wrong := _wrong_version(str(path[-1]), text)):
+            problems.append(wrong.at(document.position(path)))
+    mpi = site.mpi
+    if mpi is not None and mpi.abi != abi_of(mpi.flavour):
+        problems.add(
+            f"{mpi.flavour} does not have the binary interface of {mpi.abi}",
+            where=document.position(["mpi", "abi"]),
+            expected=f"abi: {abi_of(mpi.flavour)}",
+            remedy="correct `abi`, or `flavour` if the host has another MPI",
+        )
+    for name, partition in site.partitions.items():
+        problems += _wrong_queues(name, partition, document)
+    return problems
+
+
+def _versions(site: Site) -> Iterator[tuple[Place, str | None]]:
+    """Each fact that is compared as a version, with its path."""
+    yield ["system", "glibc"], site.system.glibc
+    if site.mpi is not None:
+        yield ["mpi", "version"], site.mpi.version
+        yield ["mpi", "glibc"], site.mpi.glibc
+    for name, engine in site.containers.engines.items():
+        yield ["containers", "engines", name, "version"], engine.version
+    for name, partition in site.partitions.items():
+        if partition.gpu is not None:
+            yield ["partitions", name, "gpu", "capability"], partition.gpu.capability
+            yield ["partitions", name, "gpu", "driver"], partition.gpu.driver
+
+
+def _wrong_version(field: str, text: str) -> Problem | None:
+    if field == "capability":
+        if re.fullmatch(r"\d+\.\d", text):
+            return None
+        remedy = "NVIDIA lists the capability of each GPU; nvidia-smi --query-gpu=compute_cap prints it"
+        return Problem(f"{text!r} is not a compute capability", None, "two numbers such as 8.0", remedy)
+    if re.fullmatch(r"\d+(\.\d+)*([-+_.~][0-9A-Za-z][-+_.~0-9A-Za-z]*|(a|b|rc)\d+)?", text):
+        return None
+    number = re.fullmatch(r"v(\d[0-9.]*)", text)
+    remedy = f"write {number[1]}" if number else "write the release that is installed"
+    if field == "version":
+        remedy += ", or omit `version` of an engine if it is not known" if not number else ""
+    return Problem(f"{text!r} is not a version", None, "numbers with dots between them, such as 4.1.6", remedy)
+
+
+def _wrong_queues(partition: str, nodes: Partition, document: Document) -> Iterator[Problem]:
+    seen = set()
+    for number, queue in enumerate(nodes.queues):
+        place: Place = ["partitions", partition, "queues", number]
+        if queue.max_nodes is not None and queue.max_nodes < queue.min_nodes:
+            sizes = f"min_nodes is {queue.min_nodes} and max_nodes {queue.max_nodes}"
+            message = f"no job fits the queue {queue.name}: {sizes}"
+            yield Problem(message, document.position([*place, "max_nodes"]), remedy="exchange or correct the two")
+        elif nodes.nodes is not None and queue.min_nodes > nodes.nodes:
+            message = f"no job fits the queue {queue.name}: {partition} has fewer nodes"
+            yield Problem(message, document.position([*place, "min_nodes"]), f"at most {nodes.nodes}")
+        if (queue.name, *queue.directives) in seen:
+            message = f"the queue {queue.name} is listed twice for {partition}"
+            remedy = "remove one, or say with `directives` how the two differ"
+            yield Problem(message, document.position([*place, "name"]), remedy=remedy)
+        seen.add((queue.name, *queue.directives))

@@ -1,0 +1,103 @@
+"""`hpcgen check` finds in a profile or recipe what planning would stumble over, each mistake at its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Command
+
+SITE = """\
+name: mine
+extends: workstation
+"""
+STACK = """\
+name: s
+title: A stack
+run: {command: [run]}
+blocks:
+"""
+MPI = "mpi: {flavour: FLAVOUR, version: VERSION, abi: ABI, launcher: mpirun}\n"
+
+
+def mpi(flavour: str = "openmpi", version: str = "4.1.6", abi: str = "openmpi") -> str:
+    return MPI.replace("FLAVOUR", flavour).replace("VERSION", version).replace("ABI", abi)
+
+
+def gpu(more: str) -> str:
+    return f"partitions: {{main: {{gpu: {{vendor: nvidia, model: A100, {more}}}}}}}\n"
+
+
+def queues(more: str) -> str:
+    return f"partitions: {{main: {{queues: [{more}]}}}}\n"
+
+
+WRONG_SITES = [
+    (mpi(version="latest"), "3:34: 'latest' is not a version\n  expected: numbers with dots", "4.1.6"),
+    (mpi(version="v4.1.6"), "3:34: 'v4.1.6' is not a version", "remedy: write 4.1.6"),
+    (mpi(abi="mpich"), "3:46: openmpi does not have the binary interface of mpich", "expected: abi: openmpi"),
+    (mpi("intel", "2021.4"), "intel does not have the binary interface of openmpi", "expected: abi: mpich"),
+    (mpi("cray-mpich", "8.1.29"), "cray-mpich does not have the binary interface of openmpi", "abi: mpich"),
+    (gpu("capability: ampere"), "'ampere' is not a compute capability", "expected: two numbers such as 8.0"),
+    (gpu("capability: sm_80"), "'sm_80' is not a compute capability", "8.0"),
+    (gpu("driver: newest"), "'newest' is not a version", "3:"),
+    ("containers: {engines: {podman: {version: v1.3-rc}}}\n", "3:42: 'v1.3-rc' is not a version", "expected: numbers"),
+    ("system: {glibc: two}\n", "3:17: 'two' is not a version", ""),
+    (
+        "network: {proxy: 'http://p:3128'}\n",
+        "3:18: `proxy` must be a mapping",
+        "expected: the keys http, https, no_proxy",
+    ),
+    (queues("{name: a, min_nodes: 2}"), "3:51: no job fits the queue a: main has fewer nodes", "at most 1"),
+    (queues("{name: a, min_nodes: 1}, {name: a}"), "3:62: the queue a is listed twice for main", "remove one"),
+    (queues("{name: a, min_nodes: 4, max_nodes: 2}"), "no job fits the queue a: min_nodes is 4 and max_nodes 2", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "said", "also"), WRONG_SITES)
+def test_a_fact_that_cannot_be_true_is_found(
+    hpcgen: Command, collection: Path, text: str, said: str, also: str
+) -> None:
+    file = collection / "site_profiles" / "mine.yaml"
+    file.write_text(SITE + text)
+    done = hpcgen("check", str(file))
+    assert done.returncode == 3
+    assert said in done.stderr
+    assert also in done.stderr
+    assert done.stderr.count("hpcgen: error:") == 1
+
+
+RIGHT_SITES = [
+    mpi("parastation", "5.9.2-1", "mpich"),
+    mpi("intel", "2021.4", "mpich"),
+    mpi("openmpi", "5.0.0rc1"),
+    gpu("capability: 8.0, driver: 550.54.15"),
+    "containers: {engines: {podman: {version: 1.3.4-1.el9}}}\n",
+    "containers: {engines: {docker: {version: 20.10.24+dfsg1}}}\n",
+    queues("{name: a, directives: ['--qos=x']}, {name: a, directives: ['--qos=y']}"),
+]
+
+
+@pytest.mark.parametrize("text", RIGHT_SITES)
+def test_what_machines_really_say_is_right(hpcgen: Command, collection: Path, text: str) -> None:
+    file = collection / "site_profiles" / "mine.yaml"
+    file.write_text(SITE + text)
+    done = hpcgen("check", str(file))
+    assert done.returncode == 0, done.stderr
+
+
+def test_options_of_a_stack_are_held_to_its_blocks_all_at_once(hpcgen: Command, collection: Path) -> None:
+    file = collection / "recipes" / "s.yaml"
+    file.write_text(
+        STACK
+        + "  tensorflow:\n    options: {instal: pip, install: pipp}\n  pyhton: {}\n  cmake: {options: {jobs: 2}}\n"
+    )
+    done = hpcgen("check", str(file))
+    assert done.returncode == 3
+    assert "s.yaml:6:23: block tensorflow has no option 'instal'\n  remedy: did you mean install?" in done.stderr
+    assert "s.yaml:6:37: tensorflow.install cannot be 'pipp'\n  expected: one of " in done.stderr
+    assert "did you mean pip?" in done.stderr
+    assert "s.yaml:7:" in done.stderr
+    assert "s.yaml:8:27: block cmake has no option 'jobs'" in done.stderr
+    assert "hpcgen: 4 errors" in done.stderr
