@@ -48,9 +48,7 @@ class Named(Everything):
         return Said("site", bound.reason, bound.place, frozenset({(bound.block, bound.versions)})) in self.named
 
     def refuses(self, candidate: Candidate, refused: Refused) -> bool:
-        # What a version does not come as, it is no candidate as, whatever else holds.
-        formless = refused.by in {f"{candidate.block}.{option}" for option, _ in candidate.form}
-        return formless or Said(refused.rule, refused.by) in self.named
+        return Said(refused.rule, refused.by) in self.named
 
 
 def faults(problem: Problem, named: list[Reason], fixed: Mapping[str, Candidate], newer: Candidate | None) -> list[str]:
