@@ -6,35 +6,33 @@ import re
 from typing import Any
 
 from hpcgen.detect.machine import Machine
+from hpcgen.detect.probes import topology
+from hpcgen.detect.probes.topology import CPUINFO
 from hpcgen.detect.seen import Seen
 from hpcgen.platform.microarchitecture import code_features
 
-_INFO = "/proc/cpuinfo"
-_NODES = "/sys/devices/system/node"
-_CPUS = "/sys/devices/system/cpu"
 _KIB_PER_GB = 1024 * 1024
 """As memory is sold and as batch systems count it: a GB of it has 2^30 bytes."""
 
 
 def probe(machine: Machine, seen: Seen) -> None:
     """Facts below ``node.cpu`` and ``node.memory``, and ``system.architecture``."""
-    cpus = read_cpuinfo(machine.text(_INFO, 16 * 1024 * 1024) or "")
+    cpus = read_cpuinfo(machine.text(CPUINFO, 16 * 1024 * 1024) or "")
     if not cpus:
-        for path in ("system.architecture", "node.cpu.target", "node.cpu.cores"):
-            seen.add_unseen(path, f"{_INFO} names no CPU")
+        for path in ("system.architecture", "node.cpu.target"):
+            seen.add_unseen(path, f"{CPUINFO} names no CPU")
     else:
         architecture = "aarch64" if "CPU implementer" in cpus[0] else "x86_64" if "flags" in cpus[0] else None
         if architecture is None:
-            seen.add_unseen("system.architecture", f"{_INFO} is of neither x86_64 nor aarch64")
+            seen.add_unseen("system.architecture", f"{CPUINFO} is of neither x86_64 nor aarch64")
         else:
-            seen.add("system.architecture", architecture, _INFO)
+            seen.add("system.architecture", architecture, CPUINFO)
             target = target_of(cpus[0], architecture)
-            seen.add("node.cpu.target", target, f"flags in {_INFO} against archspec's table")
+            seen.add("node.cpu.target", target, f"flags in {CPUINFO} against archspec's table")
             if target == architecture:
-                seen.notes.append(f"archspec knows no CPU with the flags in {_INFO} but {target} in general")
-        seen.add("node.cpu.model", re.sub(r"\s+", " ", cpus[0].get("model name", "")).strip(), _INFO)
-        _counts(machine, cpus, seen)
-    _numa(machine, seen)
+                seen.notes.append(f"archspec knows no CPU with the flags in {CPUINFO} but {target} in general")
+        seen.add("node.cpu.model", re.sub(r"\s+", " ", cpus[0].get("model name", "")).strip(), CPUINFO)
+    topology.probe(machine, cpus, seen)
     _memory(machine, seen)
 
 
@@ -88,47 +86,6 @@ def _arm_vendor(cpu: dict[str, str]) -> str:
 
     code = cpu.get("CPU implementer", "")
     return str(TARGETS_JSON["conversions"]["arm_vendors"].get(code, code))
-
-
-def _counts(machine: Machine, cpus: list[dict[str, str]], seen: Seen) -> None:
-    """Cores and sockets by the pairs of package and core; by /sys where /proc/cpuinfo has none, as on ARM."""
-    if "core id" in cpus[0]:
-        pairs = {(cpu.get("physical id", "0"), cpu.get("core id", "")) for cpu in cpus}
-        cores, sockets, how = len(pairs), len({package for package, _ in pairs}), _INFO
-    else:
-        threads = len(read_list(machine.line(f"{_CPUS}/cpu0/topology/thread_siblings_list") or ""))
-        firsts = [read_list(machine.line(path) or "") for path in machine.glob(f"{_NODES}/node[0-9]*/cpulist")]
-        # A package has one domain of memory or more, and none has CPUs of two packages.
-        ids = {machine.line(f"{_CPUS}/cpu{first[0]}/topology/physical_package_id") for first in firsts if first}
-        cores = len(cpus) // threads if threads else 0
-        sockets, how = len(ids - {None, "-1"}), f"{_CPUS}/cpu*/topology and processors of {_INFO}"
-    if not cores:
-        for path in ("node.cpu.cores", "node.cpu.threads_per_core"):
-            seen.add_unseen(path, f"neither {_INFO} nor {_CPUS} distinguishes cores from threads")
-        return
-    seen.add("node.cpu.cores", cores, how)
-    seen.add("node.cpu.threads_per_core", max(1, len(cpus) // cores), how)
-    if sockets:
-        seen.add("node.cpu.sockets", sockets, how)
-    else:
-        seen.add_unseen("node.cpu.sockets", f"{_CPUS} names no package")
-
-
-def read_list(text: str) -> list[int]:
-    """The numbers of a list such as ``0-3,8``; at most 65536 of them."""
-    found: list[int] = []
-    for match in re.finditer(r"(\d{1,6})(?:-(\d{1,6}))?", text):
-        found.extend(range(int(match[1]), int(match[2] or match[1]) + 1)[: 65536 - len(found)])
-    return found
-
-
-def _numa(machine: Machine, seen: Seen) -> None:
-    """Domains that have CPUs; others hold only memory, such as that of a GPU."""
-    nodes = [path for path in machine.glob(f"{_NODES}/node[0-9]*") if machine.line(f"{path}/cpulist")]
-    if nodes:
-        seen.add("node.cpu.numa_domains", len(nodes), f"{_NODES}/node*/cpulist")
-    else:
-        seen.add_unseen("node.cpu.numa_domains", f"{_NODES} has no domain with CPUs")
 
 
 def _memory(machine: Machine, seen: Seen) -> None:

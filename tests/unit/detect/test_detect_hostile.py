@@ -17,7 +17,7 @@ from hpcgen.detect.commands import MAX_OUTPUT, Command, ask
 from hpcgen.detect.elf import Library, read_library
 from hpcgen.detect.elf_stub import stub
 from hpcgen.detect.machine import Machine
-from hpcgen.detect.probes.cpu import read_list
+from hpcgen.detect.probes.topology import read_list
 from hpcgen.detect.profile import profile_of
 from hpcgen.detect.seen import Seen
 from hpcgen.detect.tree import MAX_NAMES, Blob, Tree
