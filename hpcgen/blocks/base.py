@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.guarded import guarded
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import (
     Archive,
@@ -104,7 +105,7 @@ def need(
     enough: Mapping[str, str] | None = None,
 ) -> Need:
     """Declare a need; see :class:`Need`."""
-    return Need(name, versions, build_only, when, enough or {})
+    return Need(name, versions, build_only, guarded(when) if when else None, enough or {})
 
 
 class SiteRange(msgspec.Struct, frozen=True):
@@ -317,6 +318,16 @@ class Block:
 
     class Options(BlockOptions, frozen=True):
         """No options."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for name, method in list(vars(cls).items()):
+            if name.startswith("_") or not callable(getattr(Block, name, None)) or isinstance(method, type):
+                continue
+            if isinstance(method, classmethod):
+                setattr(cls, name, classmethod(guarded(method.__func__)))
+            elif callable(method):
+                setattr(cls, name, guarded(method))
 
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:

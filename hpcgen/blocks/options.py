@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.blocks.base import Block, Facts
+from hpcgen.blocks.guarded import block_error
 from hpcgen.errors import Problem, Problems, UnknownNameError, did_you_mean, nearest
 from hpcgen.model.stack import OptionValue
 
@@ -55,7 +56,13 @@ def block_options(
     """
     values, problems = _stated(block, (block.defaults(facts), enough or {}, stack, settings), where)
     problems.raise_as(UnknownNameError)
-    return BlockChoice(msgspec.convert(values, block.Options, strict=False))
+    try:
+        return BlockChoice(msgspec.convert(values, block.Options, strict=False))
+    except msgspec.ValidationError as error:
+        where_first = next((where(name) for name in (*settings, *stack)), None)
+        raise UnknownNameError(f"the options of {block.name} do not go together: {error}", where_first) from error
+    except Exception as error:
+        raise block_error(error, block.Options.__post_init__) from error  # type: ignore[attr-defined]
 
 
 def option_problems(block: type[Block], options: Mapping[str, OptionValue], where: Any) -> Problems:

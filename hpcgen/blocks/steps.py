@@ -1,8 +1,8 @@
 """What blocks are written with: small immutable words that say nothing of any format.
 
 A :class:`Run` is a list of simple commands that must all succeed, in order, in one shell. Each command
-is one line without ``&&``, ``||``, ``;`` or ``|``: the format writers join them, so that a failing
-command fails the build in every format (see docs/architecture.md, "Every failing step").
+is one line without ``&&``, ``||``, ``;`` or ``|``, but for what :func:`pipe` makes: the format writers
+join them, so that a failing command fails the build in every format (see docs/architecture.md, "Every failing step").
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hpcgen.model.bazel import BazelFile as BazelFile
 from hpcgen.model.image_paths import KIT_PATH
 from hpcgen.support.quoting import command as command
 from hpcgen.support.quoting import plain
+from hpcgen.support.simple_commands import operator_in
 
 
 class TextFile(msgspec.Struct, frozen=True):
@@ -75,7 +76,59 @@ class Run(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         for line in self.commands:
-            plain(line, f"a command of step '{self.about}'")
+            try:
+                plain(line, f"a command of step '{self.about}'")
+            except InputError as error:
+                raise StepError(error.problems) from None
+            if not isinstance(line, Pipe):
+                _check_simple(line, f"step '{self.about}'")
+
+
+class StepError(InputError):
+    """A step or a list of packages that a block must not make; the block's file and line become its place."""
+
+
+class Pipe(str):
+    """A command of several that feed each other, made by :func:`pipe`."""
+
+    __slots__ = ()
+
+
+def pipe(*commands: str) -> Pipe:
+    """One command that feeds the output of each command to the next, and fails if any of them fails.
+
+    ``a | b`` succeeds whenever ``b`` does, and ``pipefail`` is not in every ``/bin/sh``. A command that stops reading
+    early, such as ``head``, makes the one before it fail.
+
+    Raises
+    ------
+    StepError: fewer than two commands, or one that is not simple.
+    """
+    if len(commands) < 2:
+        raise StepError("a pipe is made of two or more commands", expected="pipe('zcat x.gz', 'patch -p1')")
+    for line in commands:
+        _check_simple(line, "a pipe")
+    # Each part that fails says so on 3, which is what the substitution returns; 4 is the real stdout.
+    parts = " | ".join(f"{{ {{ {line}; }} 3>&- 4>&- || echo {n} >&3; }}" for n, line in enumerate(commands, 1))
+    return Pipe(f'{{ failed=$({{ {parts}; }} 3>&1 >&4); test -z "$failed"; }} 4>&1')
+
+
+_INSTEAD = {
+    "|": "use pipe(first, second), which fails when either does",
+    "||": "take it out: a step must not go on after a failure",
+    "&": "let the step wait for it",
+    "`": "take it out, or write $(...)",
+}
+
+
+def _check_simple(line: str, what: str) -> None:
+    """StepError where a line is more than one command: what fails in the middle of it would be hidden."""
+    if found := operator_in(line):
+        raise StepError(
+            f"a command of {what} has {found} outside quotes: {line}",
+            expected="one simple command on one line, so that each failure fails the build",
+            remedy=_INSTEAD.get(found, "make two commands of it: all commands of a step share one shell"),
+        )
 
 
 Part = str | TextFile | InstalledList
@@ -106,6 +159,13 @@ class Packages(msgspec.Struct, frozen=True):
 
     build: dict[str, list[str]] = {}
     run: dict[str, list[str]] = {}
+
+    def __post_init__(self) -> None:
+        for names in (self.build, self.run):
+            for manager, listed in names.items():
+                if isinstance(listed, str):
+                    message = f"packages for {manager} are given as a text: {listed!r}"
+                    raise StepError(message, expected=f"a list: {listed.split()}")
 
 
 class Environment(msgspec.Struct, frozen=True):

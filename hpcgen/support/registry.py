@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Generic, TypeVar
 
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
+from hpcgen.support.places import place_in
 
 T = TypeVar("T")
 
@@ -144,7 +145,11 @@ def load_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[module_name]
+        place = place_in(error, str(path))
+        said = error.msg if isinstance(error, SyntaxError) else error
         raise InputError(
-            f"{path} cannot be loaded: {type(error).__name__}: {error}", remedy="run with --debug to see where"
+            f"{path} cannot be loaded: {type(error).__name__}: {said}",
+            where=place[0] if place else None,
+            remedy="correct the file; --debug before the subcommand shows the traceback",
         ) from error
     return module

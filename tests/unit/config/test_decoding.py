@@ -176,9 +176,11 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
                   "  remedy: give it a value, or remove the line"),
         ('name: "a\\n"', "1:7: `name` must be a short lower-case name, not 'a\\n'\n"
                          "  expected: text that matches ^[a-z0-9][a-z0-9._-]{0,63}$"),
-        ("mpi: intel", "2:6: `mpi` must be a mapping, that is, indented `key: value` lines, not 'intel'\n  expected: the keys family, version, path"),
+        ("mpi: intel", "2:6: `mpi` must be a mapping, that is, indented `key: value` lines, not 'intel'\n"
+            "  expected: the keys family, version, path"),
         ("mpi: [intel]",
-         "2:6: `mpi` must be a mapping, that is, indented `key: value` lines, not a list of 1\n  expected: the keys family, version, path"),
+         "2:6: `mpi` must be a mapping, that is, indented `key: value` lines, not a list of 1\n"
+            "  expected: the keys family, version, path"),
         ("mpi: {family: intel, version: }",
          "2:31: `version` must be text, but is empty\n  remedy: give it a value, or remove the line"),
         ("partitions: 4",

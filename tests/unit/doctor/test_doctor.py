@@ -174,7 +174,6 @@ ALTERED = [
     ("mpi.flavour", "flavour: intel", "flavour: mpich", "error"),
     ("mpi.version", "version: 2021.9\n", "version: 2021.11\n", "error"),
     ("mpi.version", "version: 2021.9\n", "version: 2021.6\n", "warning"),
-    ("mpi.abi", "abi: mpich", "abi: openmpi", "error"),
     ("mpi.root", "root: /opt/intel/oneapi/mpi/2021.9.0", "root: /opt/intel/oneapi/mpi/2021.8.0", "error"),
     ("mpi.libraries", "libraries: [/opt/intel/oneapi/mpi/2021.9.0/lib/release]", "libraries: [/opt/gone]", "error"),
     ("mpi.binds", "{source: /opt/intel/oneapi/mpi/2021.9.0, ", "{source: /lrz/sys, ", "error"),
@@ -198,6 +197,13 @@ def test_each_altered_fact_is_found_and_named_alone(
     found = report.drift[0]
     line = (collection / "site_profiles" / "cluster.yaml").read_text().splitlines()[found.where.line - 1]
     assert fact.rpartition(".")[2] in line
+
+
+def test_an_mpi_of_another_family_is_found_with_its_binary_interface(collection: Path, tree: Path) -> None:
+    """One without the other is no profile that loads."""
+    profile = PROFILE.replace("flavour: intel", "flavour: openmpi").replace("abi: mpich", "abi: openmpi")
+    report = examined(collection, Machine.captured(tree), profile, partition="gpu")
+    assert {("mpi.flavour", "error"), ("mpi.abi", "error")} <= {(each.fact, each.severity) for each in report.drift}
     assert found.where.file.endswith("cluster.yaml")
     assert found.how
     assert f"cluster.yaml:{found.where.line}" in found.remedy
