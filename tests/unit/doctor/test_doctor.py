@@ -197,6 +197,9 @@ def test_each_altered_fact_is_found_and_named_alone(
     found = report.drift[0]
     line = (collection / "site_profiles" / "cluster.yaml").read_text().splitlines()[found.where.line - 1]
     assert fact.rpartition(".")[2] in line
+    assert found.where.file.endswith("cluster.yaml")
+    assert found.how
+    assert f"cluster.yaml:{found.where.line}" in found.remedy
 
 
 def test_an_mpi_of_another_family_is_found_with_its_binary_interface(collection: Path, tree: Path) -> None:
@@ -204,9 +207,6 @@ def test_an_mpi_of_another_family_is_found_with_its_binary_interface(collection:
     profile = PROFILE.replace("flavour: intel", "flavour: openmpi").replace("abi: mpich", "abi: openmpi")
     report = examined(collection, Machine.captured(tree), profile, partition="gpu")
     assert {("mpi.flavour", "error"), ("mpi.abi", "error")} <= {(each.fact, each.severity) for each in report.drift}
-    assert found.where.file.endswith("cluster.yaml")
-    assert found.how
-    assert f"cluster.yaml:{found.where.line}" in found.remedy
 
 
 def test_gpus_that_only_one_of_the_two_has(collection: Path, tree: Path) -> None:
