@@ -21,7 +21,8 @@ def seen_for(machine: Machine, site: Site) -> Seen:
         machine.environment["MPI_ROOT"] = mpi.root
         machine.environment["LD_LIBRARY_PATH"] = ":".join(mpi.libraries)
     seen = detect(machine)
-    if mpi is not None and "mpi.pmi" not in seen.facts and machine.output("srun-mpi-list").text:
+    if mpi is not None and machine.output("srun-mpi-list").text:
+        # All that is offered, whether the MPI is known to understand it or not.
         seen.add("mpi.pmi", offered_pmi(machine), machine.how("srun-mpi-list"))
     if mpi is not None and mpi.root is None:
         _forget_mpi(seen, "the profile has no mpi.root, so it is unclear which MPI is meant")

@@ -177,6 +177,6 @@ def _pbs_queues(text: str) -> list[dict[str, Any]]:
 
 
 def offered_pmi(machine: Machine) -> list[str]:
-    """What ``srun --mpi=list`` names, as a profile has it; in the order that is best for MPI libraries."""
+    """What ``srun --mpi=list`` names, as a profile has it."""
     words = set(re.findall(r"[a-z0-9_]+", machine.output("srun-mpi-list").text or ""))
     return [name for name in ("pmix", "pmi2") if any(word == name or word.startswith(f"{name}_v") for word in words)]

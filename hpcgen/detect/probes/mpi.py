@@ -85,6 +85,12 @@ _MODULES = {
     "mpich": r"mpich[^/]*(/.*)?",
 }
 
+_UNDERSTOOD = {"openmpi": ("pmix",), "intel": ("pmi2",), "mpich": ("pmi2",)}
+"""Which of Slurm's an MPI understands as it is usually built; of the others any may do.
+
+Intel MPI opens a libpmix of its own for PMIx, MPICH has PMIx only if it was built with it, Open MPI 5 has nothing else.
+"""
+
 
 class Installation(msgspec.Struct, frozen=True):
     """One MPI library.
@@ -190,9 +196,12 @@ def _read(machine: Machine, folder: str, name: str, rank: int) -> Installation |
     told = next((group.decode() for group in match.groups() if group), None) if match else None
     if told is None and flavour == "mpich":
         told = next(iter(library.strings.values()), None)
-    version, where = (
-        (told.replace(" Update ", "."), path) if told else _version_elsewhere(machine, root, folder, flavour)
-    )
+    version, where = told.replace(" Update ", ".") if told else None, path
+    if version is None or "." not in version:
+        more, elsewhere = _version_elsewhere(machine, root, folder, flavour)
+        # The year alone is less than a folder's name may say.
+        if version is None or (more or "").startswith(f"{version}."):
+            version, where = more, elsewhere
     abi = "openmpi" if flavour == "openmpi" else "mpich"
     return Installation(path, folder, root, library, flavour, abi, version, where, rank)
 
@@ -289,17 +298,18 @@ def _binds(machine: Machine, root: str, libraries: list[str]) -> list[dict[str, 
 
 
 def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
-    """srun where it speaks a PMI that MPI libraries know; else what the MPI brings."""
+    """srun where it speaks a PMI that the library understands, which comes first; else what the MPI brings."""
     slurm = seen.value("scheduler.kind") == "slurm"
     if slurm and each.flavour == "cray-mpich" and "cray_shasta" in (machine.output("srun-mpi-list").text or ""):
         seen.add("mpi.launcher", "srun", machine.how("srun-mpi-list"))
         seen.add_unseen("mpi.pmi", "srun offers cray_shasta, Cray's own, which is its default where Cray's MPI is")
         return
     offered = offered_pmi(machine) if slurm else []
-    if offered:
+    understood = _UNDERSTOOD.get(each.flavour, offered)
+    if not set(offered).isdisjoint(understood):
         how = machine.how("srun-mpi-list")
         seen.add("mpi.launcher", "srun", how)
-        seen.add("mpi.pmi", offered, how)
+        seen.add("mpi.pmi", sorted(offered, key=lambda name: name not in understood), how)
         return
     own = "mpirun" if each.flavour == "openmpi" else "mpiexec"
     for folder in (f"{each.root}/bin", *machine.environment.get("PATH", "").split(":")):
@@ -308,4 +318,6 @@ def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
             if each.abi == "mpich":
                 seen.add("mpi.pmi", ["hydra"], f"{folder}/{own}")
             return
-    seen.add_unseen("mpi.launcher", f"srun offers no known PMI, and there is no {own}")
+    seen.add_unseen(
+        "mpi.launcher", f"srun offers no PMI that {each.flavour} is known to understand, nor is there {own}"
+    )

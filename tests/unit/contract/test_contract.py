@@ -101,6 +101,13 @@ def test_an_image_that_was_planned_for_a_newer_mpi_is_refused(workshop: Workshop
     assert of_host(workshop, OMNI_PATH, "intel", "2021.12.1", "intel_mpi.version=2021.11.0").outcome == "holds"
 
 
+def test_a_host_of_which_only_the_year_is_known_may_be_new_enough(workshop: Workshop) -> None:
+    found = of_host(workshop, OMNI_PATH, "intel", "2021", "intel_mpi.version=2021.11.0")
+    assert (found.outcome, found.path) == ("unknown", "mpi.version")
+    assert of_host(workshop, OMNI_PATH, "intel", "2019", "intel_mpi.version=2021.11.0").outcome == "broken"
+    assert of_host(workshop, OMNI_PATH, "intel", "2022", "intel_mpi.version=2021.11.0").outcome == "holds"
+
+
 def test_functions_that_a_cray_mpich_of_another_generation_has_not_are_doubted(workshop: Workshop) -> None:
     mpich = ("mpi.provider=mpich", "mpich.version=4.2.3")
     found = of_host(workshop, OMNI_PATH, "cray-mpich", "8.1.30", *mpich)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -160,6 +161,67 @@ def test_a_written_profile_passes_check_and_renders(name: str, trees: Path, hpcg
     assert checked.returncode == 0, checked.stderr
     rendered = hpcgen(*words, "render", "--site", name, "--stack", "mpi-hello", "-o", "kit")
     assert rendered.returncode == 0, rendered.stderr
+    assert broken(hpcgen, collection, name) == []
+
+
+def broken(hpcgen: Command, collection: Path, site: str) -> list[str]:
+    """The checks of the contract that a site breaks, or what else stopped it."""
+    done = hpcgen("--collection", str(collection), "contract", "--site", site, "--stack", "mpi-hello", "--json")
+    if done.returncode not in (0, 6):
+        return [done.stderr]
+    return [row["name"] for row in json.loads(done.stdout) if row["outcome"] == "broken"]
+
+
+SINFO = "general*|up|10|2|7900|(null)|1|2|1|1-00:00:00|1-10\n"
+MPIS = {"intel": library("libmpi.so.12", INTEL), "openmpi": library("libmpi.so.40", OPENMPI)}
+MPIS["mpich"] = library("libmpi.so.12", strings={"MPII_Version_string": "4.2.1"})
+
+
+@pytest.mark.parametrize(
+    ("flavour", "offered", "launcher", "pmi"),
+    [
+        ("intel", ("pmi2", "pmix"), "srun", ["pmi2", "pmix"]),
+        ("mpich", ("pmi2", "pmix"), "srun", ["pmi2", "pmix"]),
+        ("openmpi", ("pmi2", "pmix"), "srun", ["pmix", "pmi2"]),
+        ("intel", ("pmix",), "mpiexec", ["hydra"]),
+        ("openmpi", ("pmi2",), "mpirun", None),
+    ],
+)
+def test_ranks_are_started_by_what_the_mpi_understands(
+    flavour: str,
+    offered: tuple[str, ...],
+    launcher: str,
+    pmi: list[str] | None,
+    tmp_path: Path,
+    hpcgen: Command,
+    collection: Path,
+) -> None:
+    """Jobs ask for the first PMI of a profile: with another they would be many jobs of one rank, and not be planned."""
+    root = f"/sw/{flavour}"
+    files: dict[str, str | bytes] = {
+        f"{root}/lib/{'libmpi.so.40' if flavour == 'openmpi' else 'libmpi.so.12'}": MPIS[flavour],
+        f"{root}/bin/mpiexec": "",
+        f"{root}/bin/mpirun": "",
+    }
+    listed = "MPI plugin types are...\n\tnone\n" + "".join(f"\t{name}\n" for name in offered)
+    commands = {"sinfo": SINFO, "srun-mpi-list": listed, "apptainer-version": "apptainer version 1.3.6\n"}
+    tree = make_tree(tmp_path / "tree", files, commands, {"MPI_ROOT": root})
+    seen = seen_in(tree)
+    assert (seen.value("mpi.launcher"), seen.value("mpi.pmi")) == (launcher, pmi)
+    profile = collection / "site_profiles" / "lab.yaml"
+    assert hpcgen("site", "new", "lab", "--detect", "--root", str(tree), "-o", str(profile)).returncode == 0
+    assert broken(hpcgen, collection, "lab") == []
+    doctor = hpcgen("--collection", str(collection), "site", "doctor", "lab", "--root", str(tree))
+    assert doctor.returncode == 0, doctor.stdout
+
+
+def test_a_folder_says_more_of_a_version_than_the_year(tmp_path: Path) -> None:
+    year = library("libmpi.so.12", b"\0Intel(R) MPI Library 2021 for Linux* OS\n\0")
+    found = {}
+    for name in ("2021.9.0", "2019.9.0", "latest"):
+        tree = make_tree(tmp_path / name, {f"/opt/intel/oneapi/mpi/{name}/lib/libmpi.so.12": year})
+        found[name] = seen_in(tree).value("mpi.version")
+    assert found == {"2021.9.0": "2021.9.0", "2019.9.0": "2021", "latest": "2021"}
 
 
 def test_stubs_in_the_trees_are_what_the_writer_makes() -> None:

@@ -110,6 +110,10 @@ def test_a_list_that_ends_with_a_zero(tmp_path: Path) -> None:
     assert found(tmp_path, {**ended}, "0-1") == (1, 2, 1, 1)
 
 
+def test_without_sys_the_pairs_of_cpuinfo_count_and_domains_stay_open(tmp_path: Path) -> None:
+    assert counted(seen_in(make_tree(tmp_path))) == (2, 1, 1, None)
+
+
 def test_sockets_that_the_kernel_does_not_know_stay_open(tmp_path: Path) -> None:
     files: Files = cpu(0, "0", "0", physical_package_id="-1") | cpu(1, "1", "1", physical_package_id="-1")
     seen = seen_in(make_tree(tmp_path, {f"{CPUS}/online": "0-1\n", **files}))

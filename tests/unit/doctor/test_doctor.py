@@ -16,6 +16,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.decoding import convert
 from hpcgen.config.provenance import facts_of
 from hpcgen.config.yamlfile import loads
+from hpcgen.detect.commands import ProgramOutput
 from hpcgen.detect.elf import Library
 from hpcgen.detect.elf_stub import stub
 from hpcgen.detect.machine import Machine
@@ -113,6 +114,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     files["/proc/cpuinfo"] = "\n".join(cpus)
     version = b"\0Intel(R) MPI Library 2021.9.0 for Linux* OS\n\0"
+    files[f"{MPI}/bin/mpiexec"] = "#!/bin/sh\n"
     files[f"{MPI}/lib/release/libmpi.so.12"] = stub(Library("libmpi.so.12", ("libc.so.6",), glibc="2.17"), version)
     for path, content in files.items():
         place = folder / "root" / path.lstrip("/")
@@ -181,6 +183,13 @@ ALTERED = [
     ("mpi.pmi", "pmi: [pmi2]", "pmi: [pmi2, pmi]", "error"),
     ("mpi.glibc", "glibc: 2.17", "glibc: 2.14", "error"),
 ]
+
+
+def test_a_pmi_that_is_offered_is_no_drift_whatever_the_mpi_understands(collection: Path, tree: Path) -> None:
+    """Where srun offers PMIx alone, detection would start Intel MPI by its own mpiexec; the profile may know better."""
+    machine = Machine.captured(tree)
+    machine.answers["srun-mpi-list"] = ProgramOutput("MPI plugin types are...\n\tpmix\n")
+    assert examined(collection, machine, PROFILE.replace("pmi: [pmi2]", "pmi: [pmix]")).drift == ()
 
 
 @pytest.mark.parametrize(
