@@ -33,7 +33,7 @@ COMMANDS = {
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
     "site": "Write and check site profiles.",
-    "check": "Check profiles, recipes, release tables and fleets.",
+    "check": "Check profiles, recipes, blocks, tables, collections.",
     "schema": "Print the JSON Schema of a kind of file.",
     "completion": "Print the shell completion script.",
 }

@@ -11,19 +11,29 @@ from hpcgen.errors import InputError, Problems
 
 
 @click.command("check")
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=PATH)
+@click.argument("files", nargs=-1, required=True, metavar="FILE|DIR...", type=PATH)
 @click.option("--json", "as_json", is_flag=True, help="Print the problems as JSON on stdout.")
 @click.pass_context
 def command(ctx: click.Context, files: tuple[Path, ...], as_json: bool) -> None:
-    """Check site profiles, recipes and release tables: every mistake at once, with file:line:column."""
-    from hpcgen.cli.checking import check_file
+    """Check site profiles, recipes, release tables and blocks: every mistake at once, with file:line:column.
 
-    catalog = catalog_of(ctx)
+    DIR is a collection, of which everything is checked. A block is loaded and tried in a process of its own.
+    """
+    from hpcgen.cli.checking import check_file, collected_files, collection_of
+
     problems = Problems()
+    folders = [path for path in files if path.is_dir()]
+    catalog = catalog_of(ctx, map(collection_of, folders))
+    every: list[Path] = []
     for path in files:
+        with problems.caught():
+            every += collected_files(path) if path in folders else [path]
+    for path in every:
         with problems.caught():
             check_file(catalog, path)
             say(f"{path}: ok")
+    # What is wrong with a parent is told of each of its children.
+    problems = Problems(dict.fromkeys(problems))
     if as_json:
         rows = [
             {"where": str(p.where or ""), "message": p.message, "expected": p.expected, "remedy": p.remedy}

@@ -1,4 +1,4 @@
-"""Check one file whatever its kind: site profile, stack recipe, release table or fleet."""
+"""Check one file whatever its kind: site profile, stack recipe, release table, fleet or block."""
 
 from __future__ import annotations
 
@@ -26,8 +26,45 @@ KINDS = {
 """A key that only one kind of file has, and that kind."""
 
 
+COLLECTED = {
+    "site_profiles": (".yaml",),
+    "recipes": (".yaml",),
+    "building_blocks": (".yaml", ".py"),
+    "engines": (".py",),
+    "schedulers": (".py",),
+    "formats": (".py",),
+}
+"""Folders of a collection, each with the endings of its files that are checked."""
+
+
+def collection_of(folder: Path) -> Path:
+    """The collection that is meant by a folder: itself, or the one that it is a part of."""
+    return folder.resolve().parent if folder.resolve().name in COLLECTED else folder
+
+
+def collected_files(folder: Path) -> list[Path]:
+    """The files of a collection, or of one folder in it, that can be checked; InputError where it is none."""
+    folders = [folder] if folder.resolve().name in COLLECTED else [folder / name for name in COLLECTED]
+    files = [
+        path
+        for each in folders
+        for path in sorted(each.glob("[!_.]*.*"))
+        if path.suffix in COLLECTED[each.resolve().name]
+    ]
+    files += [path for path in [folder / "fleet.yaml"] if path.is_file()]
+    if not files:
+        expected = f"a collection, with files in any of {', '.join(COLLECTED)}"
+        raise InputError("there is nothing to check in this folder", str(folder), expected)
+    return files
+
+
 def check_file(catalog: Catalog, path: Path) -> None:
     """InputError with every mistake of the file."""
+    if path.suffix == ".py":
+        from hpcgen.cli.block_trial import trial
+
+        own = path.resolve().parent.parent
+        return trial(path.resolve(), [own, *(each for each in catalog.folders[:-1] if each.resolve() != own)])
     document = load(path, str(path))
     kind = _kind(document, path)
     if kind == "site profile":

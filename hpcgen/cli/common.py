@@ -34,12 +34,12 @@ def option_group(*each: Callable[[Any], Any]) -> Callable[[F], F]:
     return decorate
 
 
-def catalog_of(ctx: click.Context) -> Catalog:
-    """The catalog of ``--collection``, the environment and the built-in collection."""
+def catalog_of(ctx: click.Context, first: Iterable[Path] = ()) -> Catalog:
+    """The catalog of the ``first`` collections, ``--collection``, the environment and the built-in collection."""
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.catalog.collections import collections_from_environment
 
-    return Catalog([*ctx.obj, *collections_from_environment()])
+    return Catalog([*first, *ctx.obj, *collections_from_environment()])
 
 
 def collections_of(ctx: click.Context | None) -> list[Path]:

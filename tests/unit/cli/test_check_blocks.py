@@ -1,0 +1,128 @@
+"""`hpcgen check` on blocks and whole collections: all mistakes at once, and no block takes the command down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpcgen.cli import block_trial
+from tests.conftest import ROOT, Command
+
+BLOCK = """\
+from hpcgen.blocks.base import Block, need
+from hpcgen.blocks.steps import Packages, command, run
+
+
+class Petsc(Block):
+    '''PETSc.  Source: https://petsc.org'''
+
+    name = "petsc"
+    needs = (need("mpi"),)
+
+    METHOD
+"""
+BUILD = "def build(self, ctx):\n        "
+
+
+def check(hpcgen: Command, collection: Path, method: str, table: str = '  "1.0": {}\n') -> tuple[int, str]:
+    """Exit code and messages of a check of one block."""
+    file = collection / "building_blocks" / "petsc.py"
+    file.write_text(BLOCK.replace("METHOD", method))
+    if table:
+        file.with_suffix(".yaml").write_text(f"block: petsc\nreleases:\n{table}")
+    done = hpcgen("check", str(file))
+    assert "bug in hpcgen" not in done.stderr
+    return done.returncode, done.stderr
+
+
+MISTAKES = [
+    (BUILD + "yield run('x', 'a && b')", "petsc.py:12 in build(): a command of step 'x' has && outside quotes: a && b"),
+    (BUILD + "yield run('x', 'a; b')", "has ; outside quotes"),
+    (BUILD + "yield run('x', 'a | b')", "remedy: use pipe(first, second)"),
+    (BUILD + "yield run('x', 'a || true')", "has || outside quotes"),
+    (BUILD + "yield run('x', command('sh', '-c', 'a | b'))", "has | outside quotes"),
+    (BUILD + "run('x', 'true')\n        yield run('y', 'true')", "petsc.py:12:9: this step is made and not yielded"),
+    (BUILD + "run('x', 'true')", "build() gives no result"),
+    (BUILD + "yield run('x', ctx.use('mpii').prefix)", "petsc.py:12 in build(): KeyError: 'mpii'"),
+    ("def packages(self, ctx):\n        return Packages(run={'apt': 'gcc', 'dnf': ['gcc']})", "given as a text: 'gcc'"),
+    ("def packages(self, ctx):\n        return Packages(run={'apt': ['gcc']})", "packages for apt alone"),
+    ("def packages(self, ctx):\n        return Packages(build={'dnf': ['gcc']})", "packages for dnf alone"),
+    ("def biuld(self, ctx):\n        yield run('x', 'true')", "petsc.py:11:1: a block has no method biuld()"),
+    ("def biuld(self, ctx):\n        yield run('x', 'true')", "did you mean build?"),
+    ("needs = (need('pyhton'),)", "it needs 'pyhton', which is no block\n  remedy: did you mean python?"),
+    ("needs = (need('mpi', '=>4'),)", "'=>4' is not a version range"),
+    ("provides = ('mpi',)", "it provides mpi, and virtuals.yaml does not list it"),
+    ("__doc__ = ''", "Petsc has no docstring"),
+    ("x = 1 +", "petsc.py:11: "),
+    ("raise KeyError('x')", "petsc.py:11: "),
+    ("name = 'other'", "has no block named 'petsc'"),
+    ("import os; os._exit(3)", "petsc.py: its code ended the process with status 3"),
+    ("import sys; sys.exit('enough')", "its code ended the process with status 1: enough"),
+    ("import os; os.kill(os.getpid(), 11)", "its code ended the process with SIGSEGV"),
+]
+
+
+@pytest.mark.parametrize(("method", "said"), MISTAKES)
+def test_a_mistake_in_a_block_is_found(hpcgen: Command, collection: Path, method: str, said: str) -> None:
+    code, messages = check(hpcgen, collection, method)
+    assert code == 3
+    assert said in messages
+
+
+def test_a_block_without_a_release_table_is_told_so(hpcgen: Command, collection: Path) -> None:
+    code, messages = check(hpcgen, collection, "", table="")
+    assert code == 3
+    assert "petsc has no release table\n  expected: building_blocks/petsc.yaml" in messages
+
+
+def test_a_block_that_never_ends_is_ended(hpcgen: Command, collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(block_trial, "LIMIT_S", 3.0)
+    code, messages = check(hpcgen, collection, BUILD + "while True: pass")
+    assert code == 3
+    assert "petsc.py: its code did not end within 3 seconds" in messages
+
+
+def test_what_a_block_prints_is_no_result(hpcgen: Command, collection: Path) -> None:
+    code, messages = check(hpcgen, collection, "print('[]')\n    " + BUILD + "yield run('x', 'a | b')")
+    assert code == 3
+    assert "has | outside quotes" in messages
+
+
+def test_a_right_block_is_right(hpcgen: Command, collection: Path) -> None:
+    method = "def packages(self, ctx):\n        return Packages(run={'apt': ['a'], 'dnf': ['b']})\n\n    "
+    code, messages = check(hpcgen, collection, method + BUILD + "yield run('x', command('sh', '-c', 'make'))")
+    assert (code, messages.count("error")) == (0, 0), messages
+
+
+def test_a_collection_is_checked_as_a_whole(hpcgen: Command, collection: Path) -> None:
+    check(hpcgen, collection, BUILD + "yield run('x', 'a | b')", table='  "1.0": {licence: free}\n')
+    (collection / "site_profiles" / "mine.yaml").write_text("name: mine\nextends: workstation\nfabrik: {}\n")
+    (collection / "site_profiles" / "other.yaml").write_text("name: other\nextends: mine\n")
+    (collection / "recipes" / "s.yaml").write_text(
+        "name: s\ntitle: t\nblocks: {petsc: {options: {x: 1}}}\nrun: {command: [run]}\n"
+    )
+    (collection / "engines").mkdir()
+    (collection / "engines" / "own.py").write_text("class Own:\n    name = 'another'\n")
+    done = hpcgen("check", str(collection))
+    assert done.returncode == 3
+    for said in (
+        "mine.yaml:3:1: `fabrik` is not known",
+        "s.yaml:3:31: block petsc has no option 'x'",
+        "petsc.yaml:3:20: 'free' is not an SPDX licence expression",
+        "petsc.py:12 in build()",
+        "has no engine named 'own'",
+    ):
+        assert done.stderr.count(said) == 1, done.stderr
+
+
+def test_a_folder_without_anything_to_check_is_an_error(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = hpcgen("check", "empty")
+    assert done.returncode == 3
+    assert "empty: there is nothing to check in this folder" in done.stderr
+
+
+def test_shipped_blocks_keep_the_rules(hpcgen: Command) -> None:
+    done = hpcgen("check", str(ROOT / "building_blocks"))
+    assert done.returncode == 0, done.stderr
