@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Input, Run, Test, command, run
 
 Pin = Annotated[
@@ -17,6 +19,24 @@ Pin = Annotated[
         description="a package with its exact version, such as h5py==3.11.0",
     ),
 ]
+
+
+_CUDA_WHEELS = ("torch", "torchvision", "torchaudio", "jax-cuda12-plugin", "jax-cuda13-plugin", "onnxruntime-gpu")
+"""Packages whose wheels in the index are built for NVIDIA's CUDA, and carry it or require it.
+
+Source: what their wheels of x86-64 require there (torch, onnxruntime-gpu, jax).
+"""
+
+
+def _vendor(name: str, version: str) -> str:
+    """Whose GPUs a package of the index computes on; empty for one that computes on none as far as is known."""
+    local = version.partition("+")[2]
+    if local.startswith("rocm"):
+        return "amd"
+    if local.startswith("cpu"):
+        return ""
+    plain = re.sub(r"[-_.]+", "-", name).lower()
+    return "nvidia" if plain in _CUDA_WHEELS or plain.startswith(("nvidia-", "cupy-cuda")) else ""
 
 
 class PythonPackages(Block):
@@ -51,6 +71,11 @@ class PythonPackages(Block):
             name, version = pin.split("==")
             tests.append(Test(name, command(python, "-m", "pip", "show", name), expect=f"Version: {version}"))
         return tests
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """The GPUs that the index's builds of well-known frameworks compute on."""
+        vendors = dict.fromkeys(vendor for pin in ctx.options.packages if (vendor := _vendor(*pin.split("=="))))
+        return Capabilities(gpu_vendors=tuple(vendors))
 
     def notices(self, ctx: Context) -> list[str]:
         """That nothing but the version is checked."""

@@ -76,6 +76,7 @@ def plan(
     nodes: int | None = None,
     ranks_per_node: int | None = None,
     threads_per_rank: int | None = None,
+    gpus_per_node: int | None = None,
     walltime: str | None = None,
     queue: str | None = None,
     account: str | None = None,
@@ -96,6 +97,7 @@ def plan(
         ``--set``. They say which version or options a block has, not that it is there.
     add: names of blocks that the stack does not have, and the image is to.
     nodes, ranks_per_node, threads_per_rank, queue, account: of the job; the site's layouts decide where None.
+    gpus_per_node: GPUs that the job asks for on each node, 0 for none; all of a node or what the stack says if None.
     walltime: ``36:00:00``, ``36h`` or ``90m``.
     memory_per_rank_gb: gigabytes of each rank, checked against the node's.
     command: the job's command and its arguments; the stack's own if None.
@@ -113,6 +115,7 @@ def plan(
         nodes=nodes,
         ranks_per_node=ranks_per_node,
         threads_per_rank=threads_per_rank,
+        gpus_per_node=gpus_per_node,
         walltime=walltime,
         queue=queue,
         account=account,

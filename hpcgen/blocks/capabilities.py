@@ -32,6 +32,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     providers: fabric providers that work in the image, by libfabric's names; ``ucx`` for UCX. Said by the block
         that brings them, which need not be the one that provides MPI; a plan has those of all its blocks.
     licences: what must be accepted before it is built.
+    gpu_vendors: whose GPUs its programs can compute on; said by the class's ``gpu_vendor`` where it is said there.
     mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
     """
 
@@ -41,3 +42,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     providers: tuple[str, ...] = ()
     licences: tuple[Licence, ...] = ()
     mpi_flavour: str = ""
+    gpu_vendors: tuple[str, ...] = ()

@@ -85,6 +85,7 @@ def _named(required: bool) -> list[Callable[[Any], Any]]:
 LAYOUT = option_group(
     click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
     click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
+    click.option("--gpus", type=click.IntRange(0), help="GPUs that the job asks for on each node; 0 for none."),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
 )
 CHARGE = option_group(
@@ -130,7 +131,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option(
         "--queue",
         metavar="NAME",
-        help="Scheduler partition or queue; by default chosen by the number of nodes.",
+        help="Scheduler partition or queue; by default chosen by nodes and time.",
     ),
     CHARGE,
     click.option("--image-directory", metavar="DIR", help="Where the job script looks for images first."),
@@ -235,6 +236,7 @@ def job_request(asked: Mapping[str, Any], account: str | None, command: list[str
         queue=asked["queue"],
         account=account,
         memory_per_rank_gb=asked["memory_per_rank"],
+        gpus_per_node=asked["gpus"],
         command=command or None,
     )
 

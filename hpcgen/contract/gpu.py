@@ -1,10 +1,14 @@
-"""The driver is new enough for what was built, and what was built knows the GPU."""
+"""The image uses the GPUs that the job asks for, the driver is new enough, and what was built knows the GPU."""
 
 from __future__ import annotations
 
+import msgspec
+
 from hpcgen.blocks.requirements import in_range
 from hpcgen.contract.case import Case, Check, holds, skipped, unknown
+from hpcgen.model.reasons import JobReason
 from hpcgen.model.site import Gpu
+from hpcgen.support.units import counted
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"
@@ -13,6 +17,51 @@ COMPATIBILITY = "cuda-compat-"
 They run on data-centre GPUs, some RTX cards of certified servers, and Jetson.
 Source: docs.nvidia.com/deploy/cuda-compatibility/forward-compatibility.html.
 """
+
+
+def use(case: Case) -> list[Check]:
+    """What the job asks for is used: something in the image can compute on the node's GPUs, nothing is for others."""
+    name, gpu, job = "GPU use", case.partition.gpu, case.plan.job
+    if gpu is None:
+        return [skipped(name, NO_GPU)]
+    asked = gpu.count if job.gpus_per_node is None else job.gpus_per_node
+    if not asked:
+        return [skipped(name, f"the job asks for none of the node's {counted(gpu.count, 'GPU')}")]
+    at_run = {block.name: case.capabilities.get(block.name) for block in case.plan.blocks if not block.build_only}
+    vendors = {block: has.gpu_vendors for block, has in at_run.items() if has is not None and has.gpu_vendors}
+    path = f"partitions.{case.plan.partition}.gpu"
+    found = [
+        _unused(
+            case, f"{block} {_version(case, block)} computes on GPUs of {' or '.join(of)}, and the node has {_one(gpu)}"
+        )
+        for block, of in vendors.items()
+        if gpu.vendor not in of
+    ]
+    users = [block for block, of in vendors.items() if gpu.vendor in of]
+    if not users and not found:
+        wasted = (
+            f"the job asks for {counted(asked, 'GPU')} of each node ({_one(gpu)}), which nothing in the image can use"
+        )
+        found.append(_unused(case, wasted))
+    return [msgspec.structs.replace(each, path=path) for each in found] or [
+        holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
+    ]
+
+
+def _unused(case: Case, reason: str) -> Check:
+    """Broken; doubtful where a person said how many GPUs they want, who may start a program of their own."""
+    said = any(
+        isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
+    )
+    without = [name for name, each in case.site.partitions.items() if each.gpu is None]
+    remedies = ["--gpus 0 for a job on the CPUs alone"]
+    remedies += [f"--partition {' or '.join(without)}"] if without else []
+    remedies.append("a stack or provider that can use them")
+    return Check("GPU use", "doubtful" if said else "broken", reason, ", or ".join(remedies))
+
+
+def _one(gpu: Gpu) -> str:
+    return gpu.model if gpu.vendor in gpu.model.lower() else f"{gpu.model} of {gpu.vendor}"
 
 
 def driver(case: Case) -> list[Check]:

@@ -62,12 +62,15 @@ def lay_out(
     memory = request.memory_per_rank_gb or stack.run.memory_per_rank_gb
     considered = consider(site, partition_name, stack, request, memory)
     layout = next((each for each in considered if each.taken), None)
-    shape = _shape(partition, stack, request, layout)
+    gpus, gpus_reason, gpu_problem = _gpus(partition_name, partition, stack, request)
+    shape = _shape(partition, stack, request, layout, gpus)
     nodes, nodes_reason = _nodes(request, layout)
     problems = _misfits(site, partition_name, stack, nodes, shape)
+    problems += gpu_problem
     where = place(site, partition_name, nodes, request, recorded_seconds)
     problems += where.problems
-    reasons: list[JobReason | str] = [nodes_reason, shape.ranks_reason, shape.threads_reason, *where.reasons]
+    reasons: list[JobReason | str] = [nodes_reason, shape.ranks_reason, shape.threads_reason, *gpus_reason]
+    reasons += where.reasons
     if request.memory_per_rank_gb:
         reasons.append(JobReason(field="memory_per_rank_gb", rule="asked"))
     elif memory is not None:
@@ -81,6 +84,7 @@ def lay_out(
         queue=where.queue,
         account="" if site.scheduler.account == "none" else request.account or "",
         memory_per_rank_gb=memory,
+        gpus_per_node=gpus,
         reasons=reasons,
     )
     return job, problems
@@ -104,7 +108,26 @@ def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> lis
     return []
 
 
-def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Considered | None) -> _Shape:
+def _gpus(
+    partition_name: str, partition: Partition, stack: Stack, request: JobRequest
+) -> tuple[int, list[JobReason], list[Problem]]:
+    """GPUs of each node that the job asks for: what a person says, else the stack, else all of the node."""
+    there = partition.gpu.count if partition.gpu is not None else 0
+    if request.gpus_per_node is not None:
+        wanted, why = request.gpus_per_node, JobReason(field="gpus_per_node", rule="asked")
+    elif stack.run.gpus_per_node is not None:
+        wanted = min(stack.run.gpus_per_node, there)
+        why = JobReason(field="gpus_per_node", rule="stack", by=stack.name)
+    else:
+        wanted, why = there, JobReason(field="gpus_per_node", rule="all of a node", by=partition_name)
+    if wanted <= there:
+        return wanted, [why] if there else [], []
+    found = f"{there} GPUs" if there else "no GPU"
+    message = f"{counted(wanted, 'GPU')} of a node were asked for, and a node of {partition_name} has {found}"
+    return there, [], [Problem(message, "--gpus", expected=f"0 to {there}" if there else "0")]
+
+
+def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Considered | None, gpus: int) -> _Shape:
     cores = partition.cpu.cores
     ranks, threads = request.ranks_per_node, request.threads_per_rank
     layout = chosen.layout if chosen is not None else None
@@ -119,6 +142,9 @@ def _shape(partition: Partition, stack: Stack, request: JobRequest, chosen: Cons
     elif ranks is None and stack.run.ranks_per_node is not None:
         ranks = stack.run.ranks_per_node
         ranks_why = replace(ranks_why, rule="stack", by=stack.name)
+    elif ranks is None and stack.run.mpi and gpus:
+        ranks = gpus
+        ranks_why = replace(ranks_why, rule="one per GPU")
     elif ranks is None:
         ranks = 1
         ranks_why = replace(ranks_why, rule="no layout" if stack.run.mpi else "no mpi", by=stack.name)

@@ -39,6 +39,7 @@ PartialDate = Annotated[
     str, matching(r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", "a year, month or day: 2024, 2024-01, 2024-01-31")
 ]
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]
+WholeNumber = Annotated[int, msgspec.Meta(ge=0, description="a whole number of at least 0")]
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 
 FormatName = Annotated[

@@ -1,6 +1,6 @@
 """A job: how many processes of what size are started where, and for how long."""
 
-from hpcgen.model.fields import Count, Gigabytes, Record, Text
+from hpcgen.model.fields import Count, Gigabytes, Record, Text, WholeNumber
 from hpcgen.model.reasons import JOB_WORDS, JobReason
 from hpcgen.support.units import number, walltime_text
 
@@ -8,8 +8,9 @@ from hpcgen.support.units import number, walltime_text
 class Job(Record, frozen=True):
     """The resolved layout of one job.
 
-    ``walltime_s`` in seconds; ``queue`` and ``account`` are empty where the site has none;
-    ``reasons`` say where each number is from (sentences in plans of hpcgen 0.1.0).
+    ``walltime_s`` in seconds; ``gpus_per_node`` is what the job asks for, in plans of hpcgen 0.1.0 all of a node;
+    ``queue`` and ``account`` are empty where the site has none; ``reasons`` say where each number is from (sentences
+    in plans of hpcgen 0.1.0).
     """
 
     nodes: Count
@@ -20,6 +21,7 @@ class Job(Record, frozen=True):
     queue: Text = ""
     account: Text = ""
     memory_per_rank_gb: Gigabytes | None = None
+    gpus_per_node: WholeNumber | None = None
     reasons: list[JobReason | Text] = []
 
     @property
@@ -50,4 +52,5 @@ class JobRequest(Record, frozen=True):
     queue: Text | None = None
     account: Text | None = None
     memory_per_rank_gb: Gigabytes | None = None
+    gpus_per_node: WholeNumber | None = None
     command: list[Text] | None = None

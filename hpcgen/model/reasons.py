@@ -111,7 +111,9 @@ def requirement_text(identifier: str, allowed: Mapping[str, str] | None) -> str:
     return " or ".join(f"{name} {versions}".strip() for name, versions in allowed.items()) or f"no {identifier}"
 
 
-JobField = Literal["nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "memory_per_rank_gb"]
+JobField = Literal[
+    "nodes", "ranks_per_node", "threads_per_rank", "walltime_s", "queue", "memory_per_rank_gb", "gpus_per_node"
+]
 JobRule = Literal[
     "asked",
     "layout",
@@ -121,6 +123,8 @@ JobRule = Literal[
     "shared cores",
     "site default",
     "queue limit",
+    "one per GPU",
+    "all of a node",
     "recorded",
     "default",
     "first queue",
@@ -133,6 +137,7 @@ JOB_WORDS: dict[str, str] = {
     "walltime_s": "time",
     "queue": "queue",
     "memory_per_rank_gb": "memory per rank",
+    "gpus_per_node": "GPUs per node",
 }
 """What people call the fields of a job."""
 
@@ -144,6 +149,8 @@ _JOB_RULES: dict[JobRule, str] = {
     "no layout": "no layout fits, so one",
     "shared cores": "{by} cores shared by {note}",
     "site default": "default of {by}",
+    "one per GPU": "one for each GPU",
+    "all of a node": "all that a node of {by} has",
     "queue limit": "the most that queue {by} takes",
     "recorded": "as the record of the image says",
     "default": "nothing else was asked for",

@@ -1,6 +1,6 @@
 """A stack: one set of software and how it is started."""
 
-from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, Record, Text, VersionRange
+from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, Record, Text, VersionRange, WholeNumber
 
 OptionValue = str | int | bool | list[str] | None
 
@@ -14,13 +14,17 @@ class StackBlock(Record, frozen=True):
 
 
 class RunSpec(Record, frozen=True):
-    """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory."""
+    """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory.
+
+    ``gpus_per_node``: how many GPUs of a node the program uses; 0: none, so that the job asks for none.
+    """
 
     command: list[Text]
     mpi: bool = True
     environment: dict[EnvName, Text] = {}
     memory_per_rank_gb: Gigabytes | None = None
     ranks_per_node: Count | None = None
+    gpus_per_node: WholeNumber | None = None
 
 
 class Stack(Record, frozen=True):

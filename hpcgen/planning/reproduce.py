@@ -39,6 +39,7 @@ def reproduce(
         ("--nodes", job.nodes),
         ("--ranks-per-node", job.ranks_per_node),
         ("--threads", job.threads_per_rank),
+        ("--gpus", job.gpus_per_node),
         ("--time", job.walltime),
         ("--queue", job.queue),
         ("--account", job.account),

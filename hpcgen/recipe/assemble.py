@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpcgen.blocks.base import Block, Chosen, Context, Facts
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.sources import BundleSupply, Supply
 from hpcgen.blocks.steps import (
     Environment,
@@ -88,8 +89,13 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
 def outline(plan: Plan, catalog: Catalog) -> Outline:
     """What can be said of an image without its stages, far quicker than :func:`assemble`. InputError as there."""
     parts = list(_parts(plan, catalog, None, {}))
-    capabilities = {part.planned.name: part.block.capabilities(part.ctx) for part in parts}
+    capabilities = {part.planned.name: _capabilities(part) for part in parts}
     return Outline(capabilities, _package_names("final", parts))
+
+
+def _capabilities(part: _Part) -> Capabilities:
+    found, vendor = part.block.capabilities(part.ctx), part.block.gpu_vendor
+    return msgspec.structs.replace(found, gpu_vendors=(vendor,)) if vendor and not found.gpu_vendors else found
 
 
 def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tuple[str, ...]]) -> Iterator[_Part]:

@@ -174,9 +174,12 @@ def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: 
     command = list(request.command or old.command)
     if here.name == recorded.site.name:
         request = msgspec.structs.replace(request, account=request.account or old.account or None)
-    layout = (request.nodes, request.ranks_per_node, request.threads_per_rank, request.memory_per_rank_gb)
+    size = (request.nodes, request.ranks_per_node, request.threads_per_rank, request.memory_per_rank_gb)
+    layout = (*size, request.gpus_per_node, request.queue)
     same_place = site is None and name == recorded.partition
-    if same_place and not any((*layout, request.queue)):
+    if same_place and request.gpus_per_node is None and any(map(_asked_for_gpus, old.reasons)):
+        request = msgspec.structs.replace(request, gpus_per_node=old.gpus_per_node)
+    if same_place and all(each is None for each in layout):
         job = _recorded_job(old, request)
     else:
         job = resolve_job(here, name, recorded.stack, request, old.walltime_s if same_place else None)
@@ -191,6 +194,11 @@ def _recorded_job(old: Job, request: JobRequest) -> Job:
         reasons = [reason for reason in reasons if not _of_time(reason)]
         reasons.append(JobReason(field="walltime_s", rule="asked"))
     return msgspec.structs.replace(old, walltime_s=seconds, account=request.account or "", reasons=reasons)
+
+
+def _asked_for_gpus(reason: JobReason | str) -> bool:
+    """Whether it says that a person chose the number of GPUs, as of a job that wants none."""
+    return isinstance(reason, JobReason) and (reason.field, reason.rule) == ("gpus_per_node", "asked")
 
 
 def _of_time(reason: JobReason | str) -> bool:

@@ -27,7 +27,9 @@ class Header(msgspec.Struct, frozen=True):
 
     @property
     def gpus(self) -> int:
-        """GPUs of one node."""
+        """GPUs that the job asks for on each node."""
+        if self.job.gpus_per_node is not None:
+            return self.job.gpus_per_node
         return self.partition.gpu.count if self.partition.gpu is not None else 0
 
     @property

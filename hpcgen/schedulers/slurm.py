@@ -41,6 +41,10 @@ NO_REASON = ("None", "(null)", "NonZeroExitCode")
 """What says nothing that the state and the exit status do not."""
 
 
+_GPU_OPTIONS = ("--gres=gpu", "--gpus")
+"""Options that ask for GPUs, in whatever form a site wants them."""
+
+
 class Slurm(Scheduler):
     """Whole nodes, with ranks and threads stated."""
 
@@ -84,8 +88,10 @@ class Slurm(Scheduler):
         if job.account:
             lines.append(option("--account", job.account))
         own = site_options(header)
+        if not header.gpus:
+            own = [line for line in own if not line.startswith(_GPU_OPTIONS)]
         request = header.scheduler.gpu_request
-        if header.gpus and request != "none" and not any(line.startswith(("--gres", "--gpus")) for line in own):
+        if header.gpus and request != "none" and not any(line.startswith(_GPU_OPTIONS) for line in own):
             lines.append(option(f"--{request}", f"gpu:{header.gpus}" if request == "gres" else header.gpus))
         return lines + own
 

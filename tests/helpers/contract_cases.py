@@ -116,7 +116,7 @@ releases:
   "2": {values: {library: libmpi.so.12}}
 """
 STACKS = {
-    "hello": {"blocks": {"mpi": {}, "rank_test": {}}, "run": {"command": ["true"]}},
+    "hello": {"blocks": {"mpi": {}, "rank_test": {}}, "run": {"command": ["true"], "gpus_per_node": 0}},
     "packages": {
         "blocks": {"mpi": {}, "rank_test": {}, "os_packages": {"options": {"packages": ["zlib1g"]}}},
         "run": {"command": ["true"]},

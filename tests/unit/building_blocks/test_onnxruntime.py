@@ -16,8 +16,9 @@ from packaging.version import Version
 from hpcgen.blocks.requirements import in_range
 from hpcgen.blocks.steps import Archive, GitTree, Run, Wheels
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, InputError, UnknownNameError
+from hpcgen.errors import ConflictError, InputError, PolicyError, UnknownNameError
 from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
@@ -50,7 +51,9 @@ MI250X = "vendor: amd, model: MI250X, target: gfx90a"
 SHELLCHECK = Path(sysconfig.get_path("scripts")) / "shellcheck"
 
 
-def planned(collection: Path, gpu: str, *settings: str, architecture: str = "x86_64", stack: str = "") -> Plan:
+def planned(
+    collection: Path, gpu: str, *settings: str, architecture: str = "x86_64", stack: str = "", gpus: int | None = None
+) -> Plan:
     cpu = "x86_64_v3" if architecture == "x86_64" else "neoverse_v2"
     text = SITE.format(gpu=f"gpu: {{{gpu}}}" if gpu else "", architecture=architecture, cpu=cpu)
     (collection / "site_profiles" / "it.yaml").write_text(text)
@@ -62,6 +65,7 @@ def planned(collection: Path, gpu: str, *settings: str, architecture: str = "x86
         catalog.site("it"),
         catalog.stack("onnxruntime"),
         settings=settings,
+        job=JobRequest(gpus_per_node=gpus),
         site_document=catalog.site_document("it"),
         stack_document=catalog.stack_document("onnxruntime"),
     )
@@ -111,7 +115,7 @@ WITH_TENSORRT = [
 def test_the_gpu_decides_what_computes_and_with_which_releases(
     collection: Path, gpu: str, wanted: dict[str, str]
 ) -> None:
-    found = versions(planned(collection, gpu))
+    found = versions(planned(collection, gpu, gpus=None if len(wanted) > 1 else 0))
     gpu_parts = {"cuda", "cudnn", "tensorrt", "rocm", "migraphx"}
     assert {name: version for name, version in found.items() if name in gpu_parts | {"onnxruntime"}} == wanted
 
@@ -123,18 +127,20 @@ def test_tensorrt_on_request_is_the_last_for_the_gpu(collection: Path, gpu: str,
 
 
 def test_every_list_of_these_plans_has_hashes(collection: Path) -> None:
-    for gpu, _ in CHOICES:
-        assert not assembled(planned(collection, gpu)).loose, gpu
+    for gpu, wanted in CHOICES:
+        assert not assembled(planned(collection, gpu, gpus=None if len(wanted) > 1 else 0)).loose, gpu
     for gpu, _ in WITH_TENSORRT:
         assert not assembled(planned(collection, gpu, "onnxruntime.provider=tensorrt")).loose, gpu
 
 
 def test_an_old_driver_or_gpu_computes_on_the_cpu_and_says_so(collection: Path) -> None:
     for gpu, why in ((f"{P40}, driver: 418.39", "driver is 418.39"), (MI50, "no code for gfx906")):
-        plan = planned(collection, gpu)
+        with pytest.raises(PolicyError, match="which nothing in the image can use"):
+            planned(collection, gpu)
+        plan = planned(collection, gpu, gpus=0)
         assert option(plan, "onnxruntime", "provider") == "cpu"
         assert any(why in notice for notice in notices(assembled(plan)))
-    asked = planned(collection, P40, "onnxruntime.provider=cpu")
+    asked = planned(collection, P40, "onnxruntime.provider=cpu", gpus=0)
     assert any("cpu was asked for" in notice for notice in notices(assembled(asked)))
     assert not any("CPU" in notice for notice in notices(assembled(planned(collection, ""))))
 
@@ -210,7 +216,7 @@ def test_on_arm_there_is_no_older_package_with_cuda(collection: Path) -> None:
 
 
 def test_provider_is_an_option_of_the_block_and_no_word_of_others(collection: Path) -> None:
-    assert "cuda" not in versions(planned(collection, V100, "onnxruntime.provider=cpu"))
+    assert "cuda" not in versions(planned(collection, V100, "onnxruntime.provider=cpu", gpus=0))
     for setting in ("onnxruntime.provider=rocm", "python.provider=cpu"):
         with pytest.raises(UnknownNameError):
             planned(collection, V100, setting)

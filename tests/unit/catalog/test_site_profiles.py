@@ -235,7 +235,7 @@ def test_a_job_of_taccs_is_started_by_ibrun_and_asks_for_no_gpus(catalog: Catalo
 
 def test_a_job_of_delawares_loads_software_by_valet_and_asks_for_memory(catalog: Catalog) -> None:
     site, stack = catalog.site("darwin"), catalog.stack("mpi-hello")
-    plan = make_plan(catalog, site, stack, partition="gpu-v100", job=JobRequest(nodes=2, ranks_per_node=4))
+    plan = make_plan(catalog, site, stack, partition="gpu-v100", job=JobRequest(nodes=2, gpus_per_node=4))
     lines = job_script(plan, {})[1].splitlines()
     assert lines[0] == "#!/bin/bash -l"
     assert {"#SBATCH --partition=gpu-v100", "#SBATCH --gpus-per-node=4", "#SBATCH --mem=0"} <= set(lines)

@@ -68,7 +68,8 @@ def header(text: str) -> list[str]:
 
 @pytest.mark.parametrize(("site", "partition", "nodes", "lines", "start"), JOBS)
 def test_a_job(catalog: Catalog, site: str, partition: str, nodes: int, lines: list[str], start: str) -> None:
-    text = script(kit(catalog, site, partition, nodes=nodes))
+    gpu = catalog.site(site).partitions[partition].gpu
+    text = script(kit(catalog, site, partition, nodes=nodes, gpus_per_node=gpu.count if gpu is not None else None))
     assert [line for line in lines if line not in header(text)] == []
     assert text.splitlines()[-1].startswith(start)
 

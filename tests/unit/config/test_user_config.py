@@ -186,7 +186,18 @@ def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> No
     from hpcgen.cli.common import plan_from
 
     config.write_text("accounts: {supermuc: pn12ab}\nimage_directories: {supermuc: /dss/ada/images}\n")
-    names = ("partition", "format", "nodes", "ranks_per_node", "threads", "time", "queue", "account", "memory_per_rank")
+    names = (
+        "partition",
+        "format",
+        "nodes",
+        "ranks_per_node",
+        "threads",
+        "gpus",
+        "time",
+        "queue",
+        "account",
+        "memory_per_rank",
+    )
     asked = {
         "settings": (),
         "added": (),

@@ -73,7 +73,7 @@ def tiny(collection: Path) -> Path:
 
 def stack(collection: Path, *blocks: str) -> None:
     lines = "".join(f"  {block}\n" for block in blocks)
-    text = f"name: it\ntitle: a test stack\nblocks:\n{lines}run: {{command: [it]}}\n"
+    text = f"name: it\ntitle: a test stack\nblocks:\n{lines}run: {{command: [it], gpus_per_node: 0}}\n"
     (collection / "recipes" / "it.yaml").write_text(text)
 
 

@@ -7,6 +7,7 @@
 #   nodes 1: layout of the site for gpu
 #   ranks per node 1: layout of the site for gpu
 #   threads per rank 10: layout of the site for gpu
+#   GPUs per node 0: stack mpi-hello
 #   time 12:00:00: default of hlrs-testbed
 #   memory: a job may use 125 GB of a node
 # usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing

@@ -1,12 +1,13 @@
 #!/bin/bash
 #
 # preflight of onnxruntime for hlrs-testbed, partition gpu: onnxruntime 1.31.1 on ubuntu 24.04
-# made by hpcgen 0.2.0: hpcgen render --site hlrs-testbed --stack onnxruntime
+# made by hpcgen 0.2.0: hpcgen render --site hlrs-testbed --stack onnxruntime --gpus 0
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 10 threads
 #   nodes 1: nothing else was asked for
 #   ranks per node 1: stack onnxruntime runs without MPI
 #   threads per rank 10: 10 cores shared by 1 rank
+#   GPUs per node 0: asked for
 #   time 12:00:00: default of hlrs-testbed
 #   memory: a job may use 125 GB of a node
 # usage: preflight.sh [IMAGE]      in an allocation; exits with 78 if something is missing
