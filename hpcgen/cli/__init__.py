@@ -33,6 +33,8 @@ COMMANDS = {
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
     "site": "Write and check site profiles.",
+    "stack": "Write a new stack recipe.",
+    "block": "Write a new building block.",
     "check": "Check profiles, recipes, blocks, tables, collections.",
     "schema": "Print the JSON Schema of a kind of file.",
     "completion": "Print the shell completion script.",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import click
 
 from hpcgen.cli.common import PATH, say
-from hpcgen.errors import InputError, OutputError
-from hpcgen.support.quoting import NAME_PATTERN
+from hpcgen.cli.new_files import check_absent, check_name, write_new
 
 
 @click.command("new")
@@ -36,23 +34,20 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     """
     from hpcgen.config.schemas import editor_comment
     from hpcgen.detect.skeleton import skeleton
-    from hpcgen.support.writing import write_file
 
     if root is not None and not detect:
         raise click.UsageError("--root says what --detect examines; add --detect")
-    if not re.search(NAME_PATTERN, name):
-        expected = "lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"
-        raise InputError(f"{name!r} cannot be a profile's name", "NAME", expected)
-    if output is not None and (output.exists() or output.is_symlink()):
-        raise OutputError(f"{output} already exists", remedy="name another file, or remove this one")
+    check_name(name, "profile")
+    if output is not None:
+        # Before the machine is examined, which takes a while.
+        check_absent(output)
     text = editor_comment(output) + (_detected(name, root) if detect else skeleton(name))
     if output is None:
         click.echo(text, nl=False)
         return
-    write_file(output, text)
+    write_new({output: text})
     if output.stem != name:
         say(f"note: hpcgen finds a profile by its file's name; {output.name} should be called {name}.yaml")
-    say(f"{output}: written")
 
 
 def _detected(name: str, root: Path | None) -> str:

@@ -1,0 +1,34 @@
+"""New files for people to go on with; none that exists is replaced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from hpcgen.cli.common import say
+from hpcgen.errors import InputError, OutputError
+from hpcgen.support.quoting import NAME_PATTERN
+from hpcgen.support.writing import write_file
+
+
+def check_name(name: str, kind: str) -> None:
+    """InputError where nothing of that kind can be called so."""
+    if not re.search(NAME_PATTERN, name):
+        expected = "lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"
+        raise InputError(f"{name!r} cannot be a {kind}'s name", "NAME", expected)
+
+
+def check_absent(path: Path) -> None:
+    """OutputError where there is such a file."""
+    if path.exists() or path.is_symlink():
+        raise OutputError(f"{path} already exists", remedy="name another file, or remove this one")
+
+
+def write_new(files: Mapping[Path, str]) -> None:
+    """Write all of them, or OutputError and none where one exists."""
+    for path in files:
+        check_absent(path)
+    for path, text in files.items():
+        write_file(path, text)
+        say(f"{path}: written")
