@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, release_of, skipped, unknown
 from hpcgen.model.site import HostMpi
-from hpcgen.platform.mpi_abi import MPI_LIBRARIES, mpich_of
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES, mpich_of, standard_of
 from hpcgen.schedulers import launched_by
 
 NO_MPI = "the stack runs without MPI"
@@ -97,7 +97,21 @@ def version(case: Case) -> Check:
         return Check(name, "doubtful", reason, remedy, f"MPICH {base} or older", "mpi.version")
     if flavour == "mpich" and base:
         return holds(name, f"{told}, which is derived from MPICH {base}")
+    if (level := standard_of(host.flavour, host.version)) and level < _may_call(flavour, block.version):
+        has = ".".join(map(str, level))
+        reason = (
+            f"{told}, which has MPI {has}: programs that call what is newer (sessions, counts of 64 bits) do not start"
+        )
+        remedy = '--set "mpich.version=<4", or let programs call MPI 3 alone'
+        return Check(name, "doubtful", reason, remedy, f"functions of MPI {has}", "mpi.version")
     return holds(name, f"{told}: different names, one binary interface, so their version numbers cannot be compared")
+
+
+def _may_call(flavour: str, version: str) -> tuple[int, int]:
+    """The standard whose functions programs may call that are built with an MPI; Intel's has some of 4.0 since 2021."""
+    if flavour == "intel" and release_of(version, 1) >= (2021,):
+        return (4, 0)
+    return standard_of(flavour, version) or (0, 0)
 
 
 def pmi(case: Case) -> Check:

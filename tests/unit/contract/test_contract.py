@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.contract.case import Check
 from hpcgen.contract.verdict import CHECKS, case_of, case_of_plan, checks_of
@@ -259,3 +260,13 @@ def test_the_nodes_of_a_queue_are_named_by_it(hpcgen: Command) -> None:
     assert "in the queue micro there are nodes of thin only" in queued
     alone = hpcgen("contract", "--site", "workstation", "--stack", "mpi-hello").stdout
     assert "the job runs on nodes of main only" in alone
+
+
+@pytest.mark.parametrize(("version", "outcome"), [("4.3.2", "doubtful"), ("3.4.3", "holds")])
+def test_functions_of_a_newer_standard_are_doubted_across_names(version: str, outcome: str) -> None:
+    """Intel MPI 2019 has MPI 3.1; sessions and counts of 64 bits came with MPICH 4."""
+    settings = {"mpi.provider": "mpich", "mpich.version": version}
+    plan = hpcgen.plan("supermuc", "mpi-hello", settings=settings)
+    (check,) = checks_of(case_of(plan, Catalog()), only=("MPI version",))
+    assert check.outcome == outcome
+    assert ("mpich.version=<4" in check.remedy) == (outcome == "doubtful")
