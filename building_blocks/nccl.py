@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -19,6 +20,9 @@ class Nccl(Block):
     name = "nccl"
     gpu_vendor = "nvidia"
     needs = (need("cuda"), need("gnu"))
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        return Capabilities(gpu_collectives="NCCL")
 
     def environment(self, ctx: Context) -> Environment:
         """Where it is, for build scripts and the loader."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Environment, Input, Packages, Test
 
 
@@ -23,6 +24,9 @@ class Rccl(Block):
     def packages(self, ctx: Context) -> Packages:
         """AMD's packages, from the repository that the image of ROCm names; headers for the builder alone."""
         return Packages(build={"apt": ["rccl-dev"]}, run={"apt": ["rccl"]})
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        return Capabilities(gpu_collectives="RCCL")
 
     def environment(self, ctx: Context) -> Environment:
         """Where it is, for build scripts."""

@@ -33,6 +33,7 @@ class Capabilities(msgspec.Struct, frozen=True):
         that brings them, which need not be the one that provides MPI; a plan has those of all its blocks.
     licences: what must be accepted before it is built.
     gpu_vendors: whose GPUs its programs can compute on; said by the class's ``gpu_vendor`` where it is said there.
+    gpu_collectives: the library of collectives between GPUs that it is, such as ``NCCL``, which does not go by MPI.
     mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
     """
 
@@ -43,3 +44,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     licences: tuple[Licence, ...] = ()
     mpi_flavour: str = ""
     gpu_vendors: tuple[str, ...] = ()
+    gpu_collectives: str = ""

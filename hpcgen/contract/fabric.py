@@ -86,6 +86,32 @@ def fallback(case: Case) -> list[Check]:
     return found or [holds(name, "no variable selects TCP")]
 
 
+VERBS = ("libibverbs1", "libibverbs-dev", "libibverbs", "rdma-core", "rdma-core-devel")
+"""OS packages with libibverbs, by which NCCL and RCCL find InfiniBand."""
+
+
+def collectives(case: Case) -> Check:
+    """The collectives between GPUs of several nodes go over the fabric, and not over TCP sockets."""
+    name, fabric = "GPU collectives", case.site.fabric
+    libraries = [each.gpu_collectives for each in case.capabilities.values() if each.gpu_collectives]
+    if not libraries or case.plan.job.nodes == 1 or not case.plan.job.gpus_per_node:
+        return skipped(name, "no collectives between GPUs of several nodes")
+    if fabric.kind not in FAST:
+        return skipped(name, f"the fabric is {fabric.kind}")
+    who = " and ".join(libraries)
+    if fabric.kind == "infiniband" and set(case.packages) & set(VERBS):
+        return holds(name, f"{who} finds InfiniBand by libibverbs")
+    missing = "has no libibverbs" if fabric.kind == "infiniband" else f"has no plugin of {who} for {fabric.kind}"
+    reason = f"the image {missing}: TCP sockets will carry what {who} sends between nodes, such as gradients"
+    if fabric.kind == "infiniband":
+        remedy = "put libibverbs1 (rdma-core on Rocky Linux) into the image: --add os_packages"
+    else:
+        remedy = (
+            "collectives by MPI where the block has the choice, or a plugin of the site (see the notes of its profile)"
+        )
+    return Check(name, "doubtful", reason, remedy, "", "fabric.kind")
+
+
 def _variables(case: Case) -> Iterator[tuple[str, str, str]]:
     """Variables of the job with the place of each in the profile; "" for the stack's."""
     stack = case.plan.stack.run.environment

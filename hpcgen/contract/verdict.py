@@ -25,6 +25,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
     "PMI": mpi.pmi,
     "fabric provider": fabric.provider,
     "TCP fallback": fabric.fallback,
+    "GPU collectives": fabric.collectives,
     "GPU use": gpu.use,
     "GPU driver": gpu.driver,
     "GPU architecture": gpu.architecture,
