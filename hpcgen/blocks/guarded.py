@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from types import GeneratorType
 from typing import Any
@@ -56,8 +57,8 @@ def block_error(error: Exception, function: Callable[..., Any], args: Iterable[A
     told = [problem for problem in error.problems if problem.where] if isinstance(error, HpcgenError) else []
     if isinstance(error, HpcgenError) and (told or not isinstance(error, StepError)):
         return error
-    code = getattr(function, "__code__", None)
-    place = place_in(error, code.co_filename) if code is not None else None
+    files = _files(function, args)
+    place = next((found for file in files if (found := place_in(error, file))), None)
     where = f"{place[0]} in {place[1]}()" if place else _start(function)
     if isinstance(error, StepError):
         return StepError(problem.at(where) for problem in error.problems)
@@ -65,6 +66,15 @@ def block_error(error: Exception, function: Callable[..., Any], args: Iterable[A
     expected = f"one of this block's needs: {', '.join(sorted(needs)) or 'none'}" if needs is not None else ""
     message = f"{type(error).__name__}: {error}"
     return InputError(message, where, expected, "correct the block; --debug before the subcommand shows the traceback")
+
+
+def _files(function: Callable[..., Any], args: Iterable[Any]) -> list[str]:
+    """The file of the block's own class, then the function's, which may be of a class that it is made from."""
+    code = getattr(function, "__code__", None)
+    owner = next(iter(args), None)
+    module = sys.modules.get(type(owner).__module__) if hasattr(owner, "needs") else None
+    files = (getattr(module, "__file__", None), code.co_filename if code is not None else None)
+    return [file for file in files if file is not None]
 
 
 def _start(function: Callable[..., Any]) -> str:

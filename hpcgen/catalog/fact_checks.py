@@ -29,6 +29,14 @@ def wrong_facts(site: Site, document: Document) -> Problems:
         )
     for name, partition in site.partitions.items():
         problems += _wrong_queues(name, partition, document)
+        memory, gpu = partition.memory, partition.gpu
+        if memory.usable_gb is not None and memory.usable_gb > memory.total_gb:
+            place = document.position(["partitions", name, "memory", "usable_gb"])
+            problems.add(f"a job cannot use {memory.usable_gb:g} GB of {memory.total_gb:g} GB", place)
+        if gpu is not None and gpu.vendor != "nvidia" and gpu.capability is not None:
+            place = document.position(["partitions", name, "gpu", "capability"], key=True)
+            message = f"a GPU of {gpu.vendor} has no compute capability, which is NVIDIA's"
+            problems.add(message, place, remedy="call AMD's instruction set `target`: gfx90a" * (gpu.vendor == "amd"))
     return problems
 
 
@@ -52,7 +60,7 @@ def _wrong_version(field: str, text: str) -> Problem | None:
             return None
         remedy = "NVIDIA lists the capability of each GPU; nvidia-smi --query-gpu=compute_cap prints it"
         return Problem(f"{text!r} is not a compute capability", None, "two numbers such as 8.0", remedy)
-    if re.fullmatch(r"\d+(\.\d+)*([-+_.~][0-9A-Za-z][-+_.~0-9A-Za-z]*|(a|b|rc)\d+)?", text):
+    if re.fullmatch(r"\d+(\.\d+)*([-+_~][0-9A-Za-z][-+_.~0-9A-Za-z]*|\.?(a|b|rc|dev|post)\d+)?", text):
         return None
     number = re.fullmatch(r"v(\d[0-9.]*)", text)
     remedy = f"write {number[1]}" if number else "write the release that is installed"

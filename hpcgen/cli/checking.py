@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 
 from hpcgen.blocks.options import option_problems
+from hpcgen.blocks.requirements import in_range
+from hpcgen.blocks.requirements import version as version_of
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.release_versions import is_empty, key_problems
@@ -13,7 +15,7 @@ from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.model.release import ReleaseTable
-from hpcgen.model.stack import Stack
+from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.support.spdx_expressions import licence_expression
 
 KINDS = {
@@ -110,6 +112,10 @@ def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
     from hpcgen.platform.microarchitecture import has_feature
 
     problems = Problems()
+    bases, preferred = catalog.virtuals["base"], site.image.distribution
+    if preferred is not None and preferred not in bases:
+        place = merged.position(["image", "distribution"])
+        problems.add(f"no distribution is called {preferred!r}", place, remedy=did_you_mean(preferred, bases))
     for partition, facts in site.partitions.items():
         with problems.caught(partial(merged.position, ["partitions", partition, "cpu", "target"])):
             has_feature(facts.cpu.target, "sse2")
@@ -123,11 +129,27 @@ def _check_stack(catalog: Catalog, document: Document) -> None:
     with problems.caught():
         check_stack(stack, document, catalog)
     for name, block in stack.blocks.items():
+        if block.version:
+            with problems.caught(partial(document.position, ["blocks", name, "version"])):
+                _check_some_release(catalog, name, block)
         if block.options and name not in catalog.virtuals and catalog.has_block(name):
             with problems.caught():
                 where = partial(_option_place, document, name)
                 problems += option_problems(catalog.block(name), block.options, where)
     problems.raise_as(InputError)
+
+
+def _check_some_release(catalog: Catalog, name: str, asked: StackBlock) -> None:
+    """InputError where no release of a block, or of what may stand for a virtual, lies in the stack's range."""
+    meant = catalog.virtuals.get(name, [name]) if asked.provider is None else [asked.provider]
+    releases = [version for each in meant if catalog.has_block(each) for version in catalog.releases(each)]
+    try:
+        there = any(in_range(version, asked.version) for version in releases)
+    except InputError:
+        return  # told as a mistake of the range or of the release table
+    if releases and not there:
+        known = ", ".join(sorted(releases, key=version_of))
+        raise InputError(f"no release of {' or '.join(meant)} lies in {asked.version!r}", expected=f"one of {known}")
 
 
 def _option_place(document: Document, block: str, option: str) -> Position:

@@ -104,3 +104,21 @@ def test_what_goes_wrong_in_a_block_is_told_as_the_blocks(
     assert done.returncode == 3, done.stderr
     assert said in done.stderr
     assert "bug in hpcgen" not in done.stderr
+
+
+def test_the_place_is_in_the_blocks_own_file_also_where_a_class_that_it_extends_calls_it(
+    hpcgen: Command, collection: Path
+) -> None:
+    file = collection / "building_blocks" / "petsc.py"
+    file.write_text(
+        BLOCK.replace("(Block)", "(AutotoolsBlock)")
+        .replace("import Block,", "import")
+        .replace("METHOD", "def settings(self, ctx):\n        return ctx.release.values['x']")
+        .replace("from hpcgen", "from hpcgen.blocks.autotools import AutotoolsBlock\nfrom hpcgen", 1)
+    )
+    row = "archives: {source: {url: https://example.org/p.tar.gz, sha256: " + "0" * 64 + "}}"
+    file.with_suffix(".yaml").write_text(f'block: petsc\nreleases:\n  "1.0": {{{row}}}\n')
+    words = ["--collection", str(collection), "render", "--site", "workstation", "--stack", "mpi-hello"]
+    done = hpcgen(*words, "--add", "petsc")
+    assert done.returncode == 3
+    assert "petsc.py:13 in settings(): KeyError: 'x'" in done.stderr

@@ -44,6 +44,18 @@ WRONG_SITES = [
     (gpu("driver: newest"), "'newest' is not a version", "3:"),
     ("containers: {engines: {podman: {version: v1.3-rc}}}\n", "3:42: 'v1.3-rc' is not a version", "expected: numbers"),
     ("system: {glibc: two}\n", "3:17: 'two' is not a version", ""),
+    ("system: {glibc: 2.x}\n", "3:17: '2.x' is not a version", ""),
+    (
+        "partitions: {main: {memory: {total_gb: 16, usable_gb: 64}}}\n",
+        "3:55: a job cannot use 64 GB of 16 GB",
+        "",
+    ),
+    (
+        "partitions: {main: {gpu: {vendor: amd, model: MI250X, capability: 9.0}}}\n",
+        "a GPU of amd has no compute capability",
+        "gfx90a",
+    ),
+    ("image: {distribution: ubunto}\n", "3:23: no distribution is called 'ubunto'", "did you mean ubuntu?"),
     (
         "network: {proxy: 'http://p:3128'}\n",
         "3:18: `proxy` must be a mapping",
@@ -101,3 +113,19 @@ def test_options_of_a_stack_are_held_to_its_blocks_all_at_once(hpcgen: Command, 
     assert "s.yaml:7:" in done.stderr
     assert "s.yaml:8:27: block cmake has no option 'jobs'" in done.stderr
     assert "hpcgen: 4 errors" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("cmake: {version: '>=99'}", "s.yaml:5:20: no release of cmake lies in '>=99'\n  expected: one of 3."),
+        ("cmake: {version: '>=4,<3'}", "no release of cmake lies in '>=4,<3'"),
+        ("mpi: {version: '>=99', provider: openmpi}", "no release of openmpi lies in"),
+    ],
+)
+def test_a_range_without_a_release_is_found(hpcgen: Command, collection: Path, asked: str, said: str) -> None:
+    file = collection / "recipes" / "s.yaml"
+    file.write_text(f"{STACK}  {asked}\n")
+    done = hpcgen("check", str(file))
+    assert done.returncode == 3
+    assert said in done.stderr
