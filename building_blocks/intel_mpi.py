@@ -62,13 +62,14 @@ class IntelMpi(Block):
 
     @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:
-        """The host's generation (2019 or 2021), not newer than the host's version."""
+        """The host's generation (2019 or 2021), in no newer update; the builds of an update have the same functions."""
         host = facts.mpi
         if host is None or host.flavour != "intel":
             return []
-        generation = host.version.split(".")[0]
+        generation, *update = host.version.split(".")[:2]
+        newest = f"<{generation}.{int(update[0]) + 1}" if update and update[0].isdigit() else f"<={host.version}"
         reason = f"the host's Intel MPI {host.version}, which takes its place: same generation, not newer"
-        return [SiteRange(f">={generation},<={host.version}", "mpi.version", reason)]
+        return [SiteRange(f">={generation},{newest}", "mpi.version", reason)]
 
     def inputs(self, ctx: Context) -> list[Input]:
         """The installer, or the wheels."""

@@ -129,7 +129,7 @@ def test_supermuc_binds_the_hosts_mpi(catalog: Catalog) -> None:
     mpi = catalog.site("supermuc").mpi
     assert mpi is not None
     assert mpi.root is not None
-    assert mpi.version == "2019.6.166"
+    assert mpi.version == "2019.6.154"
     for library in mpi.libraries:
         assert library.startswith(mpi.root)
         assert any(library.startswith(bind.target + "/") for bind in mpi.binds)

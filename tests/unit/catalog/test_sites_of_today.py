@@ -25,8 +25,8 @@ JOBS: list[tuple[str, str, int, list[str], str]] = [
     ("alps-eiger", "zen2", 2, ["--partition=normal", "--hint=nomultithread"], "srun "),
     ("perlmutter", "gpu80", 2, ["--constraint=gpu&hbm80g", "--qos=regular", "--gpus-per-node=4"], "srun "),
     ("perlmutter", "cpu", 2, ["--constraint=cpu", "--qos=regular"], "srun "),
-    ("leonardo", "booster", 64, ["--partition=boost_usr_prod", "--gres=gpu:4"], "srun "),
-    ("leonardo", "booster", 65, ["--partition=boost_usr_prod", "--qos=boost_qos_bprod", "--gres=gpu:4"], "srun "),
+    ("leonardo", "booster", 64, ["--partition=boost_usr_prod", "--gres=gpu:4", "--exclusive"], "mpirun "),
+    ("leonardo", "booster", 65, ["--partition=boost_usr_prod", "--qos=boost_qos_bprod", "--gres=gpu:4"], "mpirun "),
     ("marenostrum5", "acc", 1, ["--qos=acc_ehpc", "--cpus-per-task=20", "--gres=gpu:4"], '"${container[@]}"'),
     ("juwels-booster", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
     ("jupiter", "booster", 2, ["--partition=booster", "--gres=gpu:4"], "srun "),
@@ -37,8 +37,8 @@ JOBS: list[tuple[str, str, int, list[str], str]] = [
 ]
 CRAY_LIBRARIES = {
     "archer2": "/opt/cray/pe/mpich/8.1.27/ofi/gnu/9.1/lib-abi-mpich",
-    "lumi-c": "/opt/cray/pe/mpich/8.1.29/ofi/gnu/12.3/lib-abi-mpich",
-    "lumi-g": "/opt/cray/pe/mpich/8.1.29/ofi/gnu/12.3/lib-abi-mpich",
+    "lumi-c": "/opt/cray/pe/mpich/8.1.32/ofi/gnu/12.3/lib-abi-mpich",
+    "lumi-g": "/opt/cray/pe/mpich/8.1.32/ofi/gnu/12.3/lib-abi-mpich",
 }
 
 
@@ -95,7 +95,7 @@ def test_the_host_mpi_of_cray_systems_comes_by_single_files(catalog: Catalog, si
     root = next(line.removeprefix("mpi=") for line in text.splitlines() if line.startswith("mpi="))
     assert f"LD_LIBRARY_PATH={CRAY_LIBRARIES[site]}:" in text.replace('"$mpi"', root)
     assert "--mpi=" not in text.splitlines()[-1]  # Slurm's default there is what Cray's PMI speaks
-    folders = recipe.replace(" \\\n", " ").split("mkdir -p /mnt/0 ", 1)[1].splitlines()[0].split()
+    folders = next(line for line in recipe.replace(" \\\n", " ").splitlines() if " /mnt/0 " in line).split()
     files = recipe.replace(" \\\n", " ").split("touch ", 1)[1].splitlines()[0].split()
     for bind in mpi.binds:
         assert f"-B {bind.source}:{bind.target}" in text
@@ -112,7 +112,8 @@ def test_lumi_g_alone_shows_rocm(catalog: Catalog) -> None:
 def test_a_host_that_only_starts_ranks_shows_nothing_of_its_own(catalog: Catalog, site: str) -> None:
     made = kit(catalog, site, nodes=2)
     assert "LD_LIBRARY_PATH=" not in script(made).split("# Preflight", 1)[0]
-    assert script(made).splitlines()[-1].startswith("srun --export=ALL --nodes=2 ")
+    last = script(made).splitlines()[-1]
+    assert last.startswith("mpirun -" if site == "leonardo" else "srun --export=ALL --nodes=2 ")
 
 
 def test_alps_starts_mpich_by_pmi2_and_asks_for_slingshot(catalog: Catalog) -> None:
@@ -138,6 +139,7 @@ def test_hooks_for_slingshot_find_the_libfabric_of_the_image(catalog: Catalog, s
 def test_juelich_starts_open_mpi_by_its_own_pmix(catalog: Catalog) -> None:
     made = kit(catalog, "juwels-booster", nodes=2)
     assert "export SLURM_MPI_TYPE=pspmix\n" in script(made)
+    assert "export PMIX_SECURITY_MODE=native\n" in script(made)
     assert "--mpi=" not in script(made).splitlines()[-1]
     assert "openmpi" in blocks(made)
 

@@ -18,7 +18,7 @@ from tests.conftest import ROOT, Command
 from tests.helpers.trees import INTEL, NAMES, OPENMPI, TREES, library, link, make_tree, seen_in
 
 LRZ = "/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64"
-CRAY = "/opt/cray/pe/mpich/8.1.29/ofi/gnu/12.3"
+CRAY = "/opt/cray/pe/mpich/8.1.32/ofi/gnu/12.3"
 
 EXPECTED: dict[str, dict[str, Any]] = {
     "sles-omnipath": {
@@ -96,12 +96,12 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "node.gpu.driver": "6.0.5",
         "fabric.kind": "slingshot",
         "fabric.provider": "cxi",
-        "fabric.libraries": ["/opt/cray/libfabric/1.15.2.0/lib64"],
+        "fabric.libraries": ["/opt/cray/libfabric/1.22.0/lib64"],
         "mpi.flavour": "cray-mpich",
-        "mpi.version": "8.1.29",
+        "mpi.version": "8.1.32",
         "mpi.abi": "mpich",
-        "mpi.libraries": [f"{CRAY}/lib-abi-mpich", f"{CRAY}/lib", "/opt/cray/libfabric/1.15.2.0/lib64"],
-        "mpi.modules": ["cray-mpich/8.1.29", "cray-mpich-abi/8.1.29"],
+        "mpi.libraries": [f"{CRAY}/lib-abi-mpich", f"{CRAY}/lib", "/opt/cray/libfabric/1.22.0/lib64"],
+        "mpi.modules": ["cray-mpich/8.1.32", "cray-mpich-abi/8.1.32"],
         "mpi.launcher": "srun",
         "mpi.pmi": None,
         "containers.engines.singularity.version": "4.1.3",

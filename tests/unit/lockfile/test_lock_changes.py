@@ -53,7 +53,7 @@ def test_a_profile_that_changed_is_the_cause(supermuc: Lock) -> None:
     new = lock(site="supermuc", settings=PIP, profile=renewed)
     listed = changes(supermuc, new)
     assert listed[0] == Change(
-        what="site", name="mpi.version", old="2019.6.166", new="2021.4.0", why="the profile supermuc changed"
+        what="site", name="mpi.version", old="2019.6.154", new="2021.4.0", why="the profile supermuc changed"
     )
     named = found(supermuc, new)
     assert named["block", "intel_mpi"].why.startswith("bounded by the host's Intel MPI 2021.4.0")
