@@ -214,10 +214,13 @@ class Catalog:
         return stack
 
     def document_of(self, record: Site | Stack) -> Document | None:
-        """The file that a site or stack was loaded from by this catalog; None if it was made in Python."""
+        """The file that a site or stack was loaded from by this catalog; None if it was made in Python.
+
+        Two threads may each have read it, so the content decides.
+        """
         read = self.site_document if isinstance(record, Site) else self.stack_document
         loaded: Mapping[str, Site | Stack] = self._sites if isinstance(record, Site) else self._stacks
-        return next((read(name) for name, known in loaded.items() if known is record), None)
+        return next((read(name) for name, known in list(loaded.items()) if known == record), None)
 
     def _document(self, kind: str, name: str, read: Any) -> Document:
         key = (kind, name)
