@@ -35,7 +35,7 @@ class Small(Block):
     name = "{name}"
 
     def build(self, ctx):
-        yield run("{about}", "mkdir -p /opt/{name}", "echo {text} > /opt/{name}/text", "{command}")
+        yield run("{about}", "mkdir -p /opt/{name}", "echo {text} > /opt/{name}/text", *{commands!r})
 
     def runtime(self, ctx):
         # Builders leave out a stage that nothing is copied from.
@@ -54,15 +54,15 @@ class Small:
         self.early = uuid.uuid4().hex
         self.profile = without_servers(profile)
 
-    def collection(self, text: str, late: str = "true") -> Path:
-        """A collection whose late block writes ``text`` and runs a command."""
+    def collection(self, text: str, *late: str) -> Path:
+        """A collection whose late block writes ``text`` and runs commands."""
         folder = self.folder / text
         for name in ("site_profiles", "recipes", "building_blocks"):
             (folder / name).mkdir(parents=True)
         write_bare_base(folder)
-        blocks = {"early": (self.early, f"sleep {SLOW_S}"), "late": (text, late)}
-        for name, (written, command) in blocks.items():
-            block = BLOCK.format(name=name, about=f"the {name} one", text=written, command=command)
+        blocks = {"early": (self.early, [f"sleep {SLOW_S}"]), "late": (text, list(late))}
+        for name, (written, commands) in blocks.items():
+            block = BLOCK.format(name=name, about=f"the {name} one", text=written, commands=commands)
             (folder / "building_blocks" / f"{name}.py").write_text(block)
             (folder / "building_blocks" / f"{name}.yaml").write_text(f'block: {name}\nreleases: {{"1": {{}}}}\n')
         (folder / "recipes" / "small.yaml").write_text(STACK)
@@ -177,7 +177,7 @@ def test_a_signal_leaves_the_older_image_and_nothing_else(
     output = output_of(engine, tmp_path)
     build(here, small.collection("older"), engine, output)
     before = left(here, engine, tmp_path)
-    slow = small.collection("newer", f"sh -c 'echo {WAITING}; sleep 300'")
+    slow = small.collection("newer", f"echo {WAITING}", "sleep 300")
     log = tmp_path / "log"
     command = [sys.executable, "-m", "hpcgen", *words(slow, engine, output), "--log", str(log)]
     process = subprocess.Popen(command, env=dict(here.env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -275,7 +275,7 @@ def test_a_signal_to_apptainer_leaves_the_older_image(sid_small: Small, sid_buil
     # A folder of a subordinate user id, which "builder" alone cannot remove.
     private = sid_small.collection("older", "install -d -o 42 -m 700 /opt/late/private")
     older = sid_build.build(private, "apptainer", "image")
-    slow = sid_small.collection("newer", f"sh -c 'echo {WAITING}; sleep 300'")
+    slow = sid_small.collection("newer", f"echo {WAITING}", "sleep 300")
     sid_build.hpcgen.sid.folder(sid_small.folder)
     stop = f"python3 -m hpcgen {' '.join(words(f'/kit/{slow.name}', 'apptainer', 'image'))} & pid=$!; n=0;"
     stop += f" until grep -qx {WAITING} /kit/records/*.log || [ $n = 600 ]; do sleep 0.2; n=$((n+1)); done;"
@@ -376,7 +376,7 @@ def test_docker_builds_with_its_cache(small: Small, docker: Tool) -> None:
 
 def test_a_signal_to_docker_leaves_the_older_image(small: Small, docker: Tool, tmp_path: Path) -> None:
     older = record_in(docker.run(docker_words(small.collection("older"))))
-    slow = docker_words(small.collection("newer", f"sh -c 'echo {WAITING}; sleep 300'"))
+    slow = docker_words(small.collection("newer", f"echo {WAITING}", "sleep 300"))
     log = tmp_path / "log"
     process = subprocess.Popen(
         [*slow, "--log", str(log)], env=dict(docker.env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -390,7 +390,7 @@ def test_a_signal_to_docker_leaves_the_older_image(small: Small, docker: Tool, t
 
 
 def test_a_step_that_fails_in_docker_is_named(small: Small, docker: Tool) -> None:
-    done = docker.run(docker_words(small.collection("failing", "sh -c 'echo last words; exit 3'")), check=False)
+    done = docker.run(docker_words(small.collection("failing", "echo last words", "sh -c 'exit 3'")), check=False)
     assert done.returncode == 8
     assert "late 1: the late one" in done.stdout
     assert "last words" in done.stdout
