@@ -27,7 +27,7 @@ MPI_PYTHON: dict[str, Any] = {
     "name": "mpi-python",
     "title": "what tf-horovod is made of, but for TensorFlow and what is compiled",
     "blocks": {"python_packages": {"options": {"packages": ["mpi4py==4.1.2"]}}, "mpi": {}},
-    "run": {"command": ["python3", "-c", SUM]},
+    "run": {"command": ["python3", "-c", SUM], "gpus_per_node": 0},
 }
 CERTIFICATES = Path("/usr/local/share/ca-certificates")
 BASE_IN_SID = "/base"
@@ -204,7 +204,7 @@ def test_apptainer_builds_for_the_hlrs_testbed_and_sums(
     """HLRS's own stack of MPI is of archives from GitHub: Intel MPI's wheels take its place."""
     kit = tmp_path / "kit"
     render_by_command(sites, kit, "--site", "hlrs", "--stack", "mpi-python", "--time", "36h", *settings(INTEL_MPI))
-    assert "#PBS -l nodes=1:ppn=40:gpus=1,walltime=36:00:00" in (kit / "job.pbs").read_text().splitlines()
+    assert "#PBS -l nodes=1:ppn=40,walltime=36:00:00" in (kit / "job.pbs").read_text().splitlines()
     job = render("singularity", "mpi-python", *settings(INTEL_MPI))
     by_apptainer(kit, job, sid, plain_base_image, check_sum, "python_packages", "intel_mpi")
 
