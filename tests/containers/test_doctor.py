@@ -26,7 +26,6 @@ ALTERED = {
     "fabric.kind": (r"(fabric:\n +kind:) \S+", r"\1 infiniband"),
     "mpi.flavour": (r"flavour: \S+", "flavour: cray-mpich"),
     "mpi.version": (r"(flavour: intel\n +version:) \S+", r"\1 2099.1"),
-    "mpi.abi": (r"abi: \S+", "abi: openmpi"),
     "mpi.root": (r"( root:) \S+", r"\1 /opt/not/there"),
     "mpi.binds": (r"(binds:\n +- source:) \S+", r"\1 /opt/not/there"),
     "mpi.pmi": (r"(pmi:\n +- )\w+", r"\1pmi"),
