@@ -257,6 +257,7 @@ def _open_mpi() -> str:
 
 
 def _weight(site: Site, path: str) -> str:
-    """``FAILED``, or ``warning`` for a fact that nobody has verified."""
+    """``FAILED``, or ``warning`` for a fact that the profile calls unverified."""
     covering = [each for each in site.sources if f"{path}.".startswith(f"{each}.")]
-    return "FAILED" if covering and site.sources[max(covering, key=len)].verified == "yes" else "warning"
+    source = site.sources[max(covering, key=len)] if covering else None
+    return "warning" if source is not None and source.verified == "no" else "FAILED"
