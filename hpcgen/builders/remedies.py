@@ -35,7 +35,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BUILDKIT = re.compile(r"#(\d+) (\d+\.\d+ )?")
 
 
-class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A known cause.
 
     Parameters
@@ -67,9 +67,9 @@ class Remedy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @functools.cache
-def remedies() -> tuple[Remedy, ...]:
+def remedies() -> tuple[KnownFailure, ...]:
     """All known causes; of two that fit, the earlier one is the cause and the later one what came of it."""
-    return msgspec.yaml.decode(_DATA.read_bytes(), type=tuple[Remedy, ...])
+    return msgspec.yaml.decode(_DATA.read_bytes(), type=tuple[KnownFailure, ...])
 
 
 def explain(lines: Sequence[str], engine: str, status: int | None = None) -> tuple[str, str] | None:
@@ -85,7 +85,7 @@ def explain(lines: Sequence[str], engine: str, status: int | None = None) -> tup
     return None if found is None else found[0].text(engine, found[1])
 
 
-def find(lines: Sequence[str], engine: str, status: int | None = None) -> tuple[Remedy, dict[str, str]] | None:
+def find(lines: Sequence[str], engine: str, status: int | None = None) -> tuple[KnownFailure, dict[str, str]] | None:
     """The known cause, and what its texts are filled with; see :func:`explain`."""
     words = failing_words(lines)
     for remedy in remedies():

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+import click
+
 from hpcgen.cli.common import say
 from hpcgen.errors import InputError, OutputError
 from hpcgen.support.quoting import NAME_PATTERN
@@ -23,6 +25,16 @@ def check_absent(path: Path) -> None:
     """OutputError where there is such a file."""
     if path.exists() or path.is_symlink():
         raise OutputError(f"{path} already exists", remedy="name another file, or remove this one")
+
+
+def write_or_print(text: str, output: Path | None, name: str, kind: str) -> None:
+    """Write what hpcgen finds by its file's name, with a note where that is another; on stdout without a file."""
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_new({output: text})
+    if output.stem != name:
+        say(f"note: hpcgen finds a {kind} by its file's name; {output.name} should be called {name}.yaml")
 
 
 def write_new(files: Mapping[Path, str]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import PATH, say
-from hpcgen.cli.new_files import check_absent, check_name, write_new
+from hpcgen.cli.new_files import check_absent, check_name, write_or_print
 
 
 @click.command("new")
@@ -42,12 +42,7 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
         # Before the machine is examined, which takes a while.
         check_absent(output)
     text = editor_comment(output) + (_detected(name, root) if detect else skeleton(name))
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    write_new({output: text})
-    if output.stem != name:
-        say(f"note: hpcgen finds a profile by its file's name; {output.name} should be called {name}.yaml")
+    write_or_print(text, output, name, "profile")
 
 
 def _detected(name: str, root: Path | None) -> str:

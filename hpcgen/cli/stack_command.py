@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import PATH, say
-from hpcgen.cli.new_files import check_name, write_new
+from hpcgen.cli.common import PATH
+from hpcgen.cli.new_files import check_name, write_or_print
 
 _TEXT = """\
 # A stack recipe to go on with: `hpcgen list blocks` names the blocks, `hpcgen show block NAME` their options and
@@ -43,10 +43,4 @@ def command() -> None:
 def new(name: str, output: Path | None) -> None:
     """Write a new stack recipe to go on with."""
     check_name(name, "stack")
-    text = _TEXT.format(name=name)
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    write_new({output: text})
-    if output.stem != name:
-        say(f"note: hpcgen finds a stack by its file's name; {output.name} should be called {name}.yaml")
+    write_or_print(_TEXT.format(name=name), output, name, "stack")

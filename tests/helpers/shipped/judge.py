@@ -19,7 +19,7 @@ from hpcgen.resolver.settings import parse_settings
 from tests.helpers.shipped.clashes import faults
 from tests.helpers.shipped.plans import of_plan, of_reasons, truly_asked
 from tests.helpers.shipped.problem import Problem, Question
-from tests.helpers.shipped.remedies import of_remedies
+from tests.helpers.shipped.remedies import of_remedies, whole_plan
 from tests.helpers.shipped.search import Chosen, Search
 from tests.helpers.shipped.tables import row_at, same_facts
 
@@ -72,14 +72,7 @@ def _of_settings(question: Question, site: hpcgen.Site, stack: hpcgen.Stack, wan
     if not lacking or question.kept:
         return "planned", []
     try:
-        hpcgen.plan(
-            site,
-            stack,
-            partition=question.partition,
-            settings=question.settings,
-            add=question.added,
-            allow_unsupported=True,
-        )
+        whole_plan(question, site, stack)
     except UnknownNameError as error:
         return "refused", [f"{name} is not refused" for name in lacking if f"no block {name!r}" not in str(error)]
     return "refused", [f"nothing is said of {sorted(lacking)}, which the plan lacks"]

@@ -15,7 +15,7 @@ from tests.helpers.shipped.search import Search
 def of_remedies(question: Question, site: hpcgen.Site, stack: hpcgen.Stack) -> Iterator[str]:
     """What is wrong with the remedies of a question that has no plan."""
     try:
-        _plan(question, site, stack)
+        whole_plan(question, site, stack)
         yield "planned as a whole, where there is no plan"
     except ConflictError as error:
         for remedy in error.remedies:
@@ -30,12 +30,13 @@ def _fails(question: Question, site: hpcgen.Site, remedy: Remedy) -> Iterator[st
     if Search(Problem(question, site)).best() is None:
         yield f"there is no plan after all: {remedy.text}"
     try:
-        _plan(question, site, hpcgen.load_stack(question.stack))
+        whole_plan(question, site, hpcgen.load_stack(question.stack))
     except HpcgenError as error:
         yield f"{remedy.text}: {error}"
 
 
-def _plan(question: Question, site: hpcgen.Site, stack: hpcgen.Stack) -> hpcgen.Plan:
+def whole_plan(question: Question, site: hpcgen.Site, stack: hpcgen.Stack) -> hpcgen.Plan:
+    """The whole plan of a question, but for the contract."""
     return hpcgen.plan(
         site,
         stack,
