@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Problem, Problems
 from hpcgen.model.site import Partition, Site
+from hpcgen.platform.amdgpu import driver_release
 from hpcgen.platform.mpi_abi import abi_of
 
 Place = list[str | int]
@@ -37,6 +38,8 @@ def wrong_facts(site: Site, document: Document) -> Problems:
             place = document.position(["partitions", name, "gpu", "capability"], key=True)
             message = f"a GPU of {gpu.vendor} has no compute capability, which is NVIDIA's"
             problems.add(message, place, remedy="call AMD's instruction set `target`: gfx90a" * (gpu.vendor == "amd"))
+        if gpu is not None and gpu.vendor == "amd" and (wrong := _wrong_amd_driver(gpu.driver or "")):
+            problems.append(wrong.at(document.position(["partitions", name, "gpu", "driver"])))
     return problems
 
 
@@ -67,6 +70,16 @@ def _wrong_version(field: str, text: str) -> Problem | None:
     if field == "version":
         remedy += ", or omit `version` of an engine if it is not known" if not number else ""
     return Problem(f"{text!r} is not a version", None, "numbers with dots between them, such as 4.1.6", remedy)
+
+
+def _wrong_amd_driver(driver: str) -> Problem | None:
+    """Modules are numbered 6.5 and higher where releases of the driver are not: after 6.4 came 30.10."""
+    number = re.match(r"6\.(\d+)", driver)
+    if number is None or int(number[1]) <= 4:
+        return None
+    release = driver_release(driver)
+    remedy = f"write {release}, the release that has it" if release else "write the release of the package amdgpu-dkms"
+    return Problem(f"{driver} is a version of AMD's kernel module", None, "a release of its driver such as 6.3", remedy)
 
 
 def _wrong_queues(partition: str, nodes: Partition, document: Document) -> Iterator[Problem]:

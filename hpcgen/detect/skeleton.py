@@ -36,7 +36,7 @@ partitions:
     #   memory_gb:
     #   capability:         # NVIDIA's compute capability, such as 8.0
     #   target:             # AMD's instruction set, such as gfx90a
-    #   driver:
+    #   driver:             # NVIDIA's version; AMD's release, such as 6.3 or 30.10
     # queues:
     #   - name:
     #     max_nodes:

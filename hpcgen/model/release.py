@@ -33,9 +33,9 @@ class Release(Record, frozen=True):
 
     ``trees`` are git trees by name, ``source`` the release's own where it has one.
     ``accepts`` ranges of other blocks where they are needed; ``on`` the distributions (block name →
-    versions) that have it, any if empty; ``host`` ranges of facts of the node (``driver``: NVIDIA driver,
-    ``capability``: CUDA compute capability), checked where the fact is known; ``targets`` the instruction sets of
-    AMD's GPUs (``gfx90a``) that it has code for, checked likewise, any if empty; ``only`` the values of the block's
+    versions) that have it, any if empty; ``host`` ranges of facts of the node (``driver``: NVIDIA's or AMD's,
+    ``capability``: CUDA compute capability), checked where the fact is known; ``targets`` the instruction sets of AMD's
+    GPUs (``gfx90a``) that it has code for, checked likewise, any if empty; ``only`` the values of the block's
     options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
     block's own steps need to know; ``images`` base images by use. ``licence``: the software's own, as an SPDX
     expression, empty where it is not settled.

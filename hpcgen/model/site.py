@@ -85,8 +85,9 @@ class Memory(Record, frozen=True):
 
 
 class Gpu(Record, frozen=True):
-    """GPUs of one node. ``capability`` is NVIDIA's compute capability, ``driver`` the host's driver version.
+    """GPUs of one node. ``capability`` is NVIDIA's compute capability.
 
+    ``driver``: the version of NVIDIA's driver, or the release of AMD's (6.3, 30.10), not its kernel module's version.
     ``target``: AMD's name of the instruction set, such as ``gfx90a``. ``data_center``: NVIDIA counts it among its
     data-centre GPUs, which alone can run a newer CUDA than their driver's with NVIDIA's compatibility package.
     """

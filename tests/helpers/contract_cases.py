@@ -270,6 +270,15 @@ CASES = {
         good=("cuda.version=12.6.3",),
         conflict=True,
     ),
+    "ROCm too new for AMD's driver": Broken(
+        AMD,
+        "rocm 6.4.1 is the last that supports driver 6.3",
+        {"partitions.main.gpu.target": "gfx90a", "partitions.main.gpu.driver": "6.3"},
+        stack="rocm",
+        settings=("rocm.version=>=7",),
+        good=("rocm.version=5.7.1",),
+        conflict=True,
+    ),
     "forward compatibility on a GeForce": Broken(
         NVIDIA,
         "cuda-compat-12-8 is for a newer driver, which only data-centre GPUs can use; GeForce GTX 1080 Ti is none",

@@ -10,6 +10,7 @@ from typing import Any
 
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
+from hpcgen.platform.amdgpu import driver_release
 
 _PCI = "/sys/bus/pci/devices"
 _VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
@@ -79,8 +80,10 @@ def _nvidia(machine: Machine, seen: Seen) -> None:
 
 def _amd(machine: Machine, seen: Seen) -> None:
     """The driver's own words. Source: the kernel's drivers/gpu/drm/amd/amdkfd/kfd_topology.c and amdgpu's sysfs."""
-    if _VERSION.fullmatch(version := machine.line("/sys/module/amdgpu/version") or ""):
-        seen.add("node.gpu.driver", version, "/sys/module/amdgpu/version")
+    if module := machine.line("/sys/module/amdgpu/version"):
+        how = f"{module} in /sys/module/amdgpu/version"
+        seen.add("node.gpu.driver", driver_release(module) or None, how)
+        seen.add_unseen("node.gpu.driver", f"which release of AMD's driver has {how} is not known")
     for path in machine.glob(f"{_KFD}/*/properties"):
         match = re.search(r"^gfx_target_version (\d{5,6})$", machine.text(path) or "", re.MULTILINE)
         if match and int(match[1]):

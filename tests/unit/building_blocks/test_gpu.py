@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+import hpcgen
 from hpcgen.blocks.requirements import in_range
 from hpcgen.blocks.steps import Archive
+from hpcgen.errors import ConflictError
 from hpcgen.model.release import Release
 from hpcgen.model.site import Gpu
 from tests.unit.building_blocks.test_system import CATALOG, chosen, context, facts, text
@@ -129,3 +131,35 @@ def test_nvidias_software_names_the_licence_to_accept(name: str, version: str, l
     (found,) = block.capabilities(ctx).licences
     assert found.name == licence
     assert found.url.startswith("https://docs.nvidia.com/")
+
+
+AMD_TABLE = {
+    "5.5": "5.3 5.4 5.5 5.6 5.7",
+    "5.6": "5.4 5.5 5.6 5.7 6.0",
+    "5.7": "5.5 5.6 5.7 6.0 6.1",
+    "6.0": "5.6 5.7 6.0 6.1 6.2",
+    "6.1": "5.7 6.0 6.1 6.2 6.3 6.4",
+    "6.2": "6.0 6.1 6.2 6.3 6.4 7.0",
+    "6.3": "6.1 6.2 6.3 6.4 7.0",
+    "6.4": "6.1 6.2 6.3 6.4 7.0 7.1 7.2",
+    "30.10": "6.2 6.3 6.4 7.0 7.1 7.2 7.14 10.0",
+    "30.30": "6.3 6.4 7.0 7.1 7.2 7.14 10.0",
+    "31.50": "7.0 7.1 7.2 7.14 10.0",
+}
+"""The ROCm that each release of AMD's driver takes.  Source: github.com/ROCm/amdgpu-docs compatibility-matrix.rst."""
+
+
+@pytest.mark.parametrize("driver", list(AMD_TABLE))
+def test_rocm_goes_with_the_drivers_that_amds_table_has_for_it(driver: str) -> None:
+    for version, row in CATALOG.releases("rocm").items():
+        taken = version.rpartition(".")[0] in AMD_TABLE[driver].split()
+        assert in_range(driver, row.host["driver"]) == taken, version
+        assert in_range(f"{driver}.2", row.host["driver"]) == taken, version
+
+
+def test_lumis_driver_is_given_a_rocm_that_it_takes() -> None:
+    with pytest.raises(ConflictError, match=r"rocm 6\.4\.1 is the last that supports driver 6\.3") as failure:
+        hpcgen.plan("lumi-g", "onnxruntime")
+    assert {"onnxruntime.install": "source"} in [dict(each.settings) for each in failure.value.remedies]
+    plan = hpcgen.plan("lumi-g", "onnxruntime", settings={"onnxruntime.install": "source"})
+    assert [block.version for block in plan.blocks if block.name == "rocm"] == ["6.4.1"]

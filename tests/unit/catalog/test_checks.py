@@ -42,6 +42,11 @@ WRONG_SITES = [
     (gpu("capability: ampere"), "'ampere' is not a compute capability", "expected: two numbers such as 8.0"),
     (gpu("capability: sm_80"), "'sm_80' is not a compute capability", "8.0"),
     (gpu("driver: newest"), "'newest' is not a version", "3:"),
+    (
+        gpu("driver: 6.10.5").replace("nvidia", "amd"),
+        "6.10.5 is a version of AMD's kernel module",
+        "remedy: write 6.3, the release that has it",
+    ),
     ("containers: {engines: {podman: {version: v1.3-rc}}}\n", "3:42: 'v1.3-rc' is not a version", "expected: numbers"),
     ("system: {glibc: two}\n", "3:17: 'two' is not a version", ""),
     ("system: {glibc: 2.x}\n", "3:17: '2.x' is not a version", ""),
