@@ -7,6 +7,13 @@ RANK_TEST = "rank_test"
 
 RANK_PROGRAM = f"/opt/{RANK_TEST}/bin/{RANK_TEST}"
 
+LABEL = r"([^a-z]*[]>:] *|.*<stdout>: *)"
+"""A regular expression, of Python and of awk: what launchers put before each line of a rank when they are asked to.
+
+Seen: ``0: `` of srun, ``[0] `` and ``2026-11-22 18:43:15 : `` of Hydra, ``[1,0]<stdout>:`` and ``Sun Nov 22 18:43:14
+2026<stdout>:`` of Open MPI.
+"""
+
 MPI_FILE = r"/(libmpi(_[a-z0-9_]+)?\.so|libmpich\.so)"
 """A regular expression, of Python and of awk, that finds an MPI library among the files that a rank has mapped."""
 

@@ -16,6 +16,16 @@ HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONS
 
 BOOTSTRAP = {"intel": "I_MPI_HYDRA_BOOTSTRAP", "mpich": "HYDRA_BOOTSTRAP"}
 
+MPI_OUTPUT = (
+    "I_MPI_DEBUG_OUTPUT",
+    "OMPI_MCA_orte_output_filename",
+    "OMPI_MCA_orte_tag_output",
+    "OMPI_MCA_orte_timestamp_output",
+    "OMPI_MCA_orte_xml_output",
+    "PRTE_MCA_output",
+)
+"""By these a person has an MPI label or redirect what ranks print. Hydra's mpiexec has options for it alone."""
+
 
 class Variables(msgspec.Struct, frozen=True):
     """``exported`` outside (and by that inside, if the engine lets them in), ``inside`` alone, and ``unset`` ones."""
@@ -59,6 +69,12 @@ def variables(plan: Plan, image: Mapping[str, str], engine: Engine, mpi: HostMpi
         unset = {}
     kept = {*exported, *inside}
     return Variables(exported, dict(sorted(inside.items())), tuple(sorted(n for n in unset if n not in kept)))
+
+
+def output_variables() -> list[str]:
+    """All variables of a caller by which what ranks print would not come as they print it."""
+    batch = (SCHEDULERS.find(name).output_variables for name in SCHEDULERS.names())
+    return sorted({*MPI_OUTPUT, *(name for names in batch for name in names)})
 
 
 def _exported(plan: Plan, mpi: HostMpi | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hpcgen.blocks.rank_test import (
     DEBUG,
+    LABEL,
     MPI_FILE,
     OPEN_MPI_CHATTER,
     OPEN_MPI_COMPONENT,
@@ -64,7 +65,7 @@ def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool =
     node, helpers = _node(plan, how, built_for, named)
     ranks = _ranks(plan, how)
     functions = [fill(name) for name in helpers]
-    functions += [node, fill("report", nodes=str(plan.job.nodes), status=str(STATUS))]
+    functions += [node, fill("report", nodes=str(plan.job.nodes), status=str(STATUS), label=LABEL)]
     functions += [fill("ranks", **ranks)] if ranks else []
     functions.append(_order(plan, how, helpers, bool(ranks)))
     return "\n".join([*functions, fill("call", status=str(STATUS))])
@@ -227,6 +228,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         "command": line(["/usr/bin/env", *debug, RANK_PROGRAM]),
         "wanted": str(plan.job.ranks),
         "mpi_file": sh(MPI_FILE),
+        "label": LABEL,
         "provider_is": sh(PROVIDER_IS),
         "open_mpi": _open_mpi() if open_mpi else "",
         "folders": sh(" ".join(folder.rstrip("/") for folder in folders)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpcgen.engines import Engine
 from hpcgen.job.measured_layouts import layout_text, memory_text
-from hpcgen.launch.environment import BOOTSTRAP
+from hpcgen.launch.environment import BOOTSTRAP, output_variables
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.start import Start, start
 from hpcgen.model.plan import Plan
@@ -96,6 +96,7 @@ def preflight_script(
         _start(scheduler, how, PREFLIGHT, folder=folder),
         _fill("given") + _image(plan, how, PREFLIGHT, None, named),
         _exports(how, scheduler),
+        _plain_output() if how.outer else "",
         _container(how, PREFLIGHT) + _fill("launch", outer=_outer(how)) if ranks else "",
         _fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
     ]
@@ -164,6 +165,12 @@ def _exports(how: Start, scheduler: Scheduler) -> str:
     exports = "".join(f"export {sh_assign(name, value)}\n" for name, value in how.variables.exported.items())
     alone = _alone(how) if isinstance(scheduler, Direct) else []
     return exports + (_fill("alone", exports=[f"export {text}" for text in alone]) if alone else "")
+
+
+def _plain_output() -> str:
+    """After the exports: a profile may set these for the sake of jobs."""
+    names = textwrap.wrap(" ".join(output_variables()), _WIDTH - len("unset "))
+    return _fill("plain_output", names=" \\\n    ".join(names))
 
 
 def _container(how: Start, name: str) -> str:

@@ -83,6 +83,7 @@ class Scheduler:
     job_variable: is set in an allocation.
     queue_variable: holds the name of the queue there; "" if none does.
     launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
+    output_variables: by these a person has its launcher label or redirect what ranks print.
     selecting: options by which a job lands on one kind of node, whatever else its queue has.
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
     launcher: its own program that starts the ranks; "" where an MPI's does.
@@ -104,6 +105,7 @@ class Scheduler:
     job_variable: ClassVar[str] = ""
     queue_variable: ClassVar[str] = ""
     launcher_variables: ClassVar[tuple[str, ...]] = ()
+    output_variables: ClassVar[tuple[str, ...]] = ()
     selecting: ClassVar[tuple[str, ...]] = ()
     task_variable: ClassVar[str] = ""
     launcher: ClassVar[str] = ""

@@ -60,6 +60,8 @@ class Slurm(Scheduler):
     job_variable = "SLURM_JOB_ID"
     queue_variable = "SLURM_JOB_PARTITION"
     launcher_variables = ("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+    # With the last, ranks write to a terminal: each line ends with a carriage return.
+    output_variables = ("SLURM_LABELIO", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SLURM_UNBUFFEREDIO")
     selecting = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
     task_variable = "SLURM_ARRAY_TASK_ID"
     launcher = "srun"

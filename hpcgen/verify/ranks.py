@@ -7,11 +7,11 @@ from collections.abc import Iterable
 
 import msgspec
 
-from hpcgen.blocks.rank_test import MPI_FILE, OPEN_MPI_COMPONENT, OPEN_MPI_OFI, OPEN_MPI_PROVIDERS, PROVIDER_IS
+from hpcgen.blocks.rank_test import LABEL, MPI_FILE, OPEN_MPI_COMPONENT, OPEN_MPI_OFI, OPEN_MPI_PROVIDERS, PROVIDER_IS
 
-_RANK = re.compile(r"rank (\d+) of (\d+) on (.+)")
-_MAPS = re.compile(r"rank (\d+) maps (/.+)")
-_LIBRARY = re.compile(r"library (.+)")
+_RANK = re.compile(rf"{LABEL}?rank (\d+) of (\d+) on (.+)")
+_MAPS = re.compile(rf"{LABEL}?rank (\d+) maps (/.+)")
+_LIBRARY = re.compile(rf"{LABEL}?library (.+)")
 _MPI = re.compile(MPI_FILE)
 _PROVIDER = re.compile(f"{PROVIDER_IS}([A-Za-z0-9_;]+)")
 _OPEN_MPI = re.compile(OPEN_MPI_COMPONENT)
@@ -46,11 +46,11 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
     version = provider = component = below = ""
     for line in lines:
         if found := _RANK.fullmatch(line):
-            seen.append((int(found[1]), int(found[2])))
+            seen.append((int(found[2]), int(found[3])))
         elif found := _MAPS.fullmatch(line):
-            maps.setdefault(int(found[1]), []).append(found[2])
+            maps.setdefault(int(found[2]), []).append(found[3])
         elif found := _LIBRARY.fullmatch(line):
-            version = version or found[1]
+            version = version or found[2]
         elif found := _PROVIDER.search(line):
             provider = provider or found[1]
         elif found := _OPEN_MPI.search(line):

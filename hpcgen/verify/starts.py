@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from hpcgen.launch.environment import output_variables
 from hpcgen.run.image_job import ImageJob, direct_script
 from hpcgen.support.processes import require_program, stream
 
@@ -49,8 +50,9 @@ def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] |
         take(text)
         in_time()
 
-    # Job scripts would take another image from it.
-    env = {name: value for name, value in os.environ.items() if name != "HPCGEN_IMAGE"}
+    # Job scripts would take another image from the first; with the others, lines would not come as they are printed.
+    left_out = {"HPCGEN_IMAGE", *output_variables()}
+    env = {name: value for name, value in os.environ.items() if name not in left_out}
     words = [require_program("bash", "start the image"), "-c", script, "run.sh"]
     try:
         status: int | None = stream(words, line, env=env, on_tick=in_time)

@@ -68,6 +68,12 @@ for kit in */kit; do
         echo "$? $(((${EPOCHREALTIME/.} - began) / 1000))" > by-hand-status
         bash job.slurm /usr/bin/touch started > said 2>&1
         echo $? > status
+        # What a person may have set, and written in the launch line.
+        export SLURM_LABELIO=1 SLURM_STDOUTMODE=/dev/null SLURM_UNBUFFEREDIO=1
+        bash preflight.sh > labelled 2>&1
+        unset SLURM_STDOUTMODE
+        sed 's/^srun /srun --label /; s/ srun / srun --label /' job.slurm > edited
+        bash edited /bin/true > edited-said 2>&1 || true
     )
 done
 """
@@ -105,8 +111,10 @@ def test_facts_that_are_wrong_stop_the_job_before_it_starts(
     status, milliseconds = read("good", "by-hand-status").split()
     assert (status, read("good", "by-hand")) == ("0", read("good", "said"))
     assert int(milliseconds) < 20_000
+    assert read("good", "labelled") == read("good", "edited-said") == read("good", "said")
+    assert "srun --label " in read("good", "edited")
     for name, (_, says) in CASES.items():
-        for file in ("said", "by-hand"):
+        for file in ("said", "by-hand", "labelled"):
             text = read(name, file)
             assert "preflight: FAILED: " in text, f"{name}: {text}"
             assert says in text, f"{name}: {text}"

@@ -80,5 +80,8 @@ if [ -r "$preflight" ]; then
 else
     echo "@{file_name}: preflight skipped: there is no $preflight" >&2
 fi
+#: plain_output
+# The lines of the ranks are read here, so none of the caller's variables may label or redirect them.
+unset @{names}
 #: checks
 @{functions}

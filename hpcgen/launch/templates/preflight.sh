@@ -86,6 +86,7 @@ preflight_node() { # image
 #: report
 preflight_report() { # findings as people read them; @{status} if one of them stops the job
     awk -F '\t' -v nodes=@{nodes} '
+        /^@{label}preflight[-a-z]*\t/ { sub(/^@{label}/, "") }
         $1 == "preflight" && NF == 7 {
             key = $3 FS $4 FS $5 FS $6 FS $7
             if (!known[key]++)
@@ -141,6 +142,7 @@ preflight_ranks() {
             return places == 0
         }
         BEGIN { places = split(folders, place, " ") }
+        /^@{label}rank [0-9]+ (of|maps) / { sub(/^@{label}/, "") }
         /^rank [0-9]+ of [0-9]+ on / {
             ranks++
             if ($4 != wanted)

@@ -261,6 +261,39 @@ def test_tcp_is_refused_on_a_fast_fabric_even_where_no_provider_is_known(here: H
     assert here.run()[0] == 0
 
 
+@pytest.mark.parametrize(
+    "label", ["0: ", "[0] ", "[1,0]<stdout>:", "Sun Nov 22 18:43:14 2026<stdout>:", "2026-11-22 18:43:15 : "]
+)
+def test_ranks_are_found_behind_the_label_of_a_launcher(here: Here, label: str) -> None:
+    lines = ["rank $RANK of 2 on node0", f"rank $RANK maps {LIBRARY}", "[0] libfabric provider: psm2"]
+    here.ranks("\n".join(label + line for line in lines))
+    assert here.run() == (0, f"preflight: passed: 2 ranks with {LIBRARY} over psm2\n", True)
+
+
+# As srun and Open MPI's mpiexec do by these variables.
+LABELLING = MPIEXEC.replace(
+    '"$@" || status=$?',
+    '"$@" 2>&1 | sed "s/^/${SLURM_LABELIO:+${RANK}: }/" > "${OMPI_MCA_orte_output_filename:-/dev/stdout}"',
+)
+
+
+def test_variables_of_the_caller_do_not_hide_what_ranks_print(here: Here) -> None:
+    here.program("mpiexec", LABELLING)
+    here.ranks("rank $RANK of 2 on node0\n" + f"rank $RANK maps {LIBRARY}")
+    variables = {"SLURM_LABELIO": "1", "OMPI_MCA_orte_output_filename": str(here.folder / "ranks.out")}
+    status, said, started = here.run(here.plan(), **variables)
+    assert (status, said, started) == (0, f"preflight: passed: 2 ranks with {LIBRARY}\n", True)
+    # The job itself keeps them.
+    assert (here.folder / "ranks.out").exists()
+
+
+def test_nodes_are_found_behind_the_label_of_a_launcher(here: Here) -> None:
+    here.program("mpiexec", LABELLING.replace("SLURM_LABELIO:+", "RANK:+"))
+    here.program("uname", '#!/bin/bash\necho "node$((RANK / 2))"\n')
+    here.ranks("rank $RANK of 4 on node$((RANK / 2))\n" + f"rank $RANK maps {LIBRARY}")
+    assert here.run(here.plan(nodes=2)) == (0, f"preflight: passed: 4 ranks with {LIBRARY}\n", True)
+
+
 def test_a_provider_that_nobody_verified_only_warns(here: Here) -> None:
     doubtful = Source(from_="memory", checked="2026-01-01", verified="no")
     here.site = replace(here.site, sources={"fabric": doubtful})

@@ -166,6 +166,13 @@ def test_the_callers_image_does_not_take_the_place_of_the_tested_one(monkeypatch
     assert start_script("echo image ${HPCGEN_IMAGE:-none}", 10).lines[-1:] == ["image none"]
 
 
+def test_the_callers_variables_do_not_change_the_lines_that_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_LABELIO", "1")
+    monkeypatch.setenv("OMPI_MCA_orte_tag_output", "1")
+    lines = start_script("echo ${SLURM_LABELIO:-plain} ${OMPI_MCA_orte_tag_output:-plain}", 10).lines
+    assert lines[-1:] == ["plain plain"]
+
+
 # the engine
 
 
@@ -340,6 +347,12 @@ def test_a_good_job_passes_every_test() -> None:
     results = ranks(RANKS)
     assert list(results) == NAMES
     assert {each.result for each in results.values()} == {"passed"}, results
+
+
+def test_ranks_are_found_behind_the_label_of_a_launcher() -> None:
+    labelled = "\n".join(f"[1,0]<stdout>:{line}" for line in RANKS.splitlines())
+    plain = {name: each.reason for name, each in ranks(RANKS).items()}
+    assert {name: each.reason for name, each in ranks(labelled).items()} == plain
 
 
 def test_ranks_that_are_jobs_of_their_own_fail() -> None:

@@ -57,6 +57,10 @@ if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}" ]; then
     export I_MPI_HYDRA_BOOTSTRAP=fork
 fi
 
+# The lines of the ranks are read here, so none of the caller's variables may label or redirect them.
+unset I_MPI_DEBUG_OUTPUT OMPI_MCA_orte_output_filename OMPI_MCA_orte_tag_output OMPI_MCA_orte_timestamp_output \
+    OMPI_MCA_orte_xml_output PRTE_MCA_output SLURM_LABELIO SLURM_STDERRMODE SLURM_STDOUTMODE SLURM_UNBUFFEREDIO
+
 mpi=/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64
 container=(
     ch-run
@@ -144,6 +148,7 @@ preflight_node() { # image
 
 preflight_report() { # findings as people read them; 78 if one of them stops the job
     awk -F '\t' -v nodes=1 '
+        /^([^a-z]*[]>:] *|.*<stdout>: *)preflight[-a-z]*\t/ { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
         $1 == "preflight" && NF == 7 {
             key = $3 FS $4 FS $5 FS $6 FS $7
             if (!known[key]++)
@@ -199,6 +204,7 @@ preflight_ranks() {
             return places == 0
         }
         BEGIN { places = split(folders, place, " ") }
+        /^([^a-z]*[]>:] *|.*<stdout>: *)rank [0-9]+ (of|maps) / { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
         /^rank [0-9]+ of [0-9]+ on / {
             ranks++
             if ($4 != wanted)

@@ -47,6 +47,7 @@ preflight_node() { # image
 
 preflight_report() { # findings as people read them; 78 if one of them stops the job
     awk -F '\t' -v nodes=1 '
+        /^([^a-z]*[]>:] *|.*<stdout>: *)preflight[-a-z]*\t/ { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
         $1 == "preflight" && NF == 7 {
             key = $3 FS $4 FS $5 FS $6 FS $7
             if (!known[key]++)
