@@ -55,6 +55,9 @@ def launch(case: Case) -> list[Check]:
 def binds(case: Case) -> list[Check]:
     """What the host's MPI needs is shown inside, and nothing of the image is covered by it."""
     name, host = "binds", case.host
+    half = _half_described(case)
+    if half is not None:
+        return [half]
     if host is None or not host.shown_inside:
         return [skipped(name, "nothing of the host is bound but the job's folder")]
     found = []
@@ -75,6 +78,24 @@ def binds(case: Case) -> list[Check]:
     return found or [
         holds(name, f"{some([bind.target for bind in host.binds])}: created in the image, filled by the host")
     ]
+
+
+def _half_described(case: Case) -> Check | None:
+    """The host's MPI is named by its prefix or its binds, and nothing makes the loader find it inside."""
+    host = case.host
+    if host is None or host.libraries or host.abi in case.engine.brings_mpi or not (host.root or host.binds):
+        return None
+    if host.binds and case.site.fabric.libraries:
+        # They show the fabric's libraries alone.
+        return None
+    given, missing = ("mpi.binds", ["mpi.libraries"]) if host.binds else ("mpi.root", ["mpi.libraries", "mpi.binds"])
+    reason = (
+        f"the profile has {given} and no {' and '.join(missing)}, so the host's {host.flavour} does not take "
+        "the place of the image's MPI: the host only starts the ranks"
+    )
+    named = " and ".join(each for each in ("mpi.root" * bool(host.root), "mpi.binds" * bool(host.binds)) if each)
+    remedy = f"add {' and '.join(missing)}, or remove {named} where that is meant"
+    return Check("binds", "doubtful", reason, remedy, "", given)
 
 
 def _hidden(case: Case, folders: list[str]) -> Check:

@@ -140,6 +140,26 @@ def test_a_host_that_only_starts_the_ranks_is_asked_for_its_pmi_alone(workshop: 
     assert (found["MPI ABI"], found["C library"], found["PMI"]) == ("skipped", "skipped", "holds")
 
 
+@pytest.mark.parametrize(
+    ("facts", "given", "missing"),
+    [
+        ({"mpi.libraries": [], "mpi.binds": []}, "mpi.root", "mpi.libraries and mpi.binds"),
+        ({"mpi.libraries": []}, "mpi.binds", "mpi.libraries"),
+    ],
+)
+def test_a_host_mpi_that_is_half_described_is_said_to_be(
+    workshop: Workshop, facts: dict[str, Any], given: str, missing: str
+) -> None:
+    plan = workshop.plan(changed(OMNI_PATH, facts), "hello")
+    (finding,) = [each for each in plan.findings if each.name == "binds"]
+    assert finding.severity == "warning"
+    assert finding.message.startswith(f"the profile has {given} and no {missing}, so the host's intel does not take")
+    assert finding.remedy.startswith(f"add {missing}, or remove mpi.root")
+    whole = workshop.plan(changed(OMNI_PATH, {}), "hello")
+    started = workshop.plan(changed(OMNI_PATH, {**facts, "mpi.root": None, "mpi.binds": []}), "hello")
+    assert not [each for each in (*whole.findings, *started.findings) if each.name == "binds"]
+
+
 def test_a_header_option_keeps_a_job_on_its_kind_of_node(workshop: Workshop) -> None:
     nodes = {"main": {**zen("zen4"), "directives": ["--constraint=new"]}, "old": zen("zen2")}
     assert outcomes(workshop, changed(OMNI_PATH, {"partitions": nodes}), "hello")["CPU"] == "holds"
