@@ -12,7 +12,11 @@ from hpcgen.blocks.steps import Packages
 # Debian's and RPM's rules together; a leading letter or digit keeps a name from being read as an option.
 PackageName = Annotated[
     str,
-    msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_:-]{0,127}\Z", description="the name of a distribution package"),
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9.+_:-]{0,127}\Z",
+        description="the name of a distribution package",
+        examples=["libnuma-dev"],
+    ),
 ]
 
 

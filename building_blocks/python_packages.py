@@ -16,7 +16,8 @@ Pin = Annotated[
     str,
     msgspec.Meta(
         pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?==[0-9][0-9A-Za-z.!+]*$(?!\n)",
-        description="a package with its exact version, such as h5py==3.11.0",
+        description="a package with its exact version",
+        examples=["h5py==3.11.0"],
     ),
 ]
 

@@ -21,7 +21,8 @@ Copt = Annotated[
     str,
     msgspec.Meta(
         pattern=r"^-[A-Za-z][A-Za-z0-9=.,_+/-]*$(?!\n)",
-        description="a compiler flag such as -mprefer-vector-width=512",
+        description="a compiler flag",
+        examples=["-mprefer-vector-width=512"],
     ),
 ]
 Natural = Annotated[int, msgspec.Meta(ge=0, description="a whole number, 0 for no limit")]

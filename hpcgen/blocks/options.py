@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.blocks.base import Block, Facts
 from hpcgen.blocks.guarded import block_error
-from hpcgen.errors import Problem, Problems, UnknownNameError, did_you_mean, nearest
+from hpcgen.errors import Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.model.stack import OptionValue
 
 RESERVED = ("version", "provider")
@@ -103,12 +103,9 @@ def _wrong_values(block: type[Block], values: Mapping[str, Any], where: Any) -> 
         value = values[field.encode_name]
         try:
             msgspec.convert(value, field.type, strict=False)
-        except msgspec.ValidationError as error:
-            choices = list(getattr(field.type, "__args__", ())) if "Literal" in str(field.type) else []
-            problems.add(
-                f"{block.name}.{field.encode_name} cannot be {value!r}",
-                where=where(field.encode_name),
-                expected=f"one of {', '.join(map(str, choices))}" if choices else str(error),
-                remedy=nearest(str(value), [str(c) for c in choices]),
-            )
+        except msgspec.ValidationError:
+            from hpcgen.config.diagnostics import wrong_value
+
+            wrong = wrong_value(value, field.type, f"{block.name}.{field.encode_name}")
+            problems += [problem.at(where(field.encode_name)) for problem in wrong]
     return problems

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError
 from hpcgen.model.bundle import BundleItem, BundlePath, Manifest
 from hpcgen.model.bundle_paths import MANIFEST
@@ -46,7 +47,7 @@ def read_record(data: bytes, type_: type[R], name: str) -> R:
     try:
         raw = msgspec.json.decode(data)
         (BUNDLE if type_ is Manifest else INCREMENT_FORMAT).check(raw, name)
-        return msgspec.convert(raw, type_)
+        return record_from(raw, type_)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as failure:
         raise InputError(
             f"{name} is not understood: {failure}",

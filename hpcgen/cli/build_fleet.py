@@ -12,6 +12,7 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import catalog_of, named_kit, option_group, plan_from, plan_of_lock, print_json, say
+from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table
 from hpcgen.errors import HpcgenError, InputError, Problems
 
@@ -43,7 +44,7 @@ fleet_build_options = option_group(
         help="With --all or --member: write a JUnit file of each image's tests here.",
     ),
     click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
-    click.option("--limit", type=click.IntRange(1), metavar="N", help="With --array: how many tasks may run at once."),
+    click.option("--limit", type=COUNT, metavar="N", help="With --array: how many tasks may run at once."),
     click.option("--on", "build_on", metavar="NAME|FILE", help="With --array: the site whose batch system builds."),
 )
 """Options of fleets and of builds as jobs."""

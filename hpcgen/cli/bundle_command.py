@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.numbers import JOBS
 from hpcgen.cli.tables import table
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.support.units import files, size
@@ -17,8 +18,6 @@ from hpcgen.support.units import files, size
 if TYPE_CHECKING:
     from hpcgen.model.bundle import BundleItem, Manifest
     from hpcgen.support.progress import Watch
-
-_JOBS = click.IntRange(1, 64)
 
 
 @click.group("bundle")
@@ -34,7 +33,7 @@ def command() -> None:
 @click.option(
     "--files", "folders", multiple=True, metavar="DIR", type=PATH, help="A folder with files that you already have."
 )
-@click.option("--jobs", type=_JOBS, default=8, metavar="N", help="Parallel downloads; by default 8.")
+@click.option("--jobs", type=JOBS, default=8, metavar="N", help="Parallel downloads; by default 8.")
 @click.option("--image", "images", multiple=True, metavar="NAME=REFERENCE", help="Take a base image from here.")
 @click.option("--dry-run", is_flag=True, help="List what would be fetched.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result, or what would be made, as JSON.")
@@ -140,7 +139,7 @@ def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
 @command.command("verify")
 @click.argument("bundle", metavar="DIR|FILE.tar", type=PATH)
 @click.option("--lock", "lock_file", metavar="FILE", type=PATH, help="Check that it is the bundle of this lock.")
-@click.option("--jobs", type=_JOBS, default=2, metavar="N", help="Files hashed in parallel; by default 2.")
+@click.option("--jobs", type=JOBS, default=2, metavar="N", help="Files hashed in parallel; by default 2.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> None:
     """Check every file of a bundle: a folder, a tar file, or the first of its pieces (FILE.tar.000).

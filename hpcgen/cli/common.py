@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from hpcgen.cli.numbers import COUNT, GIGABYTES, WHOLE
 from hpcgen.errors import InputError
 from hpcgen.support.quoting import sh
 
@@ -83,15 +84,15 @@ def _named(required: bool) -> list[Callable[[Any], Any]]:
 
 
 LAYOUT = option_group(
-    click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks on each node."),
-    click.option("--threads", type=click.IntRange(1), help="Threads of each rank."),
-    click.option("--gpus", type=click.IntRange(0), help="GPUs that the job asks for on each node; 0 for none."),
+    click.option("--ranks-per-node", type=COUNT, help="MPI ranks on each node."),
+    click.option("--threads", type=COUNT, help="Threads of each rank."),
+    click.option("--gpus", type=WHOLE, help="GPUs that the job asks for on each node; 0 for none."),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
 )
 CHARGE = option_group(
     click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
     click.option(
-        "--memory-per-rank", type=float, metavar="GB", help="Memory of each rank, checked against the node's."
+        "--memory-per-rank", type=GIGABYTES, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
 )
 NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
@@ -126,7 +127,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         help="Use this mirror instead of the profile's: apt, apt-security, dnf, pip, files or images.",
     ),
     click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken."),
-    click.option("--nodes", type=click.IntRange(1), help="Nodes of the job."),
+    click.option("--nodes", type=COUNT, help="Nodes of the job."),
     LAYOUT,
     click.option(
         "--queue",

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from hpcgen.cli.common import CHARGE, LAYOUT, NOTES, catalog_of, job_request, option_group, plan_from, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.numbers import COUNT
 
 if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
@@ -41,7 +42,7 @@ job_options = option_group(
     click.option("--add", "added", multiple=True, metavar="BLOCK", help="With --stack: as in render."),
     click.option("--partition", metavar="NAME", help="Kind of node."),
     click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
-    click.option("--nodes", type=click.IntRange(1), help="Nodes; ranks and threads follow the site's layouts."),
+    click.option("--nodes", type=COUNT, help="Nodes; ranks and threads follow the site's layouts."),
     LAYOUT,
     click.option("--queue", metavar="NAME", help="Scheduler partition or queue."),
     CHARGE,

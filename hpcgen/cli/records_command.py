@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import print_json, say
+from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table
 from hpcgen.support.units import duration, size
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.group("records", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
-@click.option("--limit", type=click.IntRange(1), metavar="N", help="Show only the newest N.")
+@click.option("--limit", type=COUNT, metavar="N", help="Show only the newest N.")
 @click.pass_context
 def command(ctx: click.Context, as_json: bool, limit: int | None) -> None:
     """List the records of builds on this machine, newest first; show or compare some.

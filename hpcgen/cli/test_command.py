@@ -12,6 +12,7 @@ import click
 
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 @click.option("--site", metavar="NAME|FILE", help="Another site than the image's, or a newer profile.")
 @click.option("--partition", metavar="NAME", help="Kind of node.")
 @click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
-@click.option("--ranks-per-node", type=click.IntRange(1), help="MPI ranks; by default those of one node, at least two.")
-@click.option("--threads", type=click.IntRange(1), help="Threads of each rank.")
+@click.option("--ranks-per-node", type=COUNT, help="MPI ranks; by default those of one node, at least two.")
+@click.option("--threads", type=COUNT, help="Threads of each rank.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--junit", metavar="FILE", type=PATH, help="Also write the results as JUnit XML.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=1),
+    type=SECONDS,
     default=900.0,
     show_default=True,
     metavar="SECONDS",

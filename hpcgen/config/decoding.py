@@ -45,6 +45,25 @@ def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
         raise InputError(diagnose(doc, value, type_, path, str(failure))) from failure
 
 
+def record_from(data: Any, type_: type[T], strict: bool = True) -> T:
+    """What a program wrote as JSON or YAML, such as a kit's plan, as a record.
+
+    Parameters
+    ----------
+    strict: text does not stand for a number.
+
+    Raises
+    ------
+    msgspec.ValidationError: with what is wrong in plain words, each mistake with the path of its field.
+    """
+    try:
+        return msgspec.convert(data, type_, strict=strict)
+    except msgspec.ValidationError as failure:
+        from hpcgen.config.diagnostics import in_words
+
+        raise msgspec.ValidationError(in_words(data, type_, str(failure), strict)) from failure
+
+
 def schema(type_: type[Any]) -> dict[str, Any]:
     """The JSON Schema (draft 2020-12) of the YAML files that become a ``type_``, for editors and sites.
 

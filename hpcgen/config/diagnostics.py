@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import inspect as shapes
 
-from hpcgen.config.type_words import bare, detail, extent, hint, noun, one_of, only_optional, shape, shown
+from hpcgen.config.in_memory import InMemory
+from hpcgen.config.type_words import bare, detail, extent, hint, noun, one_of, only_optional, shape, shown, with_example
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Problem, did_you_mean
 
@@ -35,11 +36,45 @@ def diagnose(doc: Document, value: Any, type_: type[Any], path: Path, said: str)
     return sorted(walk.problems, key=lambda problem: (problem.where, problem.message))
 
 
-class _Walk:
-    """Collects what is wrong with one value and everything in it."""
+def wrong_value(value: Any, annotation: Any, name: str) -> list[Problem]:
+    """What is wrong with a value that is in no file, such as a block's option; empty if it is right.
 
-    def __init__(self, doc: Document) -> None:
+    Parameters
+    ----------
+    name: what messages call it.
+    """
+    walk = _Walk(InMemory({}, ""))
+    walk.check(value, shapes.type_info(annotation), (name,))
+    return [problem.at(None) for problem in walk.problems]
+
+
+def in_words(value: Any, type_: type[Any], said: str, strict: bool = True) -> str:
+    """What is wrong with data that a program wrote, in a line: the first mistakes, each with the path of its field.
+
+    Parameters
+    ----------
+    said: msgspec's own message, for what the walk does not find.
+    strict: text does not stand for a number.
+    """
+    walk = _Walk(InMemory({}, ""), strict)
+    walk.check(value, shapes.type_info(type_), ())
+    told = [f"{each.where}: {each.message}".removeprefix(": ") for each in walk.problems]
+    more = [f"{len(told) - _TOLD} more mistakes"] if len(told) > _TOLD else []
+    return "; ".join([*told[:_TOLD], *more]) if told else said
+
+
+_TOLD = 3
+
+
+class _Walk:
+    """Collects what is wrong with one value and everything in it.
+
+    ``strict``: text does not stand for a number, as it does in YAML.
+    """
+
+    def __init__(self, doc: Document, strict: bool = False) -> None:
         self.doc = doc
+        self.strict = strict
         self.problems: list[Problem] = []
 
     def check(self, value: Any, kind: shapes.Type, path: Path) -> None:
@@ -55,7 +90,7 @@ class _Walk:
             self.check_list(value, plain, path)
         elif isinstance(plain, shapes.TupleType):
             self.check_tuple(value, plain, path)
-        elif not _accepts(plain, value):
+        elif not _accepts(plain, value, self.strict):
             self.add_wrong(value, kind, path)
 
     def check_union(self, value: Any, union: shapes.UnionType, path: Path) -> None:
@@ -68,7 +103,7 @@ class _Walk:
             self.check_tagged(value, tagged, path)
         elif len(alike) == 1 or (value is not None and only_optional(union)):
             self.check(value, alike[0] if len(alike) == 1 else only_optional(union), path)
-        elif not any(_accepts(bare(member), value) for member in alike):
+        elif not any(_accepts(bare(member), value, self.strict) for member in alike):
             self.add_wrong(value, union, path)
 
     def check_tagged(self, value: dict[str, Any], structs: list[shapes.StructType], path: Path) -> None:
@@ -102,14 +137,14 @@ class _Walk:
         for name, field in fields.items():
             if field.required and name not in value:
                 where = self.doc.position(path)
-                self.add(f"`{name}` is missing{inside(path)}", where, noun(field.type), f"add `{name}: …`")
+                self.add(f"`{name}` is missing{inside(path)}", where, with_example(field.type), f"add `{name}: …`")
         if len(self.problems) == before:
             self.check_whole(value, struct, path)
 
     def check_whole(self, value: Any, struct: shapes.StructType, path: Path) -> None:
         """Each field is right by itself: let the record's own checks (``__post_init__``) speak."""
         try:
-            msgspec.convert(value, struct.cls, strict=False)
+            msgspec.convert(value, struct.cls, strict=self.strict)
         except msgspec.ValidationError as failure:
             where = self.doc.position(path + _path_in(str(failure)))
             self.add(_without_path(str(failure)), where)
@@ -120,7 +155,7 @@ class _Walk:
             return
         self.check_length(value, kind, path)
         for name, item in value.items():
-            if not _accepts(bare(kind.key_type), name):
+            if not _accepts(bare(kind.key_type), name, self.strict):
                 where = self.doc.position((*path, name), key=True)
                 message = f"`{name}` cannot be a key{inside(path)}: it must be {noun(kind.key_type)}"
                 self.add(message, where, detail(kind.key_type), hint(kind.key_type, name))
@@ -187,11 +222,11 @@ def _python_type(kind: shapes.Type) -> Any:
     return Any
 
 
-def _accepts(kind: shapes.Type, value: Any) -> bool:
+def _accepts(kind: shapes.Type, value: Any, strict: bool) -> bool:
     if shape(kind) in ("mapping", "list"):
         return shape(kind) == _shape_of_value(value)
     try:
-        msgspec.convert(value, _python_type(kind), strict=False)
+        msgspec.convert(value, _python_type(kind), strict=strict)
     except msgspec.ValidationError:
         return False
     return True

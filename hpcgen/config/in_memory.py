@@ -20,7 +20,7 @@ class FieldPlace(Position, frozen=True):
     field: str = ""
 
     def __str__(self) -> str:
-        return f"{self.file}: {self.field}" if self.field else self.file
+        return ": ".join(filter(None, (self.file, self.field)))
 
 
 class InMemory(Document):

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import inspect as shapes
 
-from hpcgen.errors import did_you_mean
+from hpcgen.errors import nearest
 
 _WORDS_FOR_TRUE = ("yes", "y", "on", "enabled")
 _WORDS_FOR_FALSE = ("no", "n", "off", "disabled")
@@ -19,7 +19,7 @@ def type_text(annotation: Any) -> str:
     kind = shapes.type_info(annotation)
     plain = bare(kind)
     items = plain.item_type if isinstance(plain, shapes.ListType) else None
-    return f"a list, each {noun(items)}" if items is not None else noun(kind)
+    return f"a list, each {with_example(items)}" if items is not None else with_example(kind)
 
 
 def bare(kind: shapes.Type) -> shapes.Type:
@@ -32,6 +32,11 @@ def bare(kind: shapes.Type) -> shapes.Type:
 def _description(kind: shapes.Type) -> str:
     extra = (kind.extra_json_schema or {}) if isinstance(kind, shapes.Metadata) else {}
     return str(extra.get("description", "")).rstrip(".")
+
+
+def _example(kind: shapes.Type) -> str:
+    extra = (kind.extra_json_schema or {}) if isinstance(kind, shapes.Metadata) else {}
+    return str(next(iter(extra.get("examples", ())), ""))
 
 
 def only_optional(union: shapes.UnionType) -> Any:
@@ -71,8 +76,8 @@ def _limits(kind: Any) -> str:
     if kind.ge is not None and kind.le is not None:
         parts.append(f"from {kind.ge} to {kind.le}")
     else:
-        signs = (("≥", kind.ge), (">", kind.gt), ("≤", kind.le), ("<", kind.lt))
-        parts += [f"{sign} {limit}" for sign, limit in signs if limit is not None]
+        words = (("of at least", kind.ge), ("more than", kind.gt), ("at most", kind.le), ("less than", kind.lt))
+        parts += [f"{word} {limit:g}" for word, limit in words if limit is not None]
     if kind.multiple_of is not None:
         parts.append(f"that is a multiple of {kind.multiple_of}")
     return f" {' and '.join(parts)}" if parts else ""
@@ -105,6 +110,14 @@ def noun(kind: shapes.Type) -> str:
     )
 
 
+def with_example(kind: shapes.Type) -> str:
+    """The same, and an example of text of a certain form."""
+    plain = bare(kind)
+    if isinstance(plain, shapes.UnionType) and only_optional(plain) is not None:
+        return with_example(only_optional(plain))
+    return f"{noun(kind)}, such as {_example(kind)}" if _example(kind) else noun(kind)
+
+
 def _noun_of_text(kind: shapes.StrType, description: str) -> str:
     if kind.pattern is not None:
         # A regular expression is not plain words: the description is there to say what it means.
@@ -122,17 +135,17 @@ def _readable(pattern: str) -> str:
 
 
 def detail(kind: shapes.Type) -> str:
-    """What else helps to write the value: what it is for, or the exact pattern."""
+    """What else helps to write the value: an example, or what it is for."""
     plain = bare(kind)
     if isinstance(plain, shapes.UnionType):
         inner = only_optional(plain)
         return detail(inner) if inner is not None else _description(kind)
     if isinstance(plain, shapes.StructType):
         return f"the keys {', '.join(field.encode_name for field in plain.fields)}"
-    description = _description(kind)
     if isinstance(plain, shapes.StrType) and plain.pattern is not None:
-        return f"text that matches {_readable(plain.pattern)}" if description else ""
-    return description
+        return f"such as {_example(kind)}" if _example(kind) else ""
+    description = _description(kind)
+    return description if description != noun(kind) else ""
 
 
 def hint(kind: shapes.Type, value: Any) -> str:
@@ -148,7 +161,7 @@ def hint(kind: shapes.Type, value: Any) -> str:
     if not isinstance(value, str):
         return ""
     if _choices(plain):
-        return did_you_mean(value, _choices(plain))
+        return nearest(value, _choices(plain))
     if isinstance(plain, shapes.BoolType):
         if value.lower() in _WORDS_FOR_TRUE:
             return "write true"

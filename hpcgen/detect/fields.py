@@ -7,6 +7,7 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import inspect as shapes
 
+from hpcgen.config.diagnostics import wrong_value
 from hpcgen.config.type_words import bare, only_optional
 from hpcgen.model.site import Site
 
@@ -18,11 +19,8 @@ def refusal(path: list[str], value: Any) -> str | None:
         kind = _below(kind, step)
         if kind is None:
             return "a profile has no such field"
-    try:
-        msgspec.convert(value, kind, strict=False)
-    except msgspec.ValidationError as failure:
-        return f"a profile cannot hold {str(value)[:80]!r}: {failure}"
-    return None
+    wrong = wrong_value(value, kind, ".".join(path))
+    return f"a profile cannot hold {str(value)[:80]!r}: {wrong[0].message}" if wrong else None
 
 
 def _below(kind: Any, step: str) -> Any:

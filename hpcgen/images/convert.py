@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from hpcgen.config.decoding import record_from
 from hpcgen.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
 from hpcgen.images import roots
 from hpcgen.images.conversions import chain, missing
@@ -60,7 +61,7 @@ def marks_of(image: ImageReference) -> Marks:
         return Marks(environment, labels)
     recorded = kit.lock.get("environment")
     try:
-        environment |= msgspec.convert(recorded or {}, dict[EnvName, str])
+        environment |= record_from(recorded or {}, dict[EnvName, str])
     except msgspec.ValidationError as failure:
         raise InputError(Problem(f"the lock in {image} is not understood: {failure}")) from failure
     return Marks(environment, {**_labels_of(kit), **labels})

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 import msgspec
 
 from hpcgen._version import __version__
+from hpcgen.config.decoding import record_from
 from hpcgen.errors import HpcgenError, InputError, MissingToolError
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import known_files, programs, read_plan
-from hpcgen.model.fields import EnvName
+from hpcgen.model.fields import EnvName, matching
 from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import RecipeFacts
@@ -21,7 +22,9 @@ from hpcgen.support.quoting import plain
 from hpcgen.support.writing import KitFile
 
 LABEL = "io.hpcgen."
-_Content = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16,128}$(?!\n)")]
+_Content = Annotated[
+    str, matching(r"^[0-9a-f]{16,128}$(?!\n)", "a hash of lower-case hexadecimal digits", 4 * "0123456789abcdef")
+]
 
 
 class RecordedKit(msgspec.Struct, frozen=True):
@@ -68,7 +71,7 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
     try:
         plan = read_plan(kit.plan, f"the kit in {name}")
         LOCK.check(kit.lock, f"the lock in {name}")
-        lock = msgspec.convert(kit.lock, _Lock)
+        lock = record_from(kit.lock, _Lock)
     except (msgspec.ValidationError, RecursionError) as failure:
         wrote = kit.plan.get("hpcgen")
         raise InputError(
@@ -126,7 +129,7 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
     if not kit.whole or FACTS_FILE not in kit.files:
         return kit
     try:
-        names = msgspec.json.decode(kit.files[FACTS_FILE].text, type=RecipeFacts).files
+        names = record_from(msgspec.json.decode(kit.files[FACTS_FILE].text), RecipeFacts).files
     except (msgspec.MsgspecError, RecursionError) as failure:
         raise InputError(f"{FACTS_FILE} in {image} is damaged: {failure}") from failure
     found = image.read([f"{KIT}/{name}" for name in names]) if names else {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.decoding import record_from
 from hpcgen.lockfile.lock import lock_text
 from hpcgen.model.fields import Record
 from hpcgen.model.plan import Plan
@@ -60,7 +61,7 @@ def read_plan(data: object, name: str) -> Plan:
     msgspec.ValidationError: it is no plan of this release.
     """
     KIT.check(data, name)
-    return msgspec.convert(data, Plan)
+    return record_from(data, Plan)
 
 
 def _facts(written: Written, assembly: Assembly) -> RecipeFacts:

@@ -15,6 +15,7 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.blocks.inputs.image import Image
+from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.stages import Assembly
@@ -86,11 +87,12 @@ def parse_lock(text: str, name: str) -> Lock:
         KIT._replace(command=LOCK.command).check(data["plan"], name)
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
         fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections", "packages", "inputs")}
-        return msgspec.convert({**fields, "pins": pins, "text": text}, Lock)
+        return record_from({**fields, "pins": pins, "text": text}, Lock)
     except (yaml.YAMLError, KeyError, AttributeError, ValueError, RecursionError) as failure:
         wrote = _written_by(text)
+        said = f"it has no `{failure.args[0]}`" if isinstance(failure, KeyError) else failure
         raise InputError(
-            f"the lock {name} is not understood: {failure}",
+            f"the lock {name} is not understood: {said}",
             expected=f"a lock of hpcgen {__version__}",
             remedy=f"use hpcgen {wrote}, or regenerate it with hpcgen lock",
         ) from failure

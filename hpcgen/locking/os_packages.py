@@ -15,6 +15,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from hpcgen.config.decoding import record_from
 from hpcgen.errors import FetchError, InputError, PolicyError, Problem
 from hpcgen.locking.base_shell import BaseShell, base_shell, failed, quoted, script_of
 from hpcgen.model.lock import KeyPin, PackagePin, StagePackages
@@ -87,7 +88,7 @@ def resolve_packages(
 def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) -> StagePackages:
     """Names and versions are the image's own words, so they are held against what a lock may say."""
     try:
-        return msgspec.convert({"present": present, "added": msgspec.to_builtins(added)}, StagePackages)
+        return record_from({"present": present, "added": msgspec.to_builtins(added)}, StagePackages)
     except msgspec.ValidationError as failure:
         raise FetchError(f"{image}: the output of apt and dpkg is not understood: {failure}") from failure
 

@@ -4,13 +4,16 @@ from typing import Annotated
 
 from hpcgen.model.fields import FileName, Record, Sha256, Source, Text, matching
 
-RepositoryName = Annotated[str, matching(r"^[A-Za-z0-9_][A-Za-z0-9._~+-]*$(?!\n)", "the name of a Bazel repository")]
+RepositoryName = Annotated[
+    str, matching(r"^[A-Za-z0-9_][A-Za-z0-9._~+-]*$(?!\n)", "the name of a Bazel repository", "rules_cc")
+]
 # Some projects name mirrors that only speak http; Bazel checks the sha256 of what they send, and so does a bundle.
 FileUrl = Annotated[
     str,
     matching(
         r"^https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?/[A-Za-z0-9._~/+@%:,=&?!-]*[A-Za-z0-9_~+%=-]$(?!\n)",
         "the http(s):// address of a file, without spaces or quotes",
+        "https://example.org/a.tar.gz",
     ),
 ]
 
@@ -19,7 +22,8 @@ PythonPackage = Annotated[
     str,
     matching(
         r"^[A-Za-z0-9][A-Za-z0-9._-]*==[0-9][A-Za-z0-9.!+_-]*$(?!\n)",
-        "a Python package with its version: NAME==VERSION",
+        "a Python package with its version",
+        "six==1.16.0",
     ),
 ]
 

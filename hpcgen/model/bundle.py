@@ -13,6 +13,7 @@ BundlePath = Annotated[
     matching(
         r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*$(?!\n)",
         "a path inside the bundle: relative, without . or ..",
+        "files/a.tar.gz",
     ),
 ]
 

@@ -7,9 +7,9 @@ import msgspec
 from hpcgen.support.quoting import ENV_NAME_PATTERN, NAME_PATTERN, PATH_PATTERN, URL_PATTERN, VERSION_PATTERN
 
 
-def matching(pattern: str, description: str, schema: dict[str, str] | None = None) -> msgspec.Meta:
-    """What text of a field looks like, as a regular expression and in words, and more keywords of its schema."""
-    return msgspec.Meta(pattern=pattern, description=description, extra_json_schema=schema)
+def matching(pattern: str, description: str, example: str, schema: dict[str, str] | None = None) -> msgspec.Meta:
+    """What text of a field looks like: as a regular expression, in words, by an example; more of its schema."""
+    return msgspec.Meta(pattern=pattern, description=description, examples=[example], extra_json_schema=schema)
 
 
 NAMES_OF = "x-names-of"
@@ -17,39 +17,48 @@ NAMES_OF = "x-names-of"
 
 Name = Annotated[
     str,
-    matching(NAME_PATTERN, "a name of lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"),
+    matching(
+        NAME_PATTERN,
+        "a name of at most 64 lower-case letters, digits, '.', '_' and '-', starting with a letter or digit",
+        "my-cluster2",
+    ),
 ]
-Version = Annotated[str, matching(VERSION_PATTERN, "a version such as 2.15.1: letters, digits, '.', '_', '+', '-'")]
+Version = Annotated[str, matching(VERSION_PATTERN, "a version of letters, digits, '.', '_', '+' and '-'", "2.15.1")]
 VersionRange = Annotated[
-    str, matching(r"^[0-9A-Za-z.*+!<>=~, _-]*$", "a version range such as '>=2.3,<2.16', or '' for any version")
+    str, matching(r"^[0-9A-Za-z.*+!<>=~, _-]*$", "a version range, or '' for any version", ">=2.3,<2.16")
 ]
 AbsolutePath = Annotated[
-    str, matching(PATH_PATTERN, "an absolute path of letters, digits and . _ / + @ % : , = - without quotes or $")
+    str,
+    matching(
+        PATH_PATTERN, "an absolute path of letters, digits and . _ / + @ % : , = - without quotes or $", "/opt/mpi"
+    ),
 ]
-Url = Annotated[str, matching(URL_PATTERN, "an https:// address without spaces or quotes")]
-EnvName = Annotated[str, matching(ENV_NAME_PATTERN, "an environment variable's name")]
+Url = Annotated[str, matching(URL_PATTERN, "an https:// address without spaces or quotes", "https://example.org/a")]
+EnvName = Annotated[str, matching(ENV_NAME_PATTERN, "an environment variable's name", "OMP_NUM_THREADS")]
 Text = Annotated[
-    str, matching(r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$(?!\n)", "text on one line, without control characters")
+    str,
+    matching(
+        r"^[^\x00-\x1f\x7f-\x9f\u2028\u2029]*$(?!\n)", "text on one line, without control characters", "a few words"
+    ),
 ]
-ModuleName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", "a module name such as intel-mpi/2019")]
-Sha256 = Annotated[str, matching(r"^[0-9a-f]{64}$(?!\n)", "64 lower-case hexadecimal digits")]
-Commit = Annotated[str, matching(r"^[0-9a-f]{40}$(?!\n)", "40 lower-case hexadecimal digits")]
-Date = Annotated[str, matching(r"^\d{4}-\d{2}-\d{2}$(?!\n)", "a date such as 2026-11-20")]
-PartialDate = Annotated[
-    str, matching(r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", "a year, month or day: 2024, 2024-01, 2024-01-31")
+ModuleName = Annotated[
+    str, matching(r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", "a module's name without spaces", "intel-mpi/2019")
 ]
+Sha256 = Annotated[str, matching(r"^[0-9a-f]{64}$(?!\n)", "64 lower-case hexadecimal digits", "0123456789abcdef" * 4)]
+Commit = Annotated[
+    str, matching(r"^[0-9a-f]{40}$(?!\n)", "40 lower-case hexadecimal digits", "0123456789abcdef0123" * 2)
+]
+Date = Annotated[str, matching(r"^\d{4}-\d{2}-\d{2}$(?!\n)", "a date: year, month and day", "2026-11-20")]
+PartialDate = Annotated[str, matching(r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", "a year, a month or a day", "2024-01")]
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]
 WholeNumber = Annotated[int, msgspec.Meta(ge=0, description="a whole number of at least 0")]
 Gigabytes = Annotated[float, msgspec.Meta(gt=0, description="gigabytes, more than 0")]
 
-FormatName = Annotated[
-    str, matching(NAME_PATTERN, "a recipe format such as docker, singularity or charliecloud", {NAMES_OF: "formats"})
-]
-EngineName = Annotated[
-    str, matching(NAME_PATTERN, "a container engine such as apptainer, podman or charliecloud", {NAMES_OF: "engines"})
-]
+FormatName = Annotated[str, matching(NAME_PATTERN, "a recipe format", "docker", {NAMES_OF: "formats"})]
+EngineName = Annotated[str, matching(NAME_PATTERN, "a container engine", "apptainer", {NAMES_OF: "engines"})]
 FileName = Annotated[
-    str, matching(r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*$(?!\n)", "a file's name: no folder, no space, no quote")
+    str,
+    matching(r"^[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*$(?!\n)", "a file's name: no folder, no space, no quote", "a.tar.gz"),
 ]
 
 

@@ -11,7 +11,8 @@ Registry = Annotated[
     str,
     matching(
         r"^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9][a-z0-9._-]*)*$(?!\n)",
-        "a registry's host and folder such as registry.example.org/hpc, lower case, without https://",
+        "a registry's host and folder, in lower case and without https://",
+        "registry.example.org/hpc",
     ),
 ]
 Reference = Annotated[
@@ -19,6 +20,7 @@ Reference = Annotated[
     matching(
         r"^[A-Za-z0-9._~/][A-Za-z0-9._~/+@%:,=-]*$(?!\n)",
         "the name of a site or stack, or a file that ends in .yaml, from the folder of this file",
+        "mpi-hello",
     ),
 ]
 

@@ -8,13 +8,34 @@ from hpcgen.model.fields import Record, Sha256, Text, matching
 from hpcgen.model.plan import Plan
 
 StageName = Literal["builder", "final"]
-Digest = Annotated[str, matching(r"^sha256:[0-9a-f]{64}$(?!\n)", "sha256: and 64 digits")]
-PackageName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", "the name of an OS package")]
-PackageVersion = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9.+:~-]*$(?!\n)", "the version of an OS package")]
-Fingerprint = Annotated[str, matching(r"^[0-9A-F]{32,64}$(?!\n)", "an OpenPGP fingerprint")]
+Digest = Annotated[
+    str,
+    matching(
+        r"^sha256:[0-9a-f]{64}$(?!\n)",
+        "sha256: and 64 lower-case hexadecimal digits",
+        "sha256:" + 4 * "0123456789abcdef",
+    ),
+]
+PackageName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", "the name of an OS package", "libnuma1")]
+PackageVersion = Annotated[
+    str, matching(r"^[A-Za-z0-9][A-Za-z0-9.+:~-]*$(?!\n)", "the version of an OS package", "2.0.16-1")
+]
+Fingerprint = Annotated[
+    str,
+    matching(
+        r"^[0-9A-F]{32,64}$(?!\n)",
+        "an OpenPGP fingerprint: 32 to 64 upper-case hexadecimal digits",
+        2 * "0123456789ABCDEF0123",
+    ),
+]
 ORIGIN_PATTERN = r"^[a-z][a-z-]*:[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)"
 ImageOrigin = Annotated[
-    str, matching(ORIGIN_PATTERN, "an image as skopeo names it: docker://…, oci-archive:FILE, containers-storage:NAME")
+    str,
+    matching(
+        ORIGIN_PATTERN,
+        "an image as skopeo names it: docker://…, oci-archive:FILE, containers-storage:NAME",
+        "docker://docker.io/library/debian:12",
+    ),
 ]
 Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
 

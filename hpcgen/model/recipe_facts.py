@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from hpcgen.model.fields import Record, Text, matching
 from hpcgen.model.image_paths import KIT_PATH
 
-KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit")]
+KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit", "files/rank_test.c")]
 
 
 class StepLabel(Record, frozen=True):

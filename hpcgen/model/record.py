@@ -4,19 +4,15 @@ from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
-from hpcgen.model.fields import NAMES_OF, FormatName, Name
+from hpcgen.model.fields import NAMES_OF, FormatName, Name, matching
 from hpcgen.support.quoting import NAME_PATTERN
 
-ImageKindName = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, description="a kind of image, such as sif or podman")]
+ImageKindName = Annotated[str, matching(NAME_PATTERN, "a kind of image", "sif")]
 """Where an image lies and what it is: a name of ``images.kinds``."""
 
 BuilderName = Annotated[
     str,
-    msgspec.Meta(
-        pattern=NAME_PATTERN,
-        description="what builds images, such as podman, apptainer or ch-image",
-        extra_json_schema={NAMES_OF: "builders"},
-    ),
+    matching(NAME_PATTERN, "what builds images", "podman", {NAMES_OF: "builders"}),
 ]
 """An engine by the name of its builder."""
 

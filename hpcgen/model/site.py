@@ -2,8 +2,6 @@
 
 from typing import Annotated, Literal
 
-import msgspec
-
 from hpcgen.errors import UnknownNameError, did_you_mean
 from hpcgen.model.fields import (
     NAMES_OF,
@@ -28,26 +26,26 @@ Directive = Annotated[
     str,
     matching(
         r"^--?[A-Za-z0-9][^\x00-\x20\x7f'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$(?!\n)",
-        "one scheduler option such as --ear=off, without quotes, $ or line breaks",
+        "one scheduler option, without quotes, $ or line breaks",
+        "--ear=off",
     ),
 ]
 
 
-SchedulerName = Annotated[
-    str, matching(NAME_PATTERN, "a batch system such as slurm, pbs or torque, or none", {NAMES_OF: "schedulers"})
-]
+SchedulerName = Annotated[str, matching(NAME_PATTERN, "a batch system, or none", "slurm", {NAMES_OF: "schedulers"})]
 LauncherName = Annotated[
     str,
     matching(
         NAME_PATTERN,
-        "the program that starts ranks, such as mpiexec, mpirun, ibrun or a batch system's own",
+        "the program that starts ranks: mpiexec, mpirun, ibrun or a batch system's own",
+        "srun",
         {NAMES_OF: "launchers"},
     ),
 ]
 MPI_LAUNCHERS = ("mpiexec", "mpirun", "ibrun")
 """Launchers that come with an MPI or a site; every other is a batch system's own."""
 
-WallTime = Annotated[str, matching(r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", "hours:minutes:seconds")]
+WallTime = Annotated[str, matching(r"^\d{1,4}:[0-5]\d:[0-5]\d$(?!\n)", "a time: hours:minutes:seconds", "36:00:00")]
 
 
 class System(Record, frozen=True):
@@ -120,7 +118,7 @@ class Queue(Record, frozen=True):
 
 
 ChunkResource = Annotated[
-    str, matching(r"^[a-z][a-z0-9_]*=[A-Za-z0-9._-]+$(?!\n)", "a resource such as node_type=rome")
+    str, matching(r"^[a-z][a-z0-9_]*=[A-Za-z0-9._-]+$(?!\n)", "a resource and its value", "node_type=rome")
 ]
 
 
@@ -260,12 +258,38 @@ class Internet(Record, frozen=True):
     build: bool = True
 
 
+ProxyAddress = Annotated[
+    str,
+    matching(
+        r"^https?://[A-Za-z0-9.:@/_-]+$",
+        "the http(s):// address of a proxy, with its port",
+        "http://proxy.example.org:3128",
+    ),
+]
+ProxyExceptions = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9.:,*/_-]*$", "names of hosts, with commas and no spaces between them", "localhost,.example.org"
+    ),
+]
+
+
 class Proxy(Record, frozen=True):
     """Proxy of the build host; used while building and never left in the image."""
 
-    http: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_-]+$")] | None = None
-    https: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_-]+$")] | None = None
-    no_proxy: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.:,*/_-]*$")] = ""
+    http: ProxyAddress | None = None
+    https: ProxyAddress | None = None
+    no_proxy: ProxyExceptions = ""
+
+
+AptAddress = Annotated[
+    str,
+    matching(
+        r"^https?://[A-Za-z0-9.:@/_~+-]+$",
+        "the http(s):// address of an archive, without spaces or quotes",
+        "http://mirror.example.org/debian",
+    ),
+]
 
 
 class AptMirror(Record, frozen=True):
@@ -274,8 +298,8 @@ class AptMirror(Record, frozen=True):
     http is accepted here alone: apt checks signatures, and a base image has no certificates yet.
     """
 
-    archive: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_~+-]+$")]
-    security: Annotated[str, msgspec.Meta(pattern=r"^https?://[A-Za-z0-9.:@/_~+-]+$")] | None = None
+    archive: AptAddress
+    security: AptAddress | None = None
 
 
 class DnfMirror(Record, frozen=True):
@@ -289,17 +313,21 @@ class DnfMirror(Record, frozen=True):
         matching(
             r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+@%:,=-]*)?$(?!\n)",
             "an https:// address without spaces, quotes, ? or #",
+            "https://mirror.example.org/rocky",
         ),
     ]
 
 
-ImageReference = Annotated[str, matching(r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$", "an image name or a path")]
+ImageReference = Annotated[
+    str, matching(r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$", "an image name or a path", "registry.example.org/debian:12")
+]
 Registry = Annotated[
     str,
     matching(
         r"^(localhost(:[0-9]{1,5})?|[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+(:[0-9]{1,5})?|[A-Za-z0-9-]+:[0-9]{1,5})"
         r"(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$(?!\n)",
-        "a registry and a folder in it, such as registry.example.org/proxy, without https:// and a tag",
+        "a registry and a folder in it, without https:// and a tag",
+        "registry.example.org/proxy",
     ),
 ]
 

@@ -9,13 +9,12 @@ UserPath = Annotated[
     matching(
         r"^(~/|/)[A-Za-z0-9._/+@%:,=-]*$(?!\n)",
         "an absolute path, or one that begins with ~/, of letters, digits and . _ / + @ % : , = -",
+        "~/images",
     ),
 ]
 Account = Annotated[
     str,
-    matching(
-        r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]*$(?!\n)", "an account or project as the batch system knows it, such as pn12ab"
-    ),
+    matching(r"^[A-Za-z0-9][A-Za-z0-9._@:/+-]*$(?!\n)", "an account or project as the batch system knows it", "pn12ab"),
 ]
 
 

@@ -23,6 +23,7 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.model.plan import Plan, PlannedBlock
@@ -147,7 +148,7 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
 
 
 def _chosen(planned: PlannedBlock, catalog: Catalog) -> Chosen:
-    options: Any = msgspec.convert(planned.options, catalog.block(planned.name).Options, strict=False)
+    options: Any = record_from(planned.options, catalog.block(planned.name).Options, strict=False)
     return Chosen(planned.name, planned.version, options, catalog.release(planned))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpcgen.config.decoding import record_from
 from hpcgen.config.user_config import configured
 from hpcgen.errors import InputError, OutputError, UnknownNameError, did_you_mean
 from hpcgen.images.reference import ImageReference
@@ -134,7 +135,7 @@ def _load(path: Path) -> BuildRecord:
             for each in run["results"]:
                 if each.get("result") == "left out":  # in format 1
                     each["result"] = "skipped"
-        return msgspec.convert(data, BuildRecord)
+        return record_from(data, BuildRecord)
     except (msgspec.DecodeError, RecursionError, OSError, LookupError, TypeError, AttributeError) as failure:
         raise InputError(
             f"{path} is not a build record that this hpcgen can read: {failure}", remedy="remove it, or use a newer one"

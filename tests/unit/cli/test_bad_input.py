@@ -50,7 +50,7 @@ UNKNOWN = [
     ),
     (
         ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflow.install=pipp"],
-        ["--set: tensorflow.install cannot be 'pipp'", "expected: one of ", "did you mean pip?"],
+        ["--set: `tensorflow.install` must be one of hub, pip, source", "not 'pipp'", "did you mean pip?"],
     ),
     (
         ["--site", "workstation", "--stack", "mpi-hello", "--set", "mpi.provider=psm2"],
@@ -80,6 +80,20 @@ def test_two_mistakes_are_told_at_once(hpcgen: Command) -> None:
     assert done.returncode == 3
     assert "'nonsense' is not a setting" in done.stderr
     assert "no block is called 'x'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--nodes", "0"], "'--nodes': '0' is not a whole number of at least 1"),
+        (["--gpus", "1.5"], "'--gpus': '1.5' is not a whole number of at least 0"),
+        (["--memory-per-rank", "0"], "'--memory-per-rank': '0' is not a number more than 0"),
+        (["--memory-per-rank", "nan"], "'--memory-per-rank': 'nan' is not a number more than 0"),
+    ],
+)
+def test_a_number_that_is_none_is_wrong_usage_in_plain_words(hpcgen: Command, words: list[str], said: str) -> None:
+    code, message = render(hpcgen, *words)
+    assert (code, said in message) == (2, True), message
 
 
 @pytest.mark.parametrize("version", ["2.12; rm -rf /", "$(touch pwned)", "2.12\nRUN true", "`id`"])

@@ -133,9 +133,9 @@ def test_options_of_a_block_are_told_in_plain_words(hpcgen: Command) -> None:
     told = hpcgen("show", "block", "tensorflow").stdout
     assert "install: one of hub, pip, source; default pip" in told
     assert "mkl: true or false; left open" in told
-    assert "jobs: a whole number ≥ 0; default 0" in told
+    assert "jobs: a whole number of at least 0; default 0" in told
     # In YAML a long line is folded.
-    assert "copt: a list, each a compiler flag such as -mprefer-vector-width=512; default []" in " ".join(told.split())
+    assert "copt: a list, each a compiler flag, such as -mprefer-vector-width=512; default []" in " ".join(told.split())
     assert "frameworks: a list, each `tensorflow`; default [tensorflow]" in hpcgen("show", "block", "horovod").stdout
     needs = json.loads(hpcgen("show", "block", "onnxruntime", "--json").stdout)["needs"]
     assert len(needs) == len(set(needs)) > 5

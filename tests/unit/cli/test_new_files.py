@@ -16,7 +16,7 @@ def test_a_new_block_passes_check_and_is_rendered(hpcgen: Command, collection: P
     blocks = collection / "building_blocks"
     checked = hpcgen("check", str(collection))
     assert checked.returncode == 0, checked.stderr
-    assert sorted(path.name for path in blocks.iterdir()) == [f"{name}.py", f"{name}.yaml"]
+    assert sorted(path.name for path in blocks.glob("*.*")) == [f"{name}.py", f"{name}.yaml"]
     words = ["--collection", str(collection), "render", "--site", "workstation", "--stack", "mpi-hello", "--add", name]
     rendered = hpcgen(*words)
     assert f"mkdir -p /opt/{name}/bin" in rendered.stdout, rendered.stderr

@@ -21,7 +21,7 @@ from hpcgen.config.yamlfile import Document, loads
 from hpcgen.errors import InputError, Position
 from hpcgen.support import quoting
 
-Name = Annotated[str, Meta(pattern=quoting.NAME_PATTERN, description="a short lower-case name")]
+Name = Annotated[str, Meta(pattern=quoting.NAME_PATTERN, description="a short lower-case name", examples=["cpu"])]
 
 
 class Colour(enum.Enum):
@@ -151,16 +151,18 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
           - true
           - [b]
         """) == [
-        "f.yaml:1:1: `name` is missing\n  expected: a short lower-case name\n  remedy: add `name: …`",
+        "f.yaml:1:1: `name` is missing\n  expected: a short lower-case name, such as cpu\n  remedy: add `name: …`",
         "f.yaml:1:1: `nmae` is not known\n  remedy: did you mean name?",
         "f.yaml:3:3: `version` is missing in `mpi`\n  expected: text\n  remedy: add `version: …`",
         "f.yaml:3:11: `family` must be one of intel, mpich, openmpi, not 'intle'\n  remedy: did you mean intel?",
         "f.yaml:4:9: `path` must be text that matches ^/, not 'opt'",
         "f.yaml:6:3: `Bad Name` cannot be a key in `partitions`: it must be a short lower-case name\n"
-        "  expected: text that matches ^[a-z0-9][a-z0-9._-]{0,63}$",
-        "f.yaml:6:30: `ranks_per_node` must be a whole number ≥ 1, not 'four'\n  expected: MPI ranks on each node",
-        "f.yaml:8:21: `ranks_per_node` must be a whole number ≥ 1, not '0'\n  expected: MPI ranks on each node",
-        "f.yaml:9:13: `memory` must be a number > 0 and ≤ 4096, not '5000'",
+        "  expected: such as cpu",
+        "f.yaml:6:30: `ranks_per_node` must be a whole number of at least 1, not 'four'\n"
+        "  expected: MPI ranks on each node",
+        "f.yaml:8:21: `ranks_per_node` must be a whole number of at least 1, not '0'\n"
+        "  expected: MPI ranks on each node",
+        "f.yaml:9:13: `memory` must be a number more than 0 and at most 4096, not '5000'",
         "f.yaml:10:10: `gpu` must be true or false, not 'yes'\n  remedy: write true",
         "f.yaml:11:5: `gpus` is not known in `cpu`\n  remedy: did you mean gpu?",
         'f.yaml:14:5: `modules[1]` must be text, not true\n  remedy: write it in quotes: "true"',
@@ -172,10 +174,10 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
     ("line", "said"),
     [
         ("name:", "1:6: `name` must be a short lower-case name, but is empty\n"
-                  "  expected: text that matches ^[a-z0-9][a-z0-9._-]{0,63}$\n"
+                  "  expected: such as cpu\n"
                   "  remedy: give it a value, or remove the line"),
         ('name: "a\\n"', "1:7: `name` must be a short lower-case name, not 'a\\n'\n"
-                         "  expected: text that matches ^[a-z0-9][a-z0-9._-]{0,63}$"),
+                         "  expected: such as cpu"),
         ("mpi: intel", "2:6: `mpi` must be a mapping, that is, indented `key: value` lines, not 'intel'\n"
             "  expected: the keys family, version, path"),
         ("mpi: [intel]",
@@ -200,7 +202,7 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
         ("store: {kind: disk, size: big}", "2:27: `size` must be a whole number, not 'big'"),
         ("limit: none", "2:8: `limit` must be a whole number or true or false, not 'none'"),
         ("checked: yesterday", "2:10: `checked` must be a date such as 2026-01-31, not 'yesterday'"),
-        ("colour: green", "2:9: `colour` must be one of red, blue, not 'green'\n  remedy: known: blue, red"),
+        ("colour: green", "2:9: `colour` must be one of red, blue, not 'green'"),
         ("motd: good morning", "2:7: `motd` must be text of at most 5 characters, not 'good morning'"),
         ("nodes: 9", "2:8: `nodes` must be a whole number from 1 to 8, not '9'"),
         ("nodes: 4 nodes", "2:8: `nodes` must be a whole number from 1 to 8, not '4 nodes'\n"
