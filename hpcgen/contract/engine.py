@@ -48,7 +48,15 @@ def launch(case: Case) -> list[Check]:
     problems = start_problems(case.plan, case.engine, case.host)
     if problems:
         return [Check("launch", "broken", each.message, each.remedy, each.expected) for each in problems]
-    how = case.host.launcher if case.host is not None else "the image's own launcher"
+    host, block = case.host, case.mpi
+    if host is not None and block is not None and case.site.mpi is None:
+        reason = (
+            f"the profile of {case.site.name} names no host MPI: {host.launcher} starts the image's own {block.name} "
+            f"on {case.plan.job.nodes} nodes by {host.pmi[0]}, and nobody has said that it can"
+        )
+        remedy = f"ask the site, or {host.launcher} itself, which PMI it offers, and describe it in mpi"
+        return [Check("launch", "doubtful", reason, remedy, "", "scheduler.kind")]
+    how = host.launcher if host is not None else "the image's own launcher"
     return [holds("launch", f"{case.plan.engine}, ranks by {how}" if case.mpi is not None else case.plan.engine)]
 
 

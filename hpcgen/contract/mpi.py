@@ -119,7 +119,7 @@ def pmi(case: Case) -> Check:
     name, host, block = "PMI", case.host, case.mpi
     if block is None or host is None:
         return skipped(name, NO_MPI if not case.plan.stack.run.mpi else OWN_LAUNCHER)
-    if not host.pmi:
+    if not host.pmi or case.site.mpi is None:
         return unknown(name, f"the profile does not say which PMI {host.launcher} offers", "mpi.pmi")
     who, understood = _understood(case, host)
     if not understood:

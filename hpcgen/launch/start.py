@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,8 @@ from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import BatchSystem, HostMpi, SiteEngine
-from hpcgen.schedulers import launched_by
+from hpcgen.platform.mpi_abi import MPI_PMI
+from hpcgen.schedulers import launched_by, scheduler_for
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -68,8 +70,24 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
 
 
 def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
-    """The host's MPI, if it takes the place of the image's."""
-    return plan.site.mpi if _uses_mpi(plan) and engine.started_by_launcher else None
+    """The host's MPI, which takes the place of the image's or starts its ranks; None where the image's own does.
+
+    Where the profile names none, the batch system's launcher starts the ranks of several nodes, as a host's MPI would
+    that is the image's.
+    """
+    if not _uses_mpi(plan) or not engine.started_by_launcher:
+        return None
+    return plan.site.mpi or (_batch_launcher(plan) if plan.job.nodes > 1 else None)
+
+
+def _batch_launcher(plan: Plan) -> HostMpi | None:
+    batch, block, own = scheduler_for(plan.site.scheduler), plan.block("mpi"), plan.mpi
+    pmi: list[Any] = [each for each in MPI_PMI.get(own.abi, ()) if each in batch.pmi]
+    if block is None or not batch.launcher or not pmi:
+        return None
+    flavour: Any = own.flavour
+    abi: Any = own.abi
+    return HostMpi(flavour=flavour, version=block.version, abi=abi, launcher=batch.launcher, pmi=pmi)
 
 
 def launcher(mpi: HostMpi, job: Job, batch: BatchSystem) -> list[str]:
@@ -132,8 +150,9 @@ def start_problems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[Prob
     elif job.nodes > 1 and mpi is None:
         why = (
             f"{engine.name} does not let the host's launcher reach into its containers"
-            if plan.site.mpi is not None
-            else f"the profile of {plan.site.name} names no host MPI, and the image's own starts ranks only on one node"
+            if not engine.started_by_launcher
+            else f"the profile of {plan.site.name} names no host MPI, the image's own starts ranks only on one node, "
+            f"and {plan.site.scheduler.kind} has no launcher for them"
         )
         problems.append(
             Problem(

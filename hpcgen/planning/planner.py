@@ -152,10 +152,11 @@ def _held_to_contract(
 ) -> tuple[list[Problem], Plan]:
     """What breaks the contract between image and host, and the plan with what the contract finds and its blocks say."""
     from hpcgen.contract.verdict import case_of, checks_of, findings_of, planned_licences, problems_of
+    from hpcgen.launch.start import host_mpi
 
     case = case_of(plan, catalog)
     plan = msgspec.structs.replace(plan, blocks=[_with_mpi(each, case.capabilities[each.name]) for each in plan.blocks])
-    case = msgspec.structs.replace(case, plan=plan)
+    case = msgspec.structs.replace(case, plan=plan, host=host_mpi(plan, case.engine))
     checks = checks_of(case, unchecked)
     findings, licences = findings_of(checks), planned_licences(case)
     broken = problems_of(checks, partial(place_in, document))

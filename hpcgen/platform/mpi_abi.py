@@ -9,6 +9,12 @@ mpich: wiki.mpich.org, MPICH ABI Compatibility Initiative: ``libmpi.so.12``, of 
 openmpi: VERSION of open-mpi/ompi, ``libmpi_so_version`` 40:… in 4.0 to 5.0.
 """
 
+MPI_PMI = {"mpich": ("pmi2", "pmi"), "openmpi": ("pmix",)}
+"""How a batch system's launcher tells the ranks of an image's MPI about each other, whatever its release.
+
+Slurm's ``pmi2`` serves the PMI-1 of MPICH and Intel MPI; Open MPI's image has PMIx alone.
+"""
+
 
 def abi_of(flavour: str) -> str:
     """The binary interface of a host's MPI: all but Open MPI descend from MPICH."""

@@ -343,6 +343,7 @@ CASES = {
     "more nodes than a launcher spans": Broken(
         {**NVIDIA, "partitions": {"main": NODE}},
         "2 nodes cannot be used: the profile of broken names no host MPI",
+        {"scheduler.kind": "pbs"},
         job=JobRequest(nodes=2),
     ),
     "no network and no bundle": Broken(

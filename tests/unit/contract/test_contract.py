@@ -140,6 +140,24 @@ def test_a_host_that_only_starts_the_ranks_is_asked_for_its_pmi_alone(workshop: 
     assert (found["MPI ABI"], found["C library"], found["PMI"]) == ("skipped", "skipped", "holds")
 
 
+@pytest.mark.parametrize("provider", ["mpich", "openmpi"])
+@pytest.mark.parametrize("site", ["snellius", "marenostrum5", "caviness", "slurm-cpu"])
+def test_several_nodes_without_a_described_mpi_are_one_rule(site: str, provider: str) -> None:
+    plan = hpcgen.plan(site, "mpi-hello", settings={"mpi.provider": provider}, nodes=2, account="lab")
+    pmi = {"mpich": "pmi2", "openmpi": "pmix"}[provider]
+    (warning,) = [each for each in plan.findings if each.severity == "warning"]
+    assert warning.message == (
+        f"the profile of {site} names no host MPI: srun starts the image's own {provider} on 2 nodes by {pmi}, "
+        "and nobody has said that it can"
+    )
+    checks = {each.name: each.outcome for each in checks_of(case_of(plan, Catalog()))}
+    assert checks["PMI"] == "unknown" and checks["fabric provider"] in ("holds", "skipped")
+    script = hpcgen.render(plan).files["job.slurm"].text
+    assert script.splitlines()[-1].startswith("srun ") and f" --mpi={pmi} " in script.splitlines()[-1]
+    alone = hpcgen.plan(site, "mpi-hello", settings={"mpi.provider": provider}, nodes=1, account="lab")
+    assert not [each for each in alone.findings if each.severity == "warning"]
+
+
 @pytest.mark.parametrize(
     ("facts", "given", "missing"),
     [
