@@ -47,7 +47,13 @@ def resolve_job(
     """
     job, problems = lay_out(site, partition_name, stack, request, recorded_seconds)
     too_much = memory_problem(partition_name, site.partitions[partition_name], job)
-    Problems([*problems, *([too_much] if too_much is not None else [])]).raise_as(PolicyError)
+    if problems or too_much is not None:
+        from hpcgen.job.remedies import changes, with_remedy
+
+        every = [*problems, *([too_much] if too_much is not None else [])]
+        # Its nodes are chosen; another kind would need another image.
+        found = (each for each in changes(site, partition_name, stack, request) if each.partition == partition_name)
+        raise PolicyError(with_remedy(every, found, lambda _: True))
     return job
 
 
@@ -122,8 +128,8 @@ def _gpus(
         wanted, why = there, JobReason(field="gpus_per_node", rule="all of a node", by=partition_name)
     if wanted <= there:
         return wanted, [why] if there else [], []
-    found = f"{there} GPUs" if there else "no GPU"
-    message = f"{counted(wanted, 'GPU')} of a node were asked for, and a node of {partition_name} has {found}"
+    found = counted(there, "GPU") if there else "no GPU"
+    message = f"a node of {partition_name} has {found}, and {wanted} were asked for"
     return there, [], [Problem(message, "--gpus", expected=f"0 to {there}" if there else "0")]
 
 
@@ -171,26 +177,25 @@ def _misfits(site: Site, partition_name: str, stack: Stack, nodes: int, shape: _
     if not stack.run.mpi and nodes * shape.ranks > 1:
         problems.add(
             f"stack {stack.name} runs without MPI, as one process, not as {nodes} × {shape.ranks}",
-            remedy="omit --nodes and --ranks-per-node, or set mpi: true in the stack's run",
+            remedy="give the stack the block mpi, and mpi: true in its run",
         )
     hardware = partition.cpu.cores * partition.cpu.threads_per_core
     if shape.ranks * shape.threads > hardware:
         problems.add(
-            f"{shape.ranks} ranks × {shape.threads} threads = {shape.ranks * shape.threads} "
+            f"{counted(shape.ranks, 'rank')} × {counted(shape.threads, 'thread')} = {shape.ranks * shape.threads} "
             f"do not fit on the {hardware} hardware threads of a node of {partition_name}",
             expected=f"ranks × threads of at most {hardware}, best {partition.cpu.cores} (the cores)",
-            remedy=f"try --threads {max(1, partition.cpu.cores // shape.ranks)}",
         )
     if partition.nodes is not None and nodes > partition.nodes:
         problems.add(
             f"{nodes} nodes are more than the {partition.nodes} of {partition_name}",
-            expected=f"--nodes of 1 to {partition.nodes}",
+            expected=f"1 to {partition.nodes}" if partition.nodes > 1 else "1",
         )
     if nodes > 1 and not scheduler_for(site.scheduler).takes_jobs:
         problems.add(
             f"{nodes} nodes need a batch system, and {site.name} has none",
             expected="one node",
-            remedy="omit --nodes, or use a site with a scheduler",
+            remedy="use a site with a scheduler",
         )
     return problems
 
@@ -200,10 +205,8 @@ def memory_problem(partition_name: str, partition: Partition, job: Job) -> Probl
     memory, usable = job.memory_per_rank_gb, usable_gb(partition)
     if memory is None or memory * job.ranks_per_node <= usable:
         return None
-    fitting = int(usable // memory)
     return Problem(
-        f"{job.ranks_per_node} ranks × {number(memory)} GB = {number(memory * job.ranks_per_node)} GB "
+        f"{counted(job.ranks_per_node, 'rank')} × {number(memory)} GB = {number(memory * job.ranks_per_node)} GB "
         f"exceeds the {number(usable)} GB that a job may use on a node of {partition_name}",
         expected=f"at most {number(usable / job.ranks_per_node)} GB per rank",
-        remedy=f"try --ranks-per-node {fitting}" if fitting else "use nodes with more memory: --partition",
     )

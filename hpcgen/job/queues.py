@@ -99,11 +99,7 @@ def _shortened(seconds: int, asked: bool, queue: Queue) -> int:
 
 def _none(queues: Sequence[Queue], partition_name: str, nodes: int, seconds: int) -> Problem:
     message = f"no queue of {partition_name} takes {counted(nodes, 'node')} for {walltime_text(seconds)}"
-    times = [parse_walltime(q.max_time) for q in queues if q.max_time is not None and not misfit(q, nodes, 1)]
-    sizes = [q.max_nodes for q in queues if q.max_nodes is not None and not misfit(q, q.max_nodes, seconds)]
-    tries = [f"--time {walltime_text(max(times))}"] if times else []
-    tries += [f"--nodes {max(sizes)}"] if sizes else []
-    return Problem(message, expected=_others(queues), remedy=f"try {' or '.join(tries)}" if tries else "")
+    return Problem(message, expected=_others(queues))
 
 
 def _others(queues: Sequence[Queue]) -> str:
@@ -115,7 +111,7 @@ def _asked(site: Site, partition_name: str, name: str) -> tuple[Queue | None, Pr
     queues = site.partitions[partition_name].queues
     if not scheduler_for(site.scheduler).takes_jobs:
         message = f"{site.name} has no batch system, so no queue {name!r}"
-        return None, Problem(message, "--queue", remedy="leave --queue out")
+        return None, Problem(message, "--queue")
     found = next((queue for queue in queues if queue.name == name), None)
     if found is None and queues:
         remedy = did_you_mean(name, [queue.name for queue in queues])

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.errors import Problems, Remedy, UnknownNameError
+from hpcgen.errors import PolicyError, Problems, Remedy, UnknownNameError
 from hpcgen.model.stack import Stack
 
 _NOTHING: dict[str, Any] = {"version": "", "provider": None}
@@ -41,6 +41,10 @@ class Asked(msgspec.Struct, frozen=True):
         """What ``--set`` says of a BLOCK.OPTION."""
         values = [value for text in self.settings for key, _, value in [text.partition("=")] if key == name]
         return values[-1] if values else None
+
+
+class MisfitError(PolicyError):
+    """The job does not fit the machine, or breaks the contract with it; another job may be the remedy."""
 
 
 class UnusedSettingError(UnknownNameError):

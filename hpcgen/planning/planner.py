@@ -13,14 +13,14 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import engine_format
-from hpcgen.errors import InputError, PolicyError, Problem, Problems, nearest
+from hpcgen.errors import InputError, PolicyError, Problem, Problems
 from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
-from hpcgen.planning.asked import Asked, UnusedSettingError
+from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
 from hpcgen.planning.findings import site_findings, unverified_releases
 from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
@@ -68,14 +68,16 @@ def make_plan(
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.errors.
     """
 
-    def plan(asked: Asked) -> Plan:
+    wanted = job or JobRequest()
+
+    def plan(asked: Asked, request: JobRequest = wanted) -> Plan:
         return _plan(
             catalog,
             site,
             asked,
             format=format,
             allow_unsupported=allow_unsupported,
-            request=job or JobRequest(),
+            request=request,
             site_document=site_document,
             stack_document=stack_document,
             command=command,
@@ -90,6 +92,14 @@ def make_plan(
         from hpcgen.planning.remedies import explained
 
         raise explained(error.question, asked, site, plan) from None
+    except UnusedSettingError as error:
+        from hpcgen.planning.retried import with_added
+
+        raise with_added(error, asked, site, plan) from None
+    except MisfitError as error:
+        from hpcgen.planning.retried import with_other_job
+
+        raise with_other_job(error, asked, site, wanted, plan) from None
 
 
 def _plan(
@@ -141,7 +151,7 @@ def _plan(
         command=(command or again)(),
     )
     broken, promised = _held_to_contract(plan, catalog, unchecked, site_document)
-    Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(PolicyError)
+    Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(MisfitError)
     findings = [*promised.findings, *_findings(plan, catalog, request, site_document)]
     findings.sort(key=lambda finding: finding.severity == "note")
     return msgspec.structs.replace(promised, findings=findings)
@@ -222,7 +232,6 @@ def _check_settings_used(said: Mapping[str, Mapping[str, str]], blocks: list[Pla
     unused = [name for name in said if name not in names]
     for name in unused:
         message = f"this plan has no block {name!r}, so it cannot be set"
-        remedy = nearest(name, sorted(names)) or f"with --add {name} the image has it"
-        problems.add(message, "--set", f"one of {', '.join(sorted(names))}", remedy)
+        problems.add(message, "--set", f"one of {', '.join(sorted(names))}")
     if unused:
         raise UnusedSettingError(problems, unused)

@@ -1,0 +1,51 @@
+"""Where what was asked is refused: questions near to it, planned before they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+from msgspec.structs import replace
+
+from hpcgen.errors import HpcgenError, PolicyError, UnknownNameError
+from hpcgen.job.remedies import JobChange, changes, with_remedy
+from hpcgen.model.job import JobRequest
+from hpcgen.model.plan import Plan
+from hpcgen.model.site import Site
+from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
+from hpcgen.planning.remedies import explained
+from hpcgen.resolver.resolve import NoPlanError
+
+TRIED = 12
+"""So many other jobs are planned at most for one error."""
+
+
+def with_added(error: UnusedSettingError, asked: Asked, site: Site, plan: Callable[[Asked], Plan]) -> UnknownNameError:
+    """``--set`` of blocks that the plan does not have: ``--add`` brings them, or what stands against that."""
+    words = " ".join(f"--add {name}" for name in error.names)
+    *others, last = error.problems
+    added = replace(asked, added=(*asked.added, *error.names))
+    try:
+        plan(added)
+    except HpcgenError as failure:
+        # No choice of versions is a bare fact until it is explained.
+        other = explained(failure.question, added, site, plan) if isinstance(failure, NoPlanError) else failure
+        first, *more = other.problems
+        return UnknownNameError([*others, last, replace(first, message=f"with {words}: {first.message}"), *more])
+    return UnknownNameError([*others, replace(last, remedy=f"put it into the image: {words}")])
+
+
+def with_other_job(
+    error: MisfitError, asked: Asked, site: Site, request: JobRequest, plan: Callable[[Asked, JobRequest], Plan]
+) -> PolicyError:
+    """A job that does not fit the machine, with the nearest that does."""
+
+    def works(change: JobChange) -> bool:
+        try:
+            plan(replace(asked, partition=change.partition), change.request)
+        except HpcgenError:
+            return False
+        return True
+
+    near = changes(site, asked.partition or site.default_partition, asked.stack, request)
+    return PolicyError(with_remedy(error.problems, islice(near, TRIED), works))
