@@ -55,7 +55,7 @@ class Facts(msgspec.Struct, frozen=True):
         """The facts of one partition of a site."""
         return Facts(
             partition=site.partitions[partition],
-            fabric=site.fabric,
+            fabric=site.fabric_of(partition),
             mpi=site.mpi,
             network=site.network,
             architecture=site.system.architecture,

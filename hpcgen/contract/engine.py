@@ -93,7 +93,7 @@ def _half_described(case: Case) -> Check | None:
     host = case.host
     if host is None or host.libraries or host.abi in case.engine.brings_mpi or not (host.root or host.binds):
         return None
-    if host.binds and case.site.fabric.libraries:
+    if host.binds and case.plan.fabric.libraries:
         # They show the fabric's libraries alone.
         return None
     given, missing = ("mpi.binds", ["mpi.libraries"]) if host.binds else ("mpi.root", ["mpi.libraries", "mpi.binds"])

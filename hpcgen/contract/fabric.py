@@ -14,7 +14,7 @@ LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 
 def provider(case: Case) -> Check:
     """What drives the fabric can be loaded inside: the image has it, or the host's is shown there."""
-    name, fabric = "fabric provider", case.site.fabric
+    name, fabric = "fabric provider", case.plan.fabric
     if case.mpi is None or not case.plan.stack.run.mpi:
         return skipped(name, NO_MPI)
     if fabric.kind not in FAST:
@@ -25,7 +25,7 @@ def provider(case: Case) -> Check:
         usual = [each for each in USUAL[fabric.kind] if each in case.providers]
         if usual:
             return holds(name, f"the image has {' and '.join(usual)}; the profile names none")
-        return unknown(name, f"the profile names no provider for {fabric.kind}", "fabric.provider")
+        return unknown(name, f"the profile names no provider for {fabric.kind}", _path(case, "provider"))
     wanted = fabric.provider
     here = next((each for each in drivers(wanted) if each in case.providers), "")
     if here:
@@ -44,7 +44,7 @@ def provider(case: Case) -> Check:
     )
     outcome: Outcome = "broken" if case.swapped or wanted in ("psm2", "cxi") else "doubtful"
     expected = f"{wanted} in the image, or the host's"
-    return Check(name, outcome, f"{reason}: MPI falls back to TCP, or stops", remedy, expected, "fabric.provider")
+    return Check(name, outcome, f"{reason}: MPI falls back to TCP, or stops", remedy, expected, _path(case, "provider"))
 
 
 def _shown(case: Case) -> str:
@@ -52,7 +52,7 @@ def _shown(case: Case) -> str:
     host = case.host
     if host is None:
         return ""
-    folders = [*case.site.fabric.libraries, *(folder for folder in host.libraries if "libfabric" in folder)]
+    folders = [*case.plan.fabric.libraries, *(folder for folder in host.libraries if "libfabric" in folder)]
     return next((folder for folder in folders if covered(case, folder)), "")
 
 
@@ -67,13 +67,15 @@ def covered(case: Case, folder: str) -> bool:
 
 def fallback(case: Case) -> list[Check]:
     """No variable of site or stack lets MPI choose TCP where there is something faster."""
-    name, fabric = "TCP fallback", case.site.fabric
+    name, fabric = "TCP fallback", case.plan.fabric
     if case.mpi is None or not case.plan.stack.run.mpi:
         return [skipped(name, NO_MPI)]
     if fabric.kind not in FAST:
         return [skipped(name, f"the fabric is {fabric.kind}")]
     if case.host is None:
         return [skipped(name, f"{OWN_LAUNCHER}, on one node")]
+    if fabric.provider in SLOW:
+        return [holds(name, f"the profile names {fabric.provider} for {fabric.kind} on nodes of {case.plan.partition}")]
     found = []
     for variable, value, path in _variables(case):
         why = _slow(variable, value)
@@ -92,7 +94,7 @@ VERBS = ("libibverbs1", "libibverbs-dev", "libibverbs", "rdma-core", "rdma-core-
 
 def collectives(case: Case) -> Check:
     """The collectives between GPUs of several nodes go over the fabric, and not over TCP sockets."""
-    name, fabric = "GPU collectives", case.site.fabric
+    name, fabric = "GPU collectives", case.plan.fabric
     libraries = [each.gpu_collectives for each in case.capabilities.values() if each.gpu_collectives]
     if not libraries or case.plan.job.nodes == 1 or not case.plan.job.gpus_per_node:
         return skipped(name, "no collectives between GPUs of several nodes")
@@ -109,15 +111,20 @@ def collectives(case: Case) -> Check:
         remedy = (
             "collectives by MPI where the block has the choice, or a plugin of the site (see the notes of its profile)"
         )
-    return Check(name, "doubtful", reason, remedy, "", "fabric.kind")
+    return Check(name, "doubtful", reason, remedy, "", _path(case, "kind"))
+
+
+def _path(case: Case, field: str) -> str:
+    return case.site.fabric_path(case.plan.partition, field)
 
 
 def _variables(case: Case) -> Iterator[tuple[str, str, str]]:
     """Variables of the job with the place of each in the profile; "" for the stack's."""
-    stack = case.plan.stack.run.environment
-    for name, value in case.site.environment.items():
+    stack, partition = case.plan.stack.run.environment, case.plan.partition
+    for name, value in case.site.environment_of(partition).items():
         if name not in stack:
-            yield name, value, f"environment.{name}"
+            own = f"partitions.{partition}." if name in case.partition.environment else ""
+            yield name, value, f"{own}environment.{name}"
     for name, value in stack.items():
         yield name, value, ""
     for name, value in case.host.environment.items() if case.host is not None else ():

@@ -14,7 +14,7 @@ from hpcgen.support.units import some
 def c_library(case: Case) -> Check:
     """The image's C library is not older than what libraries of the host ask for that enter it."""
     name, host = "C library", case.host
-    if host is None or not (case.swapped or case.site.fabric.kind in case.engine.brings_fabrics):
+    if host is None or not (case.swapped or case.plan.fabric.kind in case.engine.brings_fabrics):
         return skipped(name, "no library of the host enters the image")
     base = case.plan.blocks[0]
     label = f"{base.name} {base.version}"

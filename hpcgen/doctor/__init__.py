@@ -8,8 +8,10 @@ how and how grave a difference is, ``dependents`` what rests on a fact.
 
 from __future__ import annotations
 
+import re
+
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.provenance import facts_of
+from hpcgen.config.provenance import Fact, facts_of
 from hpcgen.detect.machine import Machine
 from hpcgen.doctor.examine import examine
 from hpcgen.doctor.look import seen_for
@@ -43,6 +45,18 @@ def report_on(
     site = catalog.site(name)
     document = catalog.site_document(name)
     seen = seen_for(machine, site)
-    facts = facts_of(document)
     chosen = ("", "") if login else which_partition(site, seen, partition, queue)
+    facts = _of_nodes(facts_of(document), chosen[0])
     return examine(site.name, document.name, facts, seen, look(machine, facts, login), *chosen)
+
+
+def _of_nodes(facts: list[Fact], partition: str) -> list[Fact]:
+    """Without the fabrics that these nodes do not have: those of other partitions, and the site's beside their own."""
+    own = f"partitions.{partition}.fabric."
+    has_own = any(fact.path.startswith(own) for fact in facts)
+    other = re.compile(r"partitions\..+\.fabric\.")
+    return [
+        fact
+        for fact in facts
+        if fact.path.startswith(own) or not (other.match(fact.path) or (has_own and fact.path.startswith("fabric.")))
+    ]

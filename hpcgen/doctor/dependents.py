@@ -69,6 +69,8 @@ def depends_on(dependent: Dependent, drift: Drift) -> bool:
     if path.startswith("partitions."):
         if not path.startswith(f"partitions.{plan.partition}."):
             return False
+        if ".fabric." in path:
+            return plan.stack.run.mpi
         return ".gpu" not in path or dependent.gpu
     if path.startswith(("mpi.", "fabric.")):
         return plan.stack.run.mpi

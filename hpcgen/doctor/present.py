@@ -48,14 +48,14 @@ PATHS = (
     Kind(r"mpi\.root", "error", _MPI),
     Kind(r"mpi\.libraries", "error", _MPI),
     Kind(r"mpi\.binds", "error", "what does not exist cannot be bound, and the container does not start"),
-    Kind(r"fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
-    Kind(r"fabric\.libraries", "error", "the image has no libraries of its own for this fabric"),
+    Kind(r"(partitions\..+\.)?fabric\.devices", "error", "ranks fall back to a slower network, or do not start"),
+    Kind(r"(partitions\..+\.)?fabric\.libraries", "error", "the image has no libraries of its own for this fabric"),
     Kind(r"containers\.image_directory", "error", "jobs look for their images there"),
     Kind(r"network\.ca_certificates", "error", "builds copy the certificate into the image first"),
     Kind(r"file_systems\.[^.]+\.path", "warning", "users are directed to that file system"),
 )
 MODULES = Kind(r"(mpi|scheduler|containers\.engines\.[^.]+)\.modules", "warning", "the job script loads this module")
-_NODE_ONLY = re.compile(r"fabric\.devices")
+_NODE_ONLY = re.compile(r"(partitions\..+\.)?fabric\.devices")
 
 
 def look(machine: Machine, facts: Iterable[Fact], login: bool = False) -> list[Presence]:

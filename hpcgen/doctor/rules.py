@@ -133,4 +133,6 @@ def seen_path(path: str, partition: str) -> str | None:
         return path
     # A partition's name may hold dots itself.
     own = f"partitions.{partition}."
+    if path.startswith(f"{own}fabric."):
+        return path.removeprefix(own)
     return f"{NODE}.{path.removeprefix(own)}" if partition and path.startswith(own) else None

@@ -142,7 +142,8 @@ fi_verbs(7), fi_cxi(7), fi_efa(7); Intel MPI brings ``mlx``, which is UCX."""
 
 def by_provider(said: Any, seen: Any) -> Difference | None:
     """A provider of libfabric against the kind of fabric that is there: which of several is chosen no device tells."""
-    return None if str(said) in _PROVIDERS.get(str(seen), ()) else "other"
+    # TCP works on every network that has addresses.
+    return None if str(said) in (*_PROVIDERS.get(str(seen), ()), "tcp") else "other"
 
 
 def by_fabric(said: Any, seen: Any) -> Difference | None:

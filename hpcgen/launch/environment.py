@@ -79,7 +79,7 @@ def output_variables() -> list[str]:
 
 def _exported(plan: Plan, mpi: HostMpi | None) -> dict[str, str]:
     """What the site and the stack set, the threads of a rank, and the number of ranks for the self-test to count."""
-    exported = {**plan.site.environment, **plan.stack.run.environment}
+    exported = {**plan.site.environment_of(plan.partition), **plan.stack.run.environment}
     exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
     exported["HPCGEN_RANKS"] = str(plan.job.ranks)
     if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:

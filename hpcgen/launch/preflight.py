@@ -121,8 +121,9 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
         todo = f"use nodes of the partition {plan.partition}, and request their GPUs in the header of the job"
         found.append(("FAILED", "GPU", todo, [GPU_DEVICES[gpu.vendor]]))
     if how.mpi is not None or how.inner:
-        todo = f"use other nodes, or correct fabric.devices of the profile of {site}"
-        found.append((_weight(plan.site, "fabric.devices"), "fabric", todo, list(plan.site.fabric.devices)))
+        path = plan.site.fabric_path(plan.partition, "devices")
+        todo = f"use other nodes, or correct {path} of the profile of {site}"
+        found.append((_weight(plan.site, path), "fabric", todo, list(plan.fabric.devices)))
     binds = [bind.source for bind in how.call.binds]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
     rows = [(weight, what, sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
@@ -218,7 +219,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
     if not has_rank_test(plan, how):
         return {}
     whose, folders = mpi_folders(plan) if swapped_in(plan) is not None else ("an MPI", [])
-    fabric = plan.site.fabric
+    fabric = plan.fabric
     open_mpi = _is_open_mpi(plan)
     asked = OPEN_MPI_DEBUG if open_mpi else DEBUG
     debug = [f"{name}={value}" for name, value in asked.items() if name not in plan.stack.run.environment]
@@ -236,7 +237,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         "fabric": sh(fabric.kind),
         "provider": sh(fabric.provider or ""),
         "same": sh(" ".join(drivers(fabric.provider) if fabric.provider else ())),
-        "provider_weight": _weight(plan.site, "fabric.provider"),
+        "provider_weight": _weight(plan.site, plan.site.fabric_path(plan.partition, "provider")),
         "slow": sh(" ".join(slow)),
     }
 

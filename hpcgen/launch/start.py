@@ -51,11 +51,11 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
         inherited=tuple(values.exported),
         unset=values.unset,
         gpu=gpu.vendor if gpu is not None else "",
-        devices=tuple(plan.site.fabric.devices),
+        devices=tuple(plan.fabric.devices),
         join=_join(plan, mpi),
         shared_memory=plan.stack.run.mpi or gpu is not None,
         mpi=mpi.abi if mpi is not None else "",
-        fabric=plan.site.fabric.kind,
+        fabric=plan.fabric.kind,
     )
     modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
     return Start(

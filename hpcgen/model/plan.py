@@ -7,7 +7,7 @@ import msgspec
 from hpcgen.model.fields import EngineName, FormatName, Name, Record, Text, Url
 from hpcgen.model.job import Job
 from hpcgen.model.reasons import Reason
-from hpcgen.model.site import Site
+from hpcgen.model.site import Fabric, Site
 from hpcgen.model.stack import OptionValue, Stack
 
 
@@ -91,6 +91,11 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
             if block.name == name or name in block.provides:
                 return block
         return None
+
+    @property
+    def fabric(self) -> Fabric:
+        """The fabric of the nodes that are planned for."""
+        return self.site.fabric_of(self.partition)
 
     @property
     def mpi(self) -> PlannedMpi:

@@ -122,23 +122,6 @@ ChunkResource = Annotated[
 ]
 
 
-class Partition(Record, frozen=True):
-    """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given.
-
-    ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs. ``chunk``: how PBS
-    Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs.
-    """
-
-    cpu: Cpu
-    memory: Memory
-    nodes: Count | None = None
-    gpu: Gpu | None = None
-    queues: list[Queue] = []
-    slots: Count | None = None
-    directives: list[Directive] = []
-    chunk: list[ChunkResource] = []
-
-
 class Fabric(Record, frozen=True):
     """The network between nodes. ``provider`` is libfabric's name of the provider that drives it.
 
@@ -150,6 +133,26 @@ class Fabric(Record, frozen=True):
     provider: Name | None = None
     devices: list[AbsolutePath] = []
     libraries: list[AbsolutePath] = []
+
+
+class Partition(Record, frozen=True):
+    """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given.
+
+    ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs. ``chunk``: how PBS
+    Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs. ``fabric`` takes the place of the
+    site's on these nodes, ``environment`` is set there beside the site's and wins over it.
+    """
+
+    cpu: Cpu
+    memory: Memory
+    nodes: Count | None = None
+    gpu: Gpu | None = None
+    queues: list[Queue] = []
+    slots: Count | None = None
+    directives: list[Directive] = []
+    chunk: list[ChunkResource] = []
+    fabric: Fabric | None = None
+    environment: dict[EnvName, Text] = {}
 
 
 class Bind(Record, frozen=True):
@@ -413,6 +416,19 @@ class Site(Record, frozen=True):
     sources: dict[str, Source] = {}
     extends: Name | None = None
     abstract: bool = False
+
+    def fabric_of(self, partition: str) -> Fabric:
+        """The fabric of a kind of node: its own, or the site's."""
+        return self.partitions[partition].fabric or self.fabric
+
+    def environment_of(self, partition: str) -> dict[str, str]:
+        """The variables of jobs on a kind of node: the site's, and its own."""
+        return {**self.environment, **self.partitions[partition].environment}
+
+    def fabric_path(self, partition: str, field: str) -> str:
+        """Where the profile says a fact of that fabric, such as ``fabric.kind``."""
+        own = self.partitions[partition].fabric is not None
+        return f"partitions.{partition}.fabric.{field}" if own else f"fabric.{field}"
 
     def known_partition(self, name: str) -> str:
         """The name itself; UnknownNameError where no partition is called so."""

@@ -54,5 +54,5 @@ def _device(plan: Plan, wanted: str) -> str:
         gpu = plan.site.partitions[plan.partition].gpu
         return GPU_DEVICES[gpu.vendor] if gpu is not None else "/dev/nvidiactl"
     if wanted == "fabric":
-        return plan.site.fabric.devices[0] if plan.site.fabric.devices else "/dev/no-fabric"
+        return plan.fabric.devices[0] if plan.fabric.devices else "/dev/no-fabric"
     return wanted

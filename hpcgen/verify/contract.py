@@ -237,7 +237,7 @@ def _version(plan: Plan, ranks: Ranks) -> str:
 
 
 def _provider(plan: Plan, ranks: Ranks) -> str:
-    fabric = plan.site.fabric
+    fabric = plan.fabric
     if fabric.kind == "none":
         raise SkippedTest("the site has no fabric")
     if fabric.provider is None:

@@ -233,6 +233,18 @@ CASES = {
         {"environment.FI_PROVIDER": "psm2,tcp"},
         at="environment.FI_PROVIDER",
     ),
+    "TCP fallback on one kind of node": Broken(
+        OMNI_PATH,
+        "FI_PROVIDER=tcp lets libfabric use TCP, although there is omni-path",
+        {"partitions.main": {**NODE, "environment": {"FI_PROVIDER": "tcp"}}},
+        at="partitions.main.environment.FI_PROVIDER",
+    ),
+    "another fabric on one kind of node": Broken(
+        OMNI_PATH,
+        "nothing in the image can drive slingshot by cxi, and no library of the host for it is visible there",
+        {"partitions.main": {**NODE, "fabric": {"kind": "slingshot", "provider": "cxi"}}},
+        at="partitions.main.fabric.provider",
+    ),
     "TCP fallback by the stack": Broken(
         OMNI_PATH, "FI_PROVIDER=psm2,tcp lets libfabric use TCP", stack="tcp", good_stack="hello"
     ),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 from msgspec import structs
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.contract.verdict import case_of, checks_of
 from hpcgen.errors import HpcgenError
 from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.model.job import JobRequest
@@ -155,6 +157,24 @@ def test_perlmutter_takes_cray_mpich_by_its_module(catalog: Catalog) -> None:
 def test_several_nodes_that_nothing_known_starts_ranks_on_are_refused(catalog: Catalog, site: str) -> None:
     with pytest.raises(HpcgenError, match="names no host MPI"):
         kit(catalog, site, nodes=2)
+
+
+def test_each_kind_of_node_of_frontera_has_its_own_provider(catalog: Catalog) -> None:
+    rtx, clx = (kit(catalog, "frontera", partition, nodes=2) for partition in ("rtx", "clx"))
+    assert "export FI_PROVIDER=tcp\n" in script(rtx) and "FI_PROVIDER" not in script(clx)
+    # The preflight fails ranks that go over one of these.
+    assert [slow(made) for made in (rtx, clx)] == ["sockets udp net", "tcp sockets udp net"]
+    plan = make_plan(catalog, catalog.site("frontera"), catalog.stack("mpi-hello"), partition="rtx")
+    outcomes = {each.name: each for each in checks_of(case_of(plan, catalog))}
+    assert outcomes["TCP fallback"].reason == "the profile names tcp for infiniband on nodes of rtx"
+    assert outcomes["fabric provider"].outcome == "holds"
+
+
+def slow(made: Kit) -> str:
+    """The providers that the preflight does not accept."""
+    found = re.search(r"-v slow='?([a-z ]*)'?", made.files["preflight.sh"].text)
+    assert found is not None
+    return found[1]
 
 
 def test_lumi_g_leaves_the_cores_of_the_system_alone(catalog: Catalog) -> None:

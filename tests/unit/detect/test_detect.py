@@ -93,7 +93,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "node.gpu.count": 8,
         "node.gpu.memory_gb": 64,
         "node.gpu.target": "gfx90a",
-        "node.gpu.driver": "5.5",
+        "node.gpu.driver": "6.3",
         "fabric.kind": "slingshot",
         "fabric.provider": "cxi",
         "fabric.libraries": ["/opt/cray/libfabric/1.22.0/lib64"],

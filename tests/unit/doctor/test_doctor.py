@@ -211,6 +211,16 @@ def test_each_altered_fact_is_found_and_named_alone(
     assert f"cluster.yaml:{found.where.line}" in found.remedy
 
 
+def test_the_fabric_of_the_nodes_is_compared_and_not_the_sites(collection: Path, tree: Path) -> None:
+    nodes = "    fabric: {kind: infiniband, provider: PROVIDER}\n  cpu:\n    fabric: {kind: efa}\n    cpu:"
+    own = PROFILE.replace("  cpu:\n    cpu:", nodes)
+    own = own.replace("fabric: {kind: infiniband, provider: mlx, devices", "fabric: {kind: slingshot, devices")
+    machine = Machine.captured(tree)
+    assert examined(collection, machine, own.replace("PROVIDER", "tcp"), partition="gpu").drift == ()
+    report = examined(collection, Machine.captured(tree), own.replace("PROVIDER", "psm2"), partition="gpu")
+    assert [each.fact for each in report.drift] == ["partitions.gpu.fabric.provider"]
+
+
 def test_an_mpi_of_another_family_is_found_with_its_binary_interface(collection: Path, tree: Path) -> None:
     """One without the other is no profile that loads."""
     profile = PROFILE.replace("flavour: intel", "flavour: openmpi").replace("abi: mpich", "abi: openmpi")
