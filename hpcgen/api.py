@@ -17,7 +17,7 @@ from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory, checked
 from hpcgen.config.yamlfile import Document
 from hpcgen.kit.kit import Kit, make_kit, store_kit
-from hpcgen.model.fields import FormatName
+from hpcgen.model.fields import FormatName, RankGpus
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
@@ -77,6 +77,7 @@ def plan(
     ranks_per_node: int | None = None,
     threads_per_rank: int | None = None,
     gpus_per_node: int | None = None,
+    rank_gpus: RankGpus | None = None,
     walltime: str | None = None,
     queue: str | None = None,
     account: str | None = None,
@@ -98,6 +99,7 @@ def plan(
     add: names of blocks that the stack does not have, and the image is to.
     nodes, ranks_per_node, threads_per_rank, queue, account: of the job; the site's layouts decide where None.
     gpus_per_node: GPUs that the job asks for on each node, 0 for none; all of a node or what the stack says if None.
+    rank_gpus: ``own``: each rank sees its own GPUs; ``all``: all of its node; the stack decides if None.
     walltime: ``36:00:00``, ``36h`` or ``90m``.
     memory_per_rank_gb: gigabytes of each rank, checked against the node's.
     command: the job's command and its arguments; the stack's own if None.
@@ -116,6 +118,7 @@ def plan(
         ranks_per_node=ranks_per_node,
         threads_per_rank=threads_per_rank,
         gpus_per_node=gpus_per_node,
+        rank_gpus=rank_gpus,
         walltime=walltime,
         queue=queue,
         account=account,

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Problem, Problems
-from hpcgen.model.site import Partition, Site
+from hpcgen.model.site import Gpu, Partition, Site
 from hpcgen.platform.amdgpu import driver_release
 from hpcgen.platform.mpi_abi import abi_of
+from hpcgen.support.cpu_lists import list_text, read_list
+from hpcgen.support.units import counted
 
 Place = list[str | int]
 
@@ -34,6 +36,8 @@ def wrong_facts(site: Site, document: Document) -> Problems:
         if memory.usable_gb is not None and memory.usable_gb > memory.total_gb:
             place = document.position(["partitions", name, "memory", "usable_gb"])
             problems.add(f"a job cannot use {memory.usable_gb:g} GB of {memory.total_gb:g} GB", place)
+        if gpu is not None:
+            problems += _wrong_cpus(gpu, ["partitions", name, "gpu", "cpus"], document)
         if gpu is not None and gpu.vendor != "nvidia" and gpu.capability is not None:
             place = document.position(["partitions", name, "gpu", "capability"], key=True)
             message = f"a GPU of {gpu.vendor} has no compute capability, which is NVIDIA's"
@@ -41,6 +45,24 @@ def wrong_facts(site: Site, document: Document) -> Problems:
         if gpu is not None and gpu.vendor == "amd" and (wrong := _wrong_amd_driver(gpu.driver or "")):
             problems.append(wrong.at(document.position(["partitions", name, "gpu", "driver"])))
     return problems
+
+
+def _wrong_cpus(gpu: Gpu, place: Place, document: Document) -> Iterator[Problem]:
+    """One list for each GPU; GPUs that share some CPUs share all of them."""
+    if gpu.cpus and len(gpu.cpus) != gpu.count:
+        message = f"`cpus` has {counted(len(gpu.cpus), 'list')} for {counted(gpu.count, 'GPU')}"
+        remedy = "write one list for each GPU, in the order of their numbers, or omit `cpus`"
+        yield Problem(message, document.position(place), counted(gpu.count, "list"), remedy)
+    sets = [frozenset(read_list(text)) for text in gpu.cpus]
+    for number, cpus in enumerate(sets):
+        if not cpus:
+            message = f"{gpu.cpus[number]!r} names no CPU"
+            yield Problem(message, document.position([*place, number]), remedy="write the smaller number first")
+        for other in range(number):
+            if cpus != sets[other] and (common := cpus & sets[other]):
+                message = f"GPUs {other} and {number} share the CPUs {list_text(common)} and no others"
+                remedy = "give each CPU to one GPU, or the same list to both"
+                yield Problem(message, document.position([*place, number]), remedy=remedy)
 
 
 def _versions(site: Site) -> Iterator[tuple[Place, str | None]]:

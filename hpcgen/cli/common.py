@@ -87,6 +87,11 @@ LAYOUT = option_group(
     click.option("--ranks-per-node", type=COUNT, help="MPI ranks on each node."),
     click.option("--threads", type=COUNT, help="Threads of each rank."),
     click.option("--gpus", type=WHOLE, help="GPUs that the job asks for on each node; 0 for none."),
+    click.option(
+        "--rank-gpus",
+        type=click.Choice(["own", "all"]),
+        help="Whether each rank sees its own GPUs, or all of its node and chooses by itself.",
+    ),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
 )
 CHARGE = option_group(
@@ -238,6 +243,7 @@ def job_request(asked: Mapping[str, Any], account: str | None, command: list[str
         account=account,
         memory_per_rank_gb=asked["memory_per_rank"],
         gpus_per_node=asked["gpus"],
+        rank_gpus=asked["rank_gpus"],
         command=command or None,
     )
 

@@ -15,6 +15,7 @@ from hpcgen.doctor.report import Severity
 from hpcgen.doctor.values import (
     Compare,
     Difference,
+    by_cpus,
     by_fabric,
     by_model,
     by_number,
@@ -86,6 +87,7 @@ RULES: tuple[Rule, ...] = (
     Rule("node.gpu.vendor", by_text, _E, _E, _E, "images contain programs for another vendor's GPUs"),
     Rule("node.gpu.model", by_model, _E, _E, _E, "images are made for other GPUs"),
     Rule("node.gpu.count", by_number, _E, _W, _E, "jobs request the GPUs of a node"),
+    Rule("node.gpu.cpus", by_cpus, _W, _W, _W, "ranks are kept to the CPUs next to their GPU"),
     Rule("node.gpu.memory_gb", by_size, _E, _W, _E, "programs are laid out by the memory of a GPU"),
     Rule(
         "node.gpu.capability", by_version, _E, _E, _E, "GPU programs are chosen and compiled by the compute capability"

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Literal
 
+from hpcgen.support.cpu_lists import read_list
+
 Difference = Literal["lower", "higher", "other"]
 """How the seen value differs from the said one."""
 
@@ -126,6 +128,12 @@ def by_pmi(said: Any, seen: Any) -> Difference | None:
     there = {str(each) for each in (seen if isinstance(seen, list) else [seen])}
     wanted = [str(each) for each in (said if isinstance(said, list) else [said])]
     return None if all(each in there or each == "hydra" for each in wanted) else "lower"
+
+
+def by_cpus(said: Any, seen: Any) -> Difference | None:
+    """Lists of CPUs, one for each GPU: those that are said are among those that are seen, which some are kept from."""
+    pairs = list(zip(map(read_list, said), map(read_list, seen), strict=False))
+    return None if len(said) == len(seen) and all(set(old) <= set(new) for old, new in pairs) else "other"
 
 
 _PROVIDERS = {

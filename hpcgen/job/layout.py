@@ -91,6 +91,7 @@ def lay_out(
         account="" if site.scheduler.account == "none" else request.account or "",
         memory_per_rank_gb=memory,
         gpus_per_node=gpus,
+        rank_gpus=request.rank_gpus or stack.run.rank_gpus,
         reasons=reasons,
     )
     return job, problems

@@ -232,6 +232,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
         "label": LABEL,
         "provider_is": sh(PROVIDER_IS),
         "open_mpi": _open_mpi() if open_mpi else "",
+        **{part: fill(part) if how.binding is not None and how.binding.cpus else "" for part in ("bound", "loose")},
         "folders": sh(" ".join(folder.rstrip("/") for folder in folders)),
         "whose": sh(whose),
         "fabric": sh(fabric.kind),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hpcgen.engines import Engine
 from hpcgen.job.measured_layouts import layout_text, memory_text
+from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import BOOTSTRAP, output_variables
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.start import Start, start
@@ -108,6 +109,8 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
     reasons = [plain(text, "a reason") for text in plan.job.why()]
+    shared = binding_text(plan, how.mpi, inner=bool(how.inner))
+    reasons += [f"GPUs of a rank: {shared}"] if shared else []
     return _fill(
         "top",
         # VALET is there in a login shell alone.
@@ -177,7 +180,9 @@ def _container(how: Start, name: str) -> str:
     """The words that start the image, as an array of the shell."""
     gpu = how.engine.driver_in_image and bool(how.call.gpu)
     definition = [quoted(text) for text in how.engine.definition(how.call)]
-    words = [line(group) for group in [*how.engine.words(how.call), how.inner] if group]
+    bound = how.binding
+    last = [how.inner, bound.words() if bound is not None else []]
+    words = [line(group) for group in [*how.engine.words(how.call), *last] if group]
     root = how.mpi.root if how.mpi is not None and how.mpi.root is not None else ""
     short = [_with_variable(text, root) for text in words]
     lines = [f"{text} \\" for text in definition[:-1]] + definition[-1:]
@@ -185,6 +190,7 @@ def _container(how: Start, name: str) -> str:
         [
             _fill("gpu") if gpu else "",
             _fill("definition", file_name=name, lines=lines) if definition else "",
+            f"{bound.function()}\n" if bound is not None else "",
             f"mpi={root}\n" if short != words else "",
             _fill("container", words=short),
         ]

@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen.engines import Call, Engine, engine_for
 from hpcgen.errors import PolicyError, Problem
+from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan
@@ -18,7 +19,9 @@ from hpcgen.schedulers import launched_by, scheduler_for
 
 
 class Start(msgspec.Struct, frozen=True):
-    """The parts of the command line: ``outer`` launcher, ``container``, ``inner`` launcher; then comes the command."""
+    """The parts of the command line: ``outer`` launcher, container, ``inner`` launcher, ``binding`` of a rank to its
+    GPU; then comes the command.
+    """
 
     engine: Engine
     mpi: HostMpi | None
@@ -26,6 +29,7 @@ class Start(msgspec.Struct, frozen=True):
     call: Call
     outer: list[str] = []
     inner: list[str] = []
+    binding: Binding | None = None
     modules: list[str] = []
 
 
@@ -43,12 +47,16 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
     if problems:
         raise PolicyError(problems)
     inner = _inner_launcher(plan) if mpi is None and _uses_mpi(plan) else []
+    bound = binding(plan, mpi, inner=bool(inner))
     values = variables(plan, image_environment, engine, mpi, bool(inner))
+    if bound is not None and bound.cpus and (inner or (mpi is not None and mpi.flavour == "intel")):
+        # Intel MPI pins its ranks by itself, wherever they were.
+        values.exported.setdefault("I_MPI_PIN", "off")
     gpu = plan.site.partitions[plan.partition].gpu
     call = Call(
         binds=tuple(mpi.binds) if mpi is not None else (),
         inside=values.inside,
-        inherited=tuple(values.exported),
+        inherited=(*values.exported, *(bound.reads() if bound is not None and not inner else ())),
         unset=values.unset,
         gpu=gpu.vendor if gpu is not None else "",
         devices=tuple(plan.fabric.devices),
@@ -65,6 +73,7 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
         call=call,
         outer=_outer(plan, engine, mpi),
         inner=inner,
+        binding=bound,
         modules=list(dict.fromkeys(modules)),
     )
 
@@ -90,11 +99,11 @@ def _batch_launcher(plan: Plan) -> HostMpi | None:
     return HostMpi(flavour=flavour, version=block.version, abi=abi, launcher=batch.launcher, pmi=pmi)
 
 
-def launcher(mpi: HostMpi, job: Job, batch: BatchSystem) -> list[str]:
-    """The host's launcher with the ranks of a job."""
+def launcher(mpi: HostMpi, job: Job, batch: BatchSystem, gpus_per_rank: int = 0) -> list[str]:
+    """The host's launcher with the ranks of a job, and the GPUs that it is to give each of them, if any."""
     own = launched_by(mpi.launcher, batch)
     if own is not None:
-        return own.launch(job, mpi.pmi)
+        return own.launch(job, mpi.pmi) + (own.bind_gpus(gpus_per_rank) if gpus_per_rank else [])
     if mpi.launcher == "ibrun":
         # It starts what the job's header says.
         return ["ibrun"]
@@ -106,7 +115,7 @@ def launcher(mpi: HostMpi, job: Job, batch: BatchSystem) -> list[str]:
 
 def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
     if mpi is not None:
-        return launcher(mpi, plan.job, plan.site.scheduler)
+        return launcher(mpi, plan.job, plan.site.scheduler, gpus_by_launcher(plan, mpi))
     own = launched_by(engine.launcher, plan.site.scheduler) if engine.launcher else None
     return own.launch_one(plan.job.ranks_per_node * plan.job.threads_per_rank) if own is not None else []
 

@@ -1,6 +1,6 @@
 """A job: how many processes of what size are started where, and for how long."""
 
-from hpcgen.model.fields import Count, Gigabytes, Record, Text, WholeNumber
+from hpcgen.model.fields import Count, Gigabytes, RankGpus, Record, Text, WholeNumber
 from hpcgen.model.reasons import JOB_WORDS, JobReason
 from hpcgen.support.units import number, walltime_text
 
@@ -9,6 +9,7 @@ class Job(Record, frozen=True):
     """The resolved layout of one job.
 
     ``walltime_s`` in seconds; ``gpus_per_node`` is what the job asks for, in plans of hpcgen 0.1.0 all of a node;
+    ``rank_gpus``: whether each rank sees its own of them or all;
     ``queue`` and ``account`` are empty where the site has none; ``reasons`` say where each number is from (sentences
     in plans of hpcgen 0.1.0).
     """
@@ -22,6 +23,7 @@ class Job(Record, frozen=True):
     account: Text = ""
     memory_per_rank_gb: Gigabytes | None = None
     gpus_per_node: WholeNumber | None = None
+    rank_gpus: RankGpus = "own"
     reasons: list[JobReason | Text] = []
 
     @property
@@ -53,4 +55,5 @@ class JobRequest(Record, frozen=True):
     account: Text | None = None
     memory_per_rank_gb: Gigabytes | None = None
     gpus_per_node: WholeNumber | None = None
+    rank_gpus: RankGpus | None = None
     command: list[Text] | None = None

@@ -82,12 +82,20 @@ class Memory(Record, frozen=True):
     usable_gb: Gigabytes | None = None
 
 
+CpuList = Annotated[
+    str,
+    matching(r"^\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*$(?!\n)", "numbers of CPUs as Linux lists them", "48-55,112"),
+]
+
+
 class Gpu(Record, frozen=True):
     """GPUs of one node. ``capability`` is NVIDIA's compute capability.
 
     ``driver``: the version of NVIDIA's driver, or the release of AMD's (6.3, 30.10), not its kernel module's version.
     ``target``: AMD's name of the instruction set, such as ``gfx90a``. ``data_center``: NVIDIA counts it among its
     data-centre GPUs, which alone can run a newer CUDA than their driver's with NVIDIA's compatibility package.
+    ``cpus``: for each GPU, in the order of their numbers, the CPUs next to it that a rank may use: one hardware thread
+    of each core, as Linux numbers them.
     """
 
     vendor: Literal["nvidia", "amd", "intel"]
@@ -98,6 +106,7 @@ class Gpu(Record, frozen=True):
     driver: Version | None = None
     target: Name | None = None
     data_center: bool | None = None
+    cpus: list[CpuList] = []
 
 
 class Queue(Record, frozen=True):
@@ -241,6 +250,8 @@ class BatchSystem(Record, frozen=True):
     """What jobs say to the site's batch system. ``directives`` are header options of every job, ``output`` the pattern.
 
     ``gpu_request``: the option of Slurm that asks for a node's GPUs; ``none`` where they come with the node.
+    ``gpu_bind``: how each rank gets its own GPU: by a ``variable`` that the start line sets, such as
+    CUDA_VISIBLE_DEVICES, or by the batch system's own ``launcher``, as with Slurm's ``--gpus-per-task``.
     """
 
     kind: SchedulerName
@@ -248,6 +259,7 @@ class BatchSystem(Record, frozen=True):
     modules: list[ModuleName] = []
     account: Literal["required", "optional", "none"] = "optional"
     gpu_request: Literal["gres", "gpus-per-node", "none"] = "gres"
+    gpu_bind: Literal["variable", "launcher"] = "variable"
     output: Text = ""
     error: Text = ""
     default_time: WallTime = "01:00:00"

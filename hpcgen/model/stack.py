@@ -1,6 +1,6 @@
 """A stack: one set of software and how it is started."""
 
-from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, Record, Text, VersionRange, WholeNumber
+from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, RankGpus, Record, Text, VersionRange, WholeNumber
 
 OptionValue = str | int | bool | list[str] | None
 
@@ -17,6 +17,7 @@ class RunSpec(Record, frozen=True):
     """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory.
 
     ``gpus_per_node``: how many GPUs of a node the program uses; 0: none, so that the job asks for none.
+    ``rank_gpus``: what each rank sees, its ``own`` GPUs, or ``all`` of the node where the program chooses by itself.
     """
 
     command: list[Text]
@@ -25,6 +26,7 @@ class RunSpec(Record, frozen=True):
     memory_per_rank_gb: Gigabytes | None = None
     ranks_per_node: Count | None = None
     gpus_per_node: WholeNumber | None = None
+    rank_gpus: RankGpus = "own"
 
 
 class Stack(Record, frozen=True):

@@ -40,6 +40,7 @@ def reproduce(
         ("--ranks-per-node", job.ranks_per_node),
         ("--threads", job.threads_per_rank),
         ("--gpus", job.gpus_per_node),
+        ("--rank-gpus", job.rank_gpus),
         ("--time", job.walltime),
         ("--queue", job.queue),
         ("--account", job.account),

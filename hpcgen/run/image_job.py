@@ -175,13 +175,15 @@ def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: 
     if here.name == recorded.site.name:
         request = msgspec.structs.replace(request, account=request.account or old.account or None)
     size = (request.nodes, request.ranks_per_node, request.threads_per_rank, request.memory_per_rank_gb)
-    layout = (*size, request.gpus_per_node, request.queue)
+    layout = (*size, request.gpus_per_node, request.rank_gpus, request.queue)
     same_place = site is None and name == recorded.partition
     if same_place and request.gpus_per_node is None and any(map(_asked_for_gpus, old.reasons)):
         request = msgspec.structs.replace(request, gpus_per_node=old.gpus_per_node)
     if same_place and all(each is None for each in layout):
         job = _recorded_job(old, request)
     else:
+        # How the program finds its GPU goes with it to every machine.
+        request = msgspec.structs.replace(request, rank_gpus=request.rank_gpus or old.rank_gpus)
         job = resolve_job(here, name, recorded.stack, request, old.walltime_s if same_place else None)
     job = msgspec.structs.replace(job, command=command)
     return msgspec.structs.replace(recorded, site=here, partition=name, job=job)

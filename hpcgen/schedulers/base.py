@@ -89,6 +89,7 @@ class Scheduler:
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
     id_form: a regular expression of the job's id in a line that the submitting command prints.
+    local_rank: holds a rank's number on its node, where that program started it.
     launcher_allocates: that program asks for nodes of its own outside of an allocation.
     endings: what to do about a state in which a job ended, by its word.
     """
@@ -111,6 +112,7 @@ class Scheduler:
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()
     id_form: ClassVar[str] = ""
+    local_rank: ClassVar[str] = ""
     launcher_allocates: ClassVar[bool] = False
     endings: ClassVar[Mapping[str, str]] = {}
 
@@ -137,6 +139,10 @@ class Scheduler:
         pmi: what the launcher offers to ranks, by the profile.
         """
         raise NotImplementedError
+
+    def bind_gpus(self, gpus_per_rank: int) -> list[str]:
+        """The words by which its own launcher gives each rank GPUs of its own; none where it cannot."""
+        return []
 
     def launch_one(self, threads: int) -> list[str]:
         """The words of its own launcher for a single process with that many threads."""

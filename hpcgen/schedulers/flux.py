@@ -43,6 +43,7 @@ class Flux(Scheduler):
     pmi = ("pmix", "pmi")
     # F58, whose first letter is f where the locale has no ƒ.
     id_form = r"[ƒf][1-9A-HJ-NP-Za-km-z]+"
+    local_rank = "FLUX_TASK_LOCAL_ID"
     launcher_allocates = True
     endings = {"TIMEOUT": "give it more time: --time", "CANCELED": "submit it again: it was cancelled"}
 
@@ -68,6 +69,10 @@ class Flux(Scheduler):
         words += ["-o", "cpu-affinity=per-task"]
         asked = self.requested_pmi(pmi)
         return [*words, "-o", f"pmi={'pmix' if asked == 'pmix' else 'simple'}"] if asked is not None else words
+
+    def bind_gpus(self, gpus_per_rank: int) -> list[str]:
+        """It divides the GPUs of a node evenly, however many they are."""
+        return ["-o", "gpu-affinity=per-task"]
 
     def submit(self, script: Path) -> list[str]:
         """It copies the script and prints the id."""

@@ -67,6 +67,7 @@ class Slurm(Scheduler):
     launcher = "srun"
     # Those that srun has a plugin of.
     pmi = ("pmix", "pmi2")
+    local_rank = "SLURM_LOCALID"
     launcher_allocates = True
     endings = {
         "TIMEOUT": "give it more time: --time",
@@ -106,6 +107,9 @@ class Slurm(Scheduler):
         words.append(f"--cpus-per-task={job.threads_per_rank}")
         flavour = self.requested_pmi(pmi)
         return [*words, f"--mpi={flavour}"] if flavour is not None else words
+
+    def bind_gpus(self, gpus_per_rank: int) -> list[str]:
+        return [f"--gpus-per-task={gpus_per_rank}"]
 
     def launch_one(self, threads: int) -> list[str]:
         return [*self._task_words(1, 1), f"--cpus-per-task={threads}"]

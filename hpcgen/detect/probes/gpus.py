@@ -11,6 +11,7 @@ from typing import Any
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
 from hpcgen.platform.amdgpu import driver_release
+from hpcgen.support.cpu_lists import list_text, read_list
 
 _PCI = "/sys/bus/pci/devices"
 _VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
@@ -22,7 +23,8 @@ _NVRM = re.compile(r"Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+){1,2})\b")
 
 def probe(machine: Machine, seen: Seen) -> None:
     """Facts below ``node.gpu``. A node without GPUs has none of them."""
-    devices = [device for path in machine.glob(f"{_PCI}/*") if (device := _device(machine, path))]
+    paths = {path: device for path in machine.glob(f"{_PCI}/*") if (device := _device(machine, path))}
+    devices = list(paths.values())
     vendor, number = Counter(devices).most_common(1)[0][0] if devices else ("", "")
     if not devices:
         # On a login node that is the truth; of a node whose /sys is hidden nobody can tell.
@@ -34,6 +36,8 @@ def probe(machine: Machine, seen: Seen) -> None:
         seen.notes.append(f"{_PCI} also has GPUs of other kinds: {', '.join(others)}; a profile has one kind per node")
     seen.add("node.gpu.vendor", vendor, f"{_PCI}/*/vendor")
     seen.add("node.gpu.count", devices.count((vendor, number)), f"{_PCI}/*/class")
+    cpus = _next_to(machine, sorted(path for path, device in paths.items() if device == (vendor, number)))
+    seen.add("node.gpu.cpus", cpus, f"{_PCI}/*/local_cpulist, the first hardware thread of each core")
     row = _table().get(vendor, {}).get(number, {})
     chip = _table()["chips"].get(row.get("chip"), {})
     how = f"PCI device {number} in hpcgen's table of GPUs"
@@ -63,6 +67,25 @@ def _device(machine: Machine, path: str) -> tuple[str, str] | None:
     if vendor != "nvidia" and number not in _table()[vendor]:
         return None
     return vendor, number
+
+
+def _next_to(machine: Machine, paths: list[str]) -> list[str] | None:
+    """The CPUs next to each device, in the order of their addresses, which is that of the drivers' numbers.
+
+    None where the kernel does not say so, or where all are equally near.
+    """
+    found = []
+    for path in paths:
+        near = read_list(machine.line(f"{path}/local_cpulist") or "")
+        found.append([cpu for cpu in near if cpu == min(_siblings(machine, cpu), default=cpu)])
+    kinds = {tuple(cpus) for cpus in found}
+    divided = len(kinds) > 1 and () not in kinds and len(set().union(*kinds)) == sum(map(len, kinds))
+    return [list_text(cpus) for cpus in found] if divided else None
+
+
+def _siblings(machine: Machine, cpu: int) -> list[int]:
+    """The hardware threads of a CPU's core."""
+    return read_list(machine.line(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") or "")
 
 
 def _nvidia(machine: Machine, seen: Seen) -> None:

@@ -6,12 +6,11 @@ kernel names. Source: Linux, Documentation/admin-guide/cputopology.rst and Docum
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
+from hpcgen.support.cpu_lists import read_list, read_mask
 
 CPUINFO = "/proc/cpuinfo"
 _CPUS = "/sys/devices/system/cpu"
@@ -127,21 +126,3 @@ def _domains(machine: Machine) -> int:
             taken.update(cpus)
             count += 1
     return count
-
-
-def read_list(text: str) -> list[int]:
-    """The numbers of a list such as ``0-3,8``; at most 65536 of them."""
-    found: list[int] = []
-    for match in re.finditer(r"(\d{1,6})(?:-(\d{1,6}))?", text):
-        found.extend(range(int(match[1]), int(match[2] or match[1]) + 1)[: 65536 - len(found)])
-    return found
-
-
-def read_mask(text: str) -> list[int]:
-    """The numbers of a mask such as ``00000001,0000000f``, whose last digit has the first four; below 65536."""
-    digits = text.replace(",", "")
-    if not re.fullmatch(r"[0-9a-f]{1,16384}", digits):
-        return []
-    return [
-        4 * place + bit for place, digit in enumerate(digits[::-1]) for bit in range(4) if int(digit, 16) >> bit & 1
-    ]

@@ -166,6 +166,7 @@ preflight_ranks() {
             next
         }
 @{open_mpi}
+@{bound}
         /^preflight-status [0-9]+$/ { status = $2; next }
         /^library |^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
         { line[lines++ % 20] = $0 }
@@ -189,6 +190,7 @@ preflight_ranks() {
                 if (!sets[mapped[rank]]++)
                     all = all (kinds++ ? " and" : "") mapped[rank]
             todo = "compare mpi.libraries and mpi.binds of the profile with this machine"
+@{loose}
             if (kinds == 0)
                 finding("FAILED", "MPI library", whose " from " folders, "none in any rank", todo)
             else if (bad != "")
@@ -208,6 +210,16 @@ preflight_ranks() {
         /@{below}/ { below = $0; sub(/.*@{below}/, "", below); sub(/[^A-Za-z0-9_;].*/, "", below); next }
         /@{chatter}/ { next }
         END { used = component == "cm" ? below : @{known} }
+#: bound
+        /^own_gpu: rank / {
+            if (loose == "")
+                loose = substr($0, 10)
+            next
+        }
+#: loose
+            if (loose != "")
+                finding("warning", "binding", "each rank on the CPUs next to its GPU", loose,
+                    "let the job have whole nodes, or correct gpu.cpus of the profile")
 #: preflight
 preflight() {
 #: allocation

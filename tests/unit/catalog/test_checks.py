@@ -41,6 +41,9 @@ WRONG_SITES = [
     (mpi("cray-mpich", "8.1.29"), "cray-mpich does not have the binary interface of openmpi", "abi: mpich"),
     (gpu("capability: ampere"), "'ampere' is not a compute capability", "expected: two numbers such as 8.0"),
     (gpu("capability: sm_80"), "'sm_80' is not a compute capability", "8.0"),
+    (gpu("count: 2, cpus: [0-3]"), "`cpus` has 1 list for 2 GPUs", "expected: 2 lists"),
+    (gpu("count: 2, cpus: [0-3, 2-5]"), "GPUs 0 and 1 share the CPUs 2-3 and no others", "3:"),
+    (gpu("count: 2, cpus: [0-3, 7-4]"), "'7-4' names no CPU", "write the smaller number first"),
     (gpu("driver: newest"), "'newest' is not a version", "3:"),
     (
         gpu("driver: 6.10.5").replace("nvidia", "amd"),
@@ -90,6 +93,7 @@ RIGHT_SITES = [
     mpi("intel", "2021.4", "mpich"),
     mpi("openmpi", "5.0.0rc1"),
     gpu("capability: 8.0, driver: 550.54.15"),
+    gpu("count: 4, cpus: ['0-3,8', '0-3,8', 4-7, 4-7]"),
     "containers: {engines: {podman: {version: 1.3.4-1.el9}}}\n",
     "containers: {engines: {docker: {version: 20.10.24+dfsg1}}}\n",
     queues("{name: a, directives: ['--qos=x']}, {name: a, directives: ['--qos=y']}"),

@@ -193,6 +193,7 @@ def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> No
         "ranks_per_node",
         "threads",
         "gpus",
+        "rank_gpus",
         "time",
         "queue",
         "account",

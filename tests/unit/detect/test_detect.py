@@ -360,6 +360,23 @@ def test_an_unknown_gpu_is_counted_and_its_capability_left_open(tmp_path: Path) 
     assert "node.gpu.capability" in seen.unseen
 
 
+def near(number: int, cpus: str) -> dict[str, str | bytes]:
+    return {f"/sys/bus/pci/devices/0000:{number:02x}:00.0/local_cpulist": f"{cpus}\n"}
+
+
+def test_the_cpus_next_to_each_gpu(tmp_path: Path) -> None:
+    gpus = {**pci(1, "0x10de", "0x20b2", "0x030200"), **pci(0x41, "0x10de", "0x20b2", "0x030200")}
+    cores = {
+        f"/sys/devices/system/cpu/cpu{n}/topology/thread_siblings_list": f"{n % 4},{n % 4 + 4}\n" for n in range(8)
+    }
+    crossed = {**near(1, "2-3,6-7"), **near(0x41, "0-1,4-5")}
+    seen = seen_in(make_tree(tmp_path / "crossed", {**gpus, **cores, **crossed}))
+    assert seen.value("node.gpu.cpus") == ["2-3", "0-1"]
+    for name, lists in (("one-domain", ("0-7", "0-7")), ("overlapping", ("0-3", "0-7")), ("hidden", ("", "0-3"))):
+        files = {**gpus, **cores, **near(1, lists[0]), **near(0x41, lists[1])}
+        assert seen_in(make_tree(tmp_path / name, files)).value("node.gpu.cpus") is None, name
+
+
 def test_graphics_of_the_mainboard_are_no_gpu(tmp_path: Path) -> None:
     files = {**pci(1, "0x8086", "0x1616", "0x030000"), **pci(2, "0x102b", "0x0536", "0x030000")}
     assert seen_in(make_tree(tmp_path, files)).value("node.gpu.vendor") is None

@@ -17,12 +17,12 @@ from hpcgen.detect.commands import MAX_OUTPUT, Command, ask
 from hpcgen.detect.elf import Library, read_library
 from hpcgen.detect.elf_stub import stub
 from hpcgen.detect.machine import Machine
-from hpcgen.detect.probes.topology import read_list
 from hpcgen.detect.profile import profile_of
 from hpcgen.detect.seen import Seen
 from hpcgen.detect.tree import MAX_NAMES, Blob, Tree
 from hpcgen.detect.yaml_text import dump
 from hpcgen.errors import InputError
+from hpcgen.support.cpu_lists import read_list
 from tests import conftest
 from tests.helpers.trees import library, link, make_tree, seen_in
 

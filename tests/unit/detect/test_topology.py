@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hpcgen.detect.capture import capture
-from hpcgen.detect.probes.topology import read_mask
 from hpcgen.detect.recording import Recorder
 from hpcgen.detect.seen import Seen
 from hpcgen.detect.tree import Tree
+from hpcgen.support.cpu_lists import read_mask
 from tests.helpers.hwloc import FACTS, machines
 from tests.helpers.trees import CPU, make_tree, seen_in
 

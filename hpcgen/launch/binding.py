@@ -1,0 +1,186 @@
+"""Which GPUs each rank of a node sees, and which CPUs it keeps to.
+
+A launcher of an MPI knows nothing of GPUs, so that every rank takes the first one, from whatever CPU it runs on. The
+container therefore starts each rank by a function of the job script, which reads the rank's number on its node.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.model.plan import Plan
+from hpcgen.model.site import BatchSystem, Gpu, HostMpi
+from hpcgen.schedulers import launched_by
+from hpcgen.support.cpu_lists import list_text, read_list
+from hpcgen.support.shell_words import Shell
+from hpcgen.support.templates import Template
+
+VISIBLE = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
+"""The variable that says which GPUs a process sees, by their numbers.
+
+Source: NVIDIA's CUDA C++ Programming Guide, "CUDA Environment Variables"; AMD's "GPU isolation techniques"; Intel's
+oneAPI Level Zero specification, "Affinity Mask".
+"""
+
+LOCAL_RANK = {
+    "intel": "MPI_LOCALRANKID",
+    "mpich": "MPI_LOCALRANKID",
+    "cray-mpich": "PALS_LOCAL_RANKID",
+    "mvapich2": "MV2_COMM_WORLD_LOCAL_RANK",
+    "openmpi": "OMPI_COMM_WORLD_LOCAL_RANK",
+}
+"""The variable with a rank's number on its node, by the MPI whose own launcher started it.
+
+Seen with MPICH 4.3, Intel MPI 2021.17 and Open MPI 4.1; MVAPICH2's from its user guide, HPE's from job scripts of
+sites with its launcher. ParaStation's is not known.
+"""
+
+FUNCTION = "own_gpu"
+_fill = Template(Path(__file__).with_name("templates") / "binding.sh").fill
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """What each rank of a node has.
+
+    Parameters
+    ----------
+    local_rank: the variable with the rank's number on its node.
+    visible: the variable that says which GPUs a process sees; "" where every rank sees all, or the launcher chooses.
+    gpus: the numbers of the GPUs, for each rank.
+    cpus: lists of CPUs, for each rank; empty where the launcher alone decides about them.
+    count: GPUs of the node that the job has.
+    """
+
+    local_rank: str
+    visible: str
+    gpus: list[list[int]]
+    cpus: list[str]
+    count: int
+
+    def reads(self) -> list[str]:
+        """The variables outside that the function reads inside."""
+        return [self.local_rank, *([self.visible] if self.visible else [])]
+
+    def words(self) -> list[Shell | str]:
+        """The words before each rank's command, inside the container."""
+        return ["/bin/bash", "-c", Shell(f'"$(declare -f {FUNCTION}); {FUNCTION} \\"\\$@\\""'), FUNCTION]
+
+    def function(self) -> str:
+        """The shell function that these words call."""
+        rows = []
+        for rank, gpus in enumerate(self.gpus):
+            row = [f"nth={','.join(str(number + 1) for number in gpus)}"] * bool(self.visible)
+            row += [f"cpus={cpus}" for cpus in self.cpus[rank : rank + 1]]
+            rows.append(f"{rank}) {' '.join(row)} ;;")
+        names = ["nth"] * bool(self.visible) + ["cpus", "seen"] * bool(self.cpus)
+        every = ",".join(map(str, range(self.count)))
+        parts = [
+            _fill("function", local_rank=self.local_rank, names=names, last=str(len(rows) - 1), ranks=rows),
+            _fill("visible", visible=self.visible, every=every) if self.visible else "",
+            _fill("cpus", local_rank=self.local_rank) if self.cpus else "",
+            _fill("end"),
+        ]
+        return "".join(parts)
+
+
+def binding(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> Binding | None:
+    """What the ranks of a plan's job get; None where there is nothing to divide, or no way to tell a rank's number.
+
+    Parameters
+    ----------
+    mpi: the host's, if its launcher starts the ranks.
+    inner: the image's own launcher starts them.
+    """
+    gpu, count = _divided(plan)
+    number = _local_rank(plan, mpi, inner)
+    if gpu is None or not number:
+        return None
+    ranks = plan.job.ranks_per_node
+    shares = shares_of(ranks, count)
+    cpus = cpus_of(shares, gpu.cpus, plan.job.threads_per_rank) if count == gpu.count else []
+    chosen = plan.job.rank_gpus == "own" and not gpus_by_launcher(plan, mpi)
+    if not chosen and not cpus:
+        return None
+    return Binding(number, VISIBLE[gpu.vendor] if chosen else "", shares, cpus, count)
+
+
+def binding_text(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> str:
+    """How the ranks of a node share its GPUs, for people; "" where there is nothing to share."""
+    gpu, _ = _divided(plan)
+    if gpu is None:
+        return ""
+    found = binding(plan, mpi, inner=inner)
+    if plan.job.rank_gpus == "all":
+        text = "every rank sees all of the node, and has to choose by itself"
+    elif gpus_by_launcher(plan, mpi):
+        text = "the launcher gives each rank its own"
+    elif found is None:
+        text = "every rank sees all of the node: hpcgen does not know how this launcher numbers the ranks of a node"
+    else:
+        text = f"each rank sees its own, by {found.visible}"
+    return f"{text}; it keeps to the CPUs next to it" if found is not None and found.cpus else text
+
+
+def gpus_by_launcher(plan: Plan, mpi: HostMpi | None) -> int:
+    """How many GPUs the batch system's own launcher is asked to give each rank; 0 if it is not asked to."""
+    gpu, count = _divided(plan)
+    batch = plan.site.scheduler
+    asked = batch.gpu_bind == "launcher" and plan.job.rank_gpus == "own"
+    own = launched_by(mpi.launcher, batch) if mpi is not None else None
+    if gpu is None or not asked or own is None:
+        return 0
+    # It gives a GPU to one rank alone.
+    share = count // plan.job.ranks_per_node
+    return share if own.bind_gpus(share) else 0
+
+
+def shares_of(ranks: int, gpus: int) -> list[list[int]]:
+    """The GPUs of each rank, neighbours together; where there are more ranks than GPUs, several have the same."""
+    starts = [rank * gpus // ranks for rank in range(ranks + 1)]
+    return [list(range(start, max(start + 1, stop))) for start, stop in pairwise(starts)]
+
+
+def cpus_of(shares: list[list[int]], next_to: list[str], threads: int) -> list[str]:
+    """Lists of CPUs for ranks with these GPUs; none at all if a rank would get fewer than it has threads.
+
+    Parameters
+    ----------
+    shares: the GPUs of each rank.
+    next_to: the CPUs next to each GPU, which may be the same for several.
+    """
+    if not next_to:
+        return []
+    pools = [tuple(sorted({cpu for gpu in gpus for cpu in read_list(next_to[gpu])})) for gpus in shares]
+    found = []
+    for rank, pool in enumerate(pools):
+        place, of = pools[:rank].count(pool), pools.count(pool)
+        own = pool[place * len(pool) // of : (place + 1) * len(pool) // of]
+        if len(own) < threads:
+            return []
+        found.append(list_text(own))
+    return found
+
+
+def _divided(plan: Plan) -> tuple[Gpu | None, int]:
+    """The GPUs that several ranks of a node share, and how many of them the job has; None where
+    there are fewer than two.
+    """
+    gpu = plan.site.partitions[plan.partition].gpu
+    if gpu is None or plan.job.ranks_per_node == 1:
+        return None, 0
+    count = gpu.count if plan.job.gpus_per_node is None else plan.job.gpus_per_node
+    return (gpu, count) if count > 1 else (None, 0)
+
+
+def _local_rank(plan: Plan, mpi: HostMpi | None, inner: bool) -> str:
+    """The variable with a rank's number on its node; "" if nothing numbers them."""
+    if inner:
+        return LOCAL_RANK["openmpi" if plan.mpi.abi == "openmpi" else "mpich"]
+    if mpi is None:
+        return ""
+    batch: BatchSystem = plan.site.scheduler
+    own = launched_by(mpi.launcher, batch)
+    return own.local_rank if own is not None else LOCAL_RANK.get(mpi.flavour, "")
