@@ -5,6 +5,7 @@ from __future__ import annotations
 from hpcgen.contract.case import Case, Check, Outcome, holds, release_of, skipped
 from hpcgen.contract.fabric import covered
 from hpcgen.launch.start import start_problems
+from hpcgen.recipe.assemble import bound_file_systems
 from hpcgen.support.units import some
 
 COVERED_BY_IMAGE = ("/", "/bin", "/etc", "/lib", "/lib64", "/opt", "/sbin", "/usr", "/usr/lib", "/usr/lib64", "/var")
@@ -61,20 +62,23 @@ def launch(case: Case) -> list[Check]:
 
 
 def binds(case: Case) -> list[Check]:
-    """What the host's MPI needs is shown inside, and nothing of the image is covered by it."""
+    """What the host's MPI needs is shown inside, and nothing of the image is covered by what is bound."""
     name, host = "binds", case.host
     half = _half_described(case)
     if half is not None:
         return [half]
+    systems = bound_file_systems(case.site)
+    found: list[Check] = []
+    for path, each in systems.items():
+        found += _hiding(case, path, path, "do not bind it", f"file_systems.{each}.bind")
     if host is None or not host.shown_inside:
+        if systems:
+            return found or [holds(name, f"{some(list(systems))}, where the node has them")]
         return [skipped(name, "nothing of the host is bound but the job's folder")]
-    found = []
     for number, bind in enumerate(host.binds):
-        target = bind.target.rstrip("/") or "/"
-        if target in COVERED_BY_IMAGE or target in {f"/opt/{block.name}" for block in case.plan.blocks}:
-            reason = f"{bind.source} would hide {target} of the image, with everything in it"
-            remedy = "bind only the folders of the MPI"
-            found.append(Check(name, "broken", reason, remedy, "", f"mpi.binds.{number}.target"))
+        found += _hiding(
+            case, bind.source, bind.target, "bind only the folders of the MPI", f"mpi.binds.{number}.target"
+        )
     hidden = [] if host.abi in case.engine.brings_mpi else [f for f in host.libraries if not covered(case, f)]
     if hidden and len(hidden) == len(host.libraries):
         found.append(_hidden(case, hidden))
@@ -104,6 +108,14 @@ def _half_described(case: Case) -> Check | None:
     named = " and ".join(each for each in ("mpi.root" * bool(host.root), "mpi.binds" * bool(host.binds)) if each)
     remedy = f"add {' and '.join(missing)}, or remove {named} where that is meant"
     return Check("binds", "doubtful", reason, remedy, "", given)
+
+
+def _hiding(case: Case, source: str, bound: str, remedy: str, path: str) -> list[Check]:
+    target = bound.rstrip("/") or "/"
+    if target not in COVERED_BY_IMAGE and target not in {f"/opt/{block.name}" for block in case.plan.blocks}:
+        return []
+    reason = f"{source} would hide {target} of the image, with everything in it"
+    return [Check("binds", "broken", reason, remedy, "", path)]
 
 
 def _hidden(case: Case, folders: list[str]) -> Check:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpcgen.engines.base import Call, Engine, bind_words, environment_words
+from hpcgen.engines.base import Call, Engine, bind_words, environment_words, file_system_words
 from hpcgen.engines.building import EngineCommand, Target, Work, file_target
 from hpcgen.engines.steps import HPCGEN, STEP_BEGINS, Event, Labels, Reader, Recipe, Step, definition_steps
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
@@ -31,6 +31,7 @@ class Apptainer(Engine):
     name = "apptainer"
     format = "singularity"
     starts = ("sif", "sandbox")
+    bind_option = "-B"
     # Where --nv and --rocm put the driver's libraries.
     library_path = "/.singularity.d/libs"
     comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
@@ -58,7 +59,7 @@ class Apptainer(Engine):
             if reason := self.unsupported_reason(call.gpu):
                 raise self.refuse(reason, "state the version in the profile")
             groups.append(["--rocm"])
-        groups += bind_words("-B", call.binds)
+        groups += bind_words(self.bind_option, call.binds) + file_system_words(call)
         groups.append(["-B", call.folder, "--pwd", call.folder])
         groups.append([call.image])
         return groups + environment_words(call, call.unset)

@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.errors import InputError, PolicyError, Problem
 from hpcgen.model.fields import FormatName
 from hpcgen.model.site import Bind
-from hpcgen.support.shell_words import FOLDER, IMAGE
+from hpcgen.support.shell_words import FOLDER, IMAGE, Shell
 
 if TYPE_CHECKING:
     from hpcgen.engines.building import EngineCommand, Target, Work
@@ -27,6 +27,7 @@ class Call(msgspec.Struct, frozen=True):
     ----------
     image, folder: the image, and the folder that the job is started in; words.
     binds: host paths to be seen inside.
+    file_systems: folders of the host to be seen inside in their own place, those of them that the node has; words.
     inside: variables to be set inside.
     inherited: names of variables that are set outside and wanted inside.
     unset: names of variables of the host that must not be seen inside.
@@ -41,6 +42,7 @@ class Call(msgspec.Struct, frozen=True):
     image: str = IMAGE
     folder: str = FOLDER
     binds: tuple[Bind, ...] = ()
+    file_systems: tuple[str, ...] = ()
     inside: Mapping[str, str] = {}
     inherited: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
@@ -69,7 +71,7 @@ class Engine:
     container. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric for which it shows the host's
     libraries inside without being told of their folders. ``image_releases``: the oldest release that starts an image
     file, by the end of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
-    ``targets_in_image``: it binds only onto folders that the image has.
+    ``targets_in_image``: it binds only onto folders that the image has. ``bind_option``: the one that binds a folder.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
@@ -96,6 +98,7 @@ class Engine:
     image_releases: ClassVar[Mapping[str, str]] = {}
     driver_in_image: ClassVar[bool] = False
     targets_in_image: ClassVar[bool] = False
+    bind_option: ClassVar[str] = ""
 
     builder: ClassVar[str] = ""
     alone: ClassVar[bool] = True
@@ -161,6 +164,10 @@ class Engine:
     def words(self, call: Call) -> list[list[str]]:
         """The command line up to the container's command, grouped as it is best read."""
         raise NotImplementedError
+
+    def bind_in_place(self) -> str:
+        """Words of shell that show the host's folder ``$path`` inside, in its own place; "" where it cannot."""
+        return f'{self.bind_option} "$path:$path"' if self.bind_option else ""
 
     def definition(self, call: Call) -> list[str]:
         """Lines of a file that the engine reads at the start, as words of shell; none for most."""
@@ -253,15 +260,29 @@ class Engine:
         return []
 
 
+FILE_SYSTEMS = Shell('${file_systems[@]+"${file_systems[@]}"}')
+"""What :meth:`Engine.bind_in_place` made of ``Call.file_systems``. Bash before 4.4 calls an empty array unset."""
+
+
+def file_system_words(call: Call) -> list[list[str]]:
+    """The place in the command line of the file systems that the node has."""
+    return [[FILE_SYSTEMS]] if call.file_systems else []
+
+
 def bind_words(option: str, binds: Iterable[Bind]) -> list[list[str]]:
-    """``-b SOURCE:TARGET`` for each bind; a colon or comma in a path would be read as another bind."""
+    """``-b SOURCE:TARGET`` for each bind."""
     result = []
     for bind in binds:
-        for path in (bind.source, bind.target):
-            if ":" in path or "," in path:
-                raise InputError(f"{path!r} cannot be bound: engines read ':' and ',' as separators", "mpi.binds")
+        refuse_separators(bind.source, "mpi.binds")
+        refuse_separators(bind.target, "mpi.binds")
         result.append([option, f"{bind.source}:{bind.target}"])
     return result
+
+
+def refuse_separators(path: str, where: str) -> None:
+    """InputError for a path that would be read as several binds."""
+    if ":" in path or "," in path:
+        raise InputError(f"{path!r} cannot be bound: engines read ':' and ',' as separators", where)
 
 
 def environment_words(call: Call, unset: Iterable[str] = ()) -> list[list[str]]:

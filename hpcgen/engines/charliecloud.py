@@ -29,7 +29,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from hpcgen.engines.base import Call, Engine, bind_words, environment_words
+from hpcgen.engines.base import Call, Engine, bind_words, environment_words, file_system_words
 from hpcgen.engines.building import EngineCommand, Target, Work, file_target, measured, query
 from hpcgen.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.model.bundle_paths import MOUNT
@@ -64,6 +64,7 @@ class Charliecloud(Engine):
     image_releases = MappingProxyType({".sqfs": SQUASHFS})
     driver_in_image = True
     targets_in_image = True
+    bind_option = "-b"
     builder = "ch-image"
     builds_since = ("0.31", "the instructions of the recipe")
     comes_from = "Charliecloud 0.31 or later has it"
@@ -90,7 +91,7 @@ class Charliecloud(Engine):
         if self.at_least(UNSET_OPTION):
             groups += [[f"--unset-env={name}"] for name in call.unset]
             unset = ()
-        groups += bind_words("-b", call.binds)
+        groups += bind_words(self.bind_option, call.binds) + file_system_words(call)
         groups.append(["-b", joined(call.folder, f":{SUBMIT_FOLDER}"), "-c", SUBMIT_FOLDER])
         if call.join > 1:
             groups.append(["--join", f"--join-ct={call.join}"])

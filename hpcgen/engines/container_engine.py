@@ -9,7 +9,7 @@ docs/build-install/containers.md.
 
 from __future__ import annotations
 
-from hpcgen.engines.base import Call, Engine, environment_words
+from hpcgen.engines.base import Call, Engine, environment_words, file_system_words
 from hpcgen.errors import InputError
 from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.support.quoting import sh
@@ -32,6 +32,10 @@ class ContainerEngine(Engine):
         """The squashfs file that ``enroot import`` makes."""
         return [f"{stack}.sqsh"]
 
+    def bind_in_place(self) -> str:
+        """A line of the file."""
+        return r'"  \"$path:$path\","'
+
     def definition(self, call: Call) -> list[str]:
         lines = [
             joined('image = "', call.image, '"'),
@@ -39,6 +43,7 @@ class ContainerEngine(Engine):
             "mounts = [",
             joined('  "', call.folder, f':{SUBMIT_FOLDER}",'),
             *(f'  "{_plain(bind.source)}:{_plain(bind.target)}",' for bind in call.binds),
+            *(word for words in file_system_words(call) for word in words),
             "]",
         ]
         if call.fabric == "slingshot":

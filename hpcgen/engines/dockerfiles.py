@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.engines.base import Call, Engine, bind_words
+from hpcgen.engines.base import Call, Engine, bind_words, file_system_words
 from hpcgen.engines.building import EngineCommand, FromFile, Target, Word, Work
 from hpcgen.engines.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.errors import InputError
@@ -27,6 +27,7 @@ class DockerfileEngine(Engine):
     host_environment = False
     started_by_launcher = False
     image_is_file = False
+    bind_option = "-v"
     store: ImageKindName
 
     def image_names(self, stack: str, site: str) -> list[str]:
@@ -54,7 +55,8 @@ class DockerfileEngine(Engine):
     def _job_words(self, call: Call) -> list[list[str]]:
         """What every podman and docker understands: binds, the folder of the job, variables, and last the image."""
         return [
-            *bind_words("-v", call.binds),
+            *bind_words(self.bind_option, call.binds),
+            *file_system_words(call),
             ["-v", joined(call.folder, f":{SUBMIT_FOLDER}"), "-w", SUBMIT_FOLDER],
             *(["-e", name] for name in call.inherited),
             *(["-e", f"{name}={value}"] for name, value in call.inside.items()),

@@ -189,12 +189,19 @@ def _container(how: Start, name: str) -> str:
     return "".join(
         [
             _fill("gpu") if gpu else "",
+            _file_systems(how),
             _fill("definition", file_name=name, lines=lines) if definition else "",
             f"{bound.function()}\n" if bound is not None else "",
             f"mpi={root}\n" if short != words else "",
             _fill("container", words=short),
         ]
     )
+
+
+def _file_systems(how: Start) -> str:
+    """The words that bind those of the site's file systems that are there."""
+    paths = how.call.file_systems
+    return _fill("file_systems", paths=line(paths), words=how.engine.bind_in_place()) if paths else ""
 
 
 def _with_variable(text: str, root: str) -> str:

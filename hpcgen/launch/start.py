@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from hpcgen.engines import Call, Engine, engine_for
+from hpcgen.engines.base import refuse_separators
 from hpcgen.errors import PolicyError, Problem
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
 from hpcgen.launch.environment import Variables, variables
@@ -16,6 +17,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.site import BatchSystem, HostMpi, SiteEngine
 from hpcgen.platform.mpi_abi import MPI_PMI
 from hpcgen.schedulers import launched_by, scheduler_for
+from hpcgen.support.shell_words import Shell
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -55,6 +57,7 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
     gpu = plan.site.partitions[plan.partition].gpu
     call = Call(
         binds=tuple(mpi.binds) if mpi is not None else (),
+        file_systems=_file_systems(plan, engine, mpi),
         inside=values.inside,
         inherited=(*values.exported, *(bound.reads() if bound is not None and not inner else ())),
         unset=values.unset,
@@ -76,6 +79,21 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
         binding=bound,
         modules=list(dict.fromkeys(modules)),
     )
+
+
+def _file_systems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> tuple[str, ...]:
+    """The site's file systems as words: a path, or the value that a variable has when the job runs."""
+    bound = {bind.target for bind in mpi.binds} if mpi is not None else set()
+    words: list[str] = []
+    for name, each in plan.site.file_systems.items():
+        if not each.bind or not engine.bind_in_place():
+            continue
+        if each.path is not None:
+            refuse_separators(each.path, f"file_systems.{name}.path")
+            words += [each.path] if each.path not in bound else []
+        elif each.variable is not None and not engine.targets_in_image:
+            words.append(Shell(f'"${{{each.variable}:-}}"'))
+    return tuple(dict.fromkeys(words))
 
 
 def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:

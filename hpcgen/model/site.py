@@ -237,6 +237,7 @@ class FileSystem(Record, frozen=True):
     """A file system of the site: its ``path`` or the ``variable`` that names it, and what it is for.
 
     ``images``: whether it is a good place for images; folders of many small files are bad for most parallel ones.
+    ``bind``: containers of jobs see it in its own place, where the node has it.
     """
 
     kind: Literal["lustre", "gpfs", "nfs", "daos", "beegfs", "vast", "cephfs", "tmpfs", "local", "other"]
@@ -244,6 +245,7 @@ class FileSystem(Record, frozen=True):
     variable: EnvName | None = None
     use: Text = ""
     images: bool | None = None
+    bind: bool = False
 
 
 class BatchSystem(Record, frozen=True):

@@ -27,6 +27,7 @@ from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.model.site import Site
 from hpcgen.platform.microarchitecture import compiler_flags
 from hpcgen.recipe.selftest import selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
@@ -264,7 +265,12 @@ def bind_targets(plan: Plan) -> list[str]:
     """Folders that must exist in the image because the host's are bound there (images are read-only at run time)."""
     mpi = plan.site.mpi
     targets = {bind.target for bind in mpi.binds if not bind.file} if mpi is not None else set()
-    return sorted(targets | {SUBMIT_FOLDER})
+    return sorted(targets | set(bound_file_systems(plan.site)) | {SUBMIT_FOLDER})
+
+
+def bound_file_systems(site: Site) -> dict[str, str]:
+    """The name of each file system that is bound onto a folder of the image, by its path."""
+    return {each.path: name for name, each in site.file_systems.items() if each.bind and each.path is not None}
 
 
 def _bind_files(plan: Plan) -> list[str]:

@@ -93,6 +93,7 @@ def plan_for_image(
     plan = msgspec.structs.replace(
         plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[]
     )
+    plan = _onto_folders(kit.plan, plan)
     _check_mpi(plan)
     findings = [*_contract(plan), *job_findings(plan.site, plan.job, asked), *_bind_findings(kit.plan, plan)]
     plan = msgspec.structs.replace(plan, findings=findings)
@@ -283,6 +284,17 @@ def _contract(plan: Plan) -> list[Finding]:
 
     found = findings_of(checks_of(case_of_plan(plan), only=AT_START))
     return [finding for finding in found if finding.severity == "warning"]
+
+
+def _onto_folders(recorded: Plan, plan: Plan) -> Plan:
+    """Without the file systems for which the image has no folder, where the engine does not make one."""
+    if not engine_for(plan.engine).targets_in_image:
+        return plan
+    made, replace = bind_targets(recorded), msgspec.structs.replace
+    systems = {
+        name: each if each.path in made else replace(each, bind=False) for name, each in plan.site.file_systems.items()
+    }
+    return replace(plan, site=replace(plan.site, file_systems=systems))
 
 
 def _bind_findings(recorded: Plan, plan: Plan) -> list[Finding]:

@@ -324,6 +324,12 @@ CASES = {
         {"mpi.binds": [{"source": "/opt/.", "target": "/opt"}]},
         at="mpi.binds",
     ),
+    "a file system covers the image": Broken(
+        OMNI_PATH,
+        "/opt would hide /opt of the image, with everything in it",
+        {"file_systems": {"apps": {"kind": "nfs", "path": "/opt", "bind": True}}},
+        at="file_systems.apps.bind",
+    ),
     "engine too old for a build in two stages": Broken(
         SLINGSHOT,
         "has singularity 3.1.1: a build in two stages came with 3.2",

@@ -18,12 +18,13 @@ KINDS = {
     "fuse.dfuse": "daos",
     "fuse.daos": "daos",
 }
+_OF_THE_IMAGE = {"bin", "boot", "etc", "lib", "lib64", "opt", "root", "run", "sbin", "tmp", "usr", "var"}
 _PATH = re.compile(r"/[A-Za-z0-9._/+@%:,=-]{1,200}")
 _MOST = 30
 
 
 def probe(machine: Machine, seen: Seen) -> None:
-    """Facts below ``file_systems``, by a name made of the path."""
+    """Facts below ``file_systems``, by a name made of the path. What would hide folders of images is not bound."""
     found = 0
     for line in (machine.text("/proc/mounts") or "").split("\n"):
         parts = line.split(" ")
@@ -34,4 +35,5 @@ def probe(machine: Machine, seen: Seen) -> None:
             seen.notes.append(f"/proc/mounts has more than {_MOST} shared file systems; the rest was skipped")
             return
         found += 1
-        seen.add(f"file_systems.{name}", {"kind": KINDS[parts[2]], "path": parts[1]}, "/proc/mounts")
+        bind = {} if parts[1].split("/")[1] in _OF_THE_IMAGE else {"bind": True}
+        seen.add(f"file_systems.{name}", {"kind": KINDS[parts[2]], "path": parts[1], **bind}, "/proc/mounts")

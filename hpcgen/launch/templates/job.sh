@@ -51,6 +51,13 @@ if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}" ]; then
 fi
 #: gpu
 # The GPU driver's libraries have to be in the image: ch-fromhost copies them there, on this system.
+#: file_systems
+# The site's file systems that this node has are seen inside in their own place.
+places=(@{paths})
+file_systems=()
+for path in "${places[@]}"; do
+    [ ! -d "$path" ] || file_systems+=(@{words})
+done
 #: definition
 case $image$folder in
     *['"\$:']*)

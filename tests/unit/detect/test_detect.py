@@ -56,7 +56,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "mpi.pmi": ["pmi2"],
         "containers.preferred": "charliecloud",
         "scheduler.directives": ["--ear=off"],
-        "file_systems.hppfs": {"kind": "gpfs", "path": "/hppfs"},
+        "file_systems.hppfs": {"kind": "gpfs", "path": "/hppfs", "bind": True},
     },
     "el8-infiniband-nvidia": {
         "system.os": "rocky",
@@ -106,7 +106,7 @@ EXPECTED: dict[str, dict[str, Any]] = {
         "mpi.pmi": None,
         "containers.engines.singularity.version": "4.1.3",
         "containers.unprivileged_build": False,
-        "file_systems.flash": {"kind": "lustre", "path": "/flash"},
+        "file_systems.flash": {"kind": "lustre", "path": "/flash", "bind": True},
     },
     "gh200-slingshot": {
         "system.architecture": "aarch64",

@@ -24,8 +24,9 @@ from hpcgen.launch.script import job_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.model.site import Bind, Gpu, HostMpi, Queue, Site, SiteEngine
+from hpcgen.model.site import Bind, FileSystem, Gpu, HostMpi, Queue, Site, SiteEngine
 from hpcgen.model.stack import RunSpec, Stack
+from hpcgen.recipe.assemble import bind_targets
 
 IMAGE = {
     "PATH": "/opt/python/bin:/usr/bin:/bin",
@@ -478,7 +479,68 @@ def test_binds_with_separators_are_refused() -> None:
         job_script(make_plan(profile), IMAGE)
 
 
+def with_file_systems(profile: Site, **systems: FileSystem) -> Site:
+    return replace(profile, file_systems=systems)
+
+
+def test_a_file_system_whose_path_has_separators_is_refused() -> None:
+    profile = with_file_systems(site("workstation"), work=FileSystem(kind="nfs", path="/a,b", bind=True))
+    with pytest.raises(InputError, match="separators"):
+        job_script(make_plan(profile, "apptainer"), IMAGE)
+
+
+def test_a_file_system_that_is_bound_anyway_is_not_bound_twice() -> None:
+    profile = with_mpi(site("supermuc"), binds=[Bind(source="/work", target="/work")])
+    profile = with_file_systems(profile, work=FileSystem(kind="nfs", path="/work", bind=True))
+    assert "places=" not in job_script(make_plan(profile), IMAGE)[1]
+
+
 # real shells
+
+
+@pytest.mark.parametrize(
+    ("engine", "option"), [("apptainer", "-B"), ("singularity", "-B"), ("docker", "-v"), ("podman", "-v")]
+)
+def test_jobs_see_the_file_systems_that_the_node_has(tmp_path: Path, engine: EngineName, option: str) -> None:
+    here, named = tmp_path / "here", tmp_path / "with space"
+    here.mkdir()
+    named.mkdir()
+    profile = with_file_systems(
+        allow_every_engine(site("workstation")),
+        work=FileSystem(kind="nfs", path=str(here), bind=True),
+        gone=FileSystem(kind="nfs", path=str(tmp_path / "gone"), bind=True),
+        scratch=FileSystem(kind="nfs", variable="SCRATCH", bind=True),
+        unset=FileSystem(kind="nfs", variable="UNSET", bind=True),
+        home=FileSystem(kind="nfs", path="/"),
+    )
+    script = parts_of(job_script(make_plan(profile, engine), IMAGE)[1]) + "\nprintf '%s\\0' \"${container[@]}\"\n"
+    env = {"PATH": os.environ["PATH"], "SCRATCH": str(named)}
+    out = subprocess.run(["bash", "-euc", script], capture_output=True, check=True, text=True, env=env)
+    words = out.stdout.split("\0")
+    bound = [word for before, word in pairwise(words) if before == option]
+    assert f"{here}:{here}" in bound and f"{named}:{named}" in bound
+    assert not any(word.startswith(("/:", ":", str(tmp_path / "gone"))) for word in bound)
+
+
+def test_a_node_without_any_of_the_file_systems_still_runs_the_job(tmp_path: Path) -> None:
+    profile = with_file_systems(site("supermuc"), gone=FileSystem(kind="nfs", path=str(tmp_path / "x"), bind=True))
+    script = parts_of(job_script(make_plan(profile), IMAGE)[1])
+    script += "\nprintf '%s\\0' \"${container[@]}\"\n"
+    out = subprocess.run(["bash", "-euc", script], capture_output=True, check=True, text=True)
+    words = out.stdout.split("\0")
+    assert "" not in words[:-1] and not any(str(tmp_path) in word for word in words)
+
+
+def test_charliecloud_binds_only_what_the_image_has_a_folder_for() -> None:
+    """The value of a variable is not known when the image is built."""
+    profile = with_file_systems(
+        site("supermuc"),
+        work=FileSystem(kind="nfs", path="/work", bind=True),
+        scratch=FileSystem(kind="nfs", variable="SCRATCH", bind=True),
+    )
+    plan = make_plan(profile)
+    assert "places=(/work)\n" in job_script(plan, IMAGE)[1]
+    assert "/work" in bind_targets(plan)
 
 
 def every_script() -> list[tuple[str, Plan]]:

@@ -42,8 +42,15 @@ NVIDIA = {"vendor": "nvidia", "model": "A100", "count": 4, "capability": "8.0"}
 AMD = {"vendor": "amd", "model": "MI250X", "count": 8}
 
 
-def kit(folder: Path, engine: str, stack: str = "mpi-hello", gpu: dict[str, Any] | None = None, ranks: int = 8) -> Kit:
-    site = json.loads(json.dumps(SITE))
+def kit(
+    folder: Path,
+    engine: str,
+    stack: str = "mpi-hello",
+    gpu: dict[str, Any] | None = None,
+    ranks: int = 8,
+    file_systems: dict[str, Any] | None = None,
+) -> Kit:
+    site = json.loads(json.dumps({**SITE, "file_systems": file_systems or {}}))
     site["containers"]["preferred"] = engine
     if gpu is not None:
         site["partitions"]["main"]["gpu"] = gpu
@@ -79,6 +86,16 @@ def test_container_engine_gets_its_file_and_srun_the_option(tmp_path: Path) -> N
 def test_a_stack_without_mpi_is_one_task_of_srun(tmp_path: Path) -> None:
     job = kit(tmp_path, "container-engine", "onnxruntime").files["job.slurm"].text
     assert 'srun --export=ALL --nodes=1 --ntasks=1 --cpus-per-task=128 "${container[@]}" "$@"' in job
+
+
+def test_definition_file_has_the_file_systems_that_the_node_has(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    here = {"work": {"kind": "nfs", "path": f"{tmp_path}/work", "bind": True}}
+    gone = {"gone": {"kind": "nfs", "path": f"{tmp_path}/gone", "bind": True}}
+    job = kit(tmp_path, "container-engine", file_systems={**here, **gone}).files["job.slurm"].text
+    mounts = run_job(tmp_path, job).stdout.partition("mounts = [\n")[2].partition("]")[0].splitlines()
+    assert f'  "{tmp_path}/work:{tmp_path}/work",' in mounts
+    assert not any("gone" in mount for mount in mounts)
 
 
 def run_job(folder: Path, job: str) -> subprocess.CompletedProcess[str]:

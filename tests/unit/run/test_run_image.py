@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -11,11 +13,13 @@ import msgspec
 import pytest
 
 from hpcgen.errors import PolicyError, UnknownNameError
+from hpcgen.images.reference import parse_image
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import SiteEngine
-from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out
+from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out, plan_for_image
+from tests.conftest import GOLDEN
 from tests.unit.launch.test_launch import IMAGE, make_plan, site
 
 replace = msgspec.structs.replace
@@ -48,6 +52,23 @@ def test_another_site_lays_it_out_anew(recorded: Plan) -> None:
     plan = laid_out(recorded, site("workstation"), None, asked())
     assert (plan.site.name, plan.partition, plan.job.nodes, plan.job.account) == ("workstation", "main", 1, "")
     assert plan.blocks == recorded.blocks
+
+
+@pytest.mark.parametrize("built_with_them", [False, True])
+def test_an_image_from_before_the_site_bound_its_file_systems_starts_as_it_did(
+    tmp_path: Path, built_with_them: bool
+) -> None:
+    """Charliecloud cannot bind onto a folder that the image does not have."""
+    kit = shutil.copytree(GOLDEN / "supermuc" / "mpi-hello", tmp_path / "mpi-hello" / "opt/hpcgen/kit")
+    (tmp_path / "mpi-hello" / "ch").mkdir()
+    stored = json.loads((kit / "plan.json").read_text())
+    for system in stored["site"]["file_systems"].values():
+        if not built_with_them:
+            system.pop("bind", None)
+    (kit / "plan.json").write_text(json.dumps(stored))
+    job = plan_for_image(parse_image(str(tmp_path / "mpi-hello")), site=site("supermuc"), elsewhere=True)
+    script = batch_script(job, "")[1]
+    assert ("/hppfs/work" in script) == built_with_them and "/lrz/sys" in script
 
 
 def test_an_unknown_partition_is_named(recorded: Plan) -> None:

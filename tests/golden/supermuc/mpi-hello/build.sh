@@ -157,7 +157,7 @@ RUN apt-get update && \
     rm -rf /var/lib/apt/lists/*
 
 # site: what the host's is bound onto
-RUN mkdir -p /dss/dsshome1/lrz/sys /lrz/sys /mnt/0
+RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
 
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
@@ -173,7 +173,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="5bf4e1fbdaef8ab151e575bcd35fef8226c3d486fce6c8246990e3b5fc416eee" \
+      io.hpcgen.content="62000c520cb119f1231e0b85461d26a9d3166404eccace7b43a839d353783c7f" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

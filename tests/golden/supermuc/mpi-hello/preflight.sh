@@ -61,11 +61,18 @@ fi
 unset I_MPI_DEBUG_OUTPUT OMPI_MCA_orte_output_filename OMPI_MCA_orte_tag_output OMPI_MCA_orte_timestamp_output \
     OMPI_MCA_orte_xml_output PRTE_MCA_output SLURM_LABELIO SLURM_STDERRMODE SLURM_STDOUTMODE SLURM_UNBUFFEREDIO
 
+# The site's file systems that this node has are seen inside in their own place.
+places=(/hppfs/work /hppfs/scratch)
+file_systems=()
+for path in "${places[@]}"; do
+    [ ! -d "$path" ] || file_systems+=(-b "$path:$path")
+done
 mpi=/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64
 container=(
     ch-run
     -b /lrz/sys/.:/lrz/sys
     -b /dss/dsshome1/lrz/sys/.:/dss/dsshome1/lrz/sys
+    ${file_systems[@]+"${file_systems[@]}"}
     -b "$folder":/mnt/0 -c /mnt/0
     "$image" --
     /usr/bin/env -u BASH_ENV -u ENV -u LD_PRELOAD -u PYTHONHOME -u PYTHONPATH -u PYTHONSTARTUP -u PYTHONUSERBASE -u TMPDIR

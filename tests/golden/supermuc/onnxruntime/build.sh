@@ -112,7 +112,7 @@ RUN apt-get update && \
     rm -rf /var/lib/apt/lists/*
 
 # site: what the host's is bound onto
-RUN mkdir -p /dss/dsshome1/lrz/sys /lrz/sys /mnt/0
+RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
 
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
@@ -128,7 +128,7 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1" \
-      io.hpcgen.content="a42ce4ca2dbf02aa33af072f5238ca76f61507faac1e53b53614d973fe4b0953" \
+      io.hpcgen.content="c150b7472418e3c485ddf0b9745634e95707c0ddbecd7f83a742d88070b85afe" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

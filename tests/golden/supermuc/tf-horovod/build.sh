@@ -225,7 +225,7 @@ RUN apt-get update && \
     rm -rf /var/lib/apt/lists/*
 
 # site: what the host's is bound onto
-RUN mkdir -p /dss/dsshome1/lrz/sys /lrz/sys /mnt/0
+RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
 
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
@@ -241,7 +241,7 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="a91107d22c584918658a71fab77e9023ec847a23ca98400a6f1c412f148302b7" \
+      io.hpcgen.content="6c52aa7cd4a2f258bf014450db680e21e40a6c667496f9df719a08a33e8388f7" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
