@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.autotools import AutotoolsBlock
-from hpcgen.blocks.base import Context, Situation, need
+from hpcgen.blocks.base import Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Packages, Run, Test, TextFile, lines, run
+from hpcgen.platform.fabrics import libfabric_range, libfabric_symbols
 
 ALWAYS = ("rxm", "shm", "sockets", "tcp", "udp")
 """Providers that need no hardware and no library of their own."""
@@ -26,6 +27,16 @@ class Libfabric(AutotoolsBlock):
 
     name = "libfabric"
     needs = (need("gnu", build_only=True), need("fabric", when=_on_omni_path))
+
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """Nothing that asks for symbols which the host's libfabric has not, where that takes the image's place."""
+        here = facts.fabric.libfabric
+        versions = libfabric_range(libfabric_symbols(here)) if here is not None else ""
+        if here is None or not versions:
+            return []
+        reason = f"the host's libfabric {here}, which takes its place and ends with FABRIC_1.{libfabric_symbols(here)}"
+        return [SiteRange(versions, "fabric.libfabric", reason)]
 
     def packages(self, ctx: Context) -> Packages:
         """libibverbs and librdmacm for InfiniBand."""

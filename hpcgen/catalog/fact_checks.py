@@ -71,6 +71,7 @@ def _versions(site: Site) -> Iterator[tuple[Place, str | None]]:
     if site.mpi is not None:
         yield ["mpi", "version"], site.mpi.version
         yield ["mpi", "glibc"], site.mpi.glibc
+    yield ["fabric", "libfabric"], site.fabric.libfabric
     for name, engine in site.containers.engines.items():
         yield ["containers", "engines", name, "version"], engine.version
     for name, partition in site.partitions.items():

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpcgen.contract.case import Case, Check, Outcome, holds, skipped, unknown
 from hpcgen.contract.mpi import NO_MPI, OWN_LAUNCHER
-from hpcgen.platform.fabrics import FAST, SLOW, USUAL, drivers
+from hpcgen.platform.fabrics import FAST, SLOW, USUAL, drivers, libfabric_range, libfabric_symbols
 
 LISTS = ("FI_PROVIDER", "I_MPI_OFI_PROVIDER", "MPICH_OFI_USE_PROVIDER")
 """Variables that name libfabric's providers: one or several by commas, ``^`` in front of those to leave out."""
@@ -63,6 +63,25 @@ def covered(case: Case, folder: str) -> bool:
     if any(inside.startswith(f"{bind.target.rstrip('/')}/") for bind in binds):
         return True
     return any(bind.file and bind.target.startswith(inside) for bind in binds)
+
+
+def libfabric(case: Case) -> Check:
+    """The host's libfabric, where the engine puts it in the place of the image's, has what the image's MPI asks for."""
+    name, block, here = "libfabric", case.plan.block("libfabric"), case.plan.fabric.libfabric
+    if block is None or case.swapped or case.plan.fabric.kind not in case.engine.brings_fabrics:
+        return skipped(name, "no libfabric of the host takes the place of the image's")
+    asked, path = libfabric_symbols(block.version), _path(case, "libfabric")
+    what = f"what is linked with libfabric {block.version} of the image asks for FABRIC_1.{asked}"
+    if here is None:
+        reason = f"{what}, and the profile does not say which libfabric {case.engine.name} puts in its place"
+        remedy = f'say it in {path}, or link with an older one: --set "libfabric.version={libfabric_range(asked - 1)}"'
+        return Check(name, "doubtful", reason, remedy, "", path)
+    has = libfabric_symbols(here)
+    if asked <= has:
+        return holds(name, f"{what}, and the host's {here} in its place has FABRIC_1.{has}")
+    reason = f"{what}, and the host's {here} in its place ends with FABRIC_1.{has}: MPI does not start"
+    remedy = f'link with an older one: --set "libfabric.version={libfabric_range(has)}"'
+    return Check(name, "broken", reason, remedy, f"a host's libfabric with FABRIC_1.{asked}", path)
 
 
 def fallback(case: Case) -> list[Check]:

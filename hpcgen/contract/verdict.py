@@ -24,6 +24,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
     "MPI version": mpi.version,
     "PMI": mpi.pmi,
     "fabric provider": fabric.provider,
+    "libfabric": fabric.libfabric,
     "TCP fallback": fabric.fallback,
     "GPU collectives": fabric.collectives,
     "GPU use": gpu.use,
@@ -39,7 +40,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
 }
 """Every check by its name, in the order of the table."""
 
-AT_START = ("policy", "MPI version", "TCP fallback", "binds")
+AT_START = ("policy", "MPI version", "libfabric", "TCP fallback", "binds")
 """What is asked again of an image that is there, for a site that may be another one than it was built for."""
 
 OVERRULE = "add --allow-unsupported to continue anyway"

@@ -135,13 +135,15 @@ class Fabric(Record, frozen=True):
     """The network between nodes. ``provider`` is libfabric's name of the provider that drives it.
 
     ``libraries``: folders of the host with the libraries that drive it, where the image cannot bring its own
-    (Slingshot's cxi); the MPI's binds have to show them inside.
+    (Slingshot's cxi); the MPI's binds have to show them inside. ``libfabric``: the release of the host's libfabric that
+    an engine puts in the place of the image's.
     """
 
     kind: Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
     provider: Name | None = None
     devices: list[AbsolutePath] = []
     libraries: list[AbsolutePath] = []
+    libfabric: Version | None = None
 
 
 class Partition(Record, frozen=True):

@@ -21,3 +21,22 @@ USUAL = {
 def drivers(provider: str) -> tuple[str, ...]:
     """A provider, and what else is as good as it."""
     return SAME_DEVICES.get(provider, (provider,))
+
+
+_SYMBOLS = ((1, 5), (1, 7), (1, 9), (1, 12), (1, 13), (1, 14), (1, 20), (2, 0), (2, 5))
+"""The releases of libfabric that brought the symbol versions ``FABRIC_1.1``, ``FABRIC_1.2``, and so on.
+
+What is linked with a release asks for the newest that it has, because ``fi_getinfo`` is of that version.
+Source: libfabric.map.in of ofiwg/libfabric in every tag up to 2.6.0.
+"""
+
+
+def libfabric_symbols(version: str) -> int:
+    """The N of the newest ``FABRIC_1.N`` that a release of libfabric has, and that what is linked with it asks for."""
+    here = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+    return sum(here >= since for since in _SYMBOLS)
+
+
+def libfabric_range(symbols: int) -> str:
+    """The range of releases that have nothing newer than ``FABRIC_1.N``; "" for all that are known."""
+    return "<{}.{}".format(*_SYMBOLS[symbols]) if symbols < len(_SYMBOLS) else ""

@@ -62,6 +62,13 @@ SLINGSHOT = {
     "mpi": {**INTEL, "flavour": "cray-mpich", "version": "8.1.30", "launcher": "srun", "pmi": ["pmi2"], "glibc": None},
     "environment": {"FI_PROVIDER": "cxi"},
 }
+HOOKED = {
+    **SLINGSHOT,
+    "title": "Slingshot, the host's libfabric by a hook, Container Engine",
+    "containers": {"preferred": "container-engine", "engines": {"container-engine": {"version": "26.6"}}},
+    "fabric": {"kind": "slingshot", "provider": "cxi", "libfabric": "1.22.0"},
+    "mpi": {"flavour": "mpich", "version": "4.3.1", "abi": "mpich", "launcher": "srun", "pmi": ["pmi2"]},
+}
 NVIDIA: dict[str, Any] = {
     **OMNI_PATH,
     "title": "GPUs of NVIDIA, one node, Apptainer",
@@ -226,6 +233,13 @@ CASES = {
         {"fabric.libraries": []},
         settings=MPICH_SETTINGS,
         at="fabric.provider",
+    ),
+    "libfabric newer than the one that a hook puts in its place": Broken(
+        HOOKED,
+        "with the host's libfabric 1.22.0, which takes its place and ends with FABRIC_1.7",
+        settings=("mpi.provider=mpich", "libfabric.version=2.3.1"),
+        good=("mpi.provider=mpich",),
+        conflict=True,
     ),
     "TCP fallback": Broken(
         OMNI_PATH,

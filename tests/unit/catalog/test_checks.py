@@ -45,6 +45,7 @@ WRONG_SITES = [
     (gpu("count: 2, cpus: [0-3, 2-5]"), "GPUs 0 and 1 share the CPUs 2-3 and no others", "3:"),
     (gpu("count: 2, cpus: [0-3, 7-4]"), "'7-4' names no CPU", "write the smaller number first"),
     (gpu("driver: newest"), "'newest' is not a version", "3:"),
+    ("fabric: {kind: slingshot, libfabric: new}\n", "'new' is not a version", ""),
     (
         gpu("driver: 6.10.5").replace("nvidia", "amd"),
         "6.10.5 is a version of AMD's kernel module",

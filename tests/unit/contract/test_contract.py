@@ -14,11 +14,21 @@ from msgspec.structs import replace
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.contract.case import Check
-from hpcgen.contract.verdict import CHECKS, case_of, case_of_plan, checks_of
+from hpcgen.contract.verdict import AT_START, CHECKS, case_of, case_of_plan, checks_of
 from hpcgen.errors import ConflictError, HpcgenError, PolicyError
 from hpcgen.model.job import JobRequest
 from tests.conftest import Command
-from tests.helpers.contract_cases import CASES, MPICH_SETTINGS, NVIDIA, OMNI_PATH, SLINGSHOT, Workshop, changed, zen
+from tests.helpers.contract_cases import (
+    CASES,
+    HOOKED,
+    MPICH_SETTINGS,
+    NVIDIA,
+    OMNI_PATH,
+    SLINGSHOT,
+    Workshop,
+    changed,
+    zen,
+)
 
 
 @pytest.fixture
@@ -114,6 +124,32 @@ def test_functions_that_a_cray_mpich_of_another_generation_has_not_are_doubted(w
     found = of_host(workshop, OMNI_PATH, "cray-mpich", "8.1.30", *mpich)
     assert found.outcome == "doubtful" and "which is derived from MPICH 3.4" in found.reason
     assert of_host(workshop, OMNI_PATH, "cray-mpich", "9.0.1", *mpich).outcome == "holds"
+
+
+@pytest.mark.parametrize(
+    ("image", "host", "outcome", "says"),
+    [
+        ("2.3.1", None, "doubtful", "asks for FABRIC_1.8, and the profile does not say which libfabric"),
+        ("2.3.1", "1.22.0", "broken", "asks for FABRIC_1.8, and the host's 1.22.0 in its place ends with FABRIC_1.7"),
+        ("2.3.1", "2.6.0", "holds", "asks for FABRIC_1.8, and the host's 2.6.0 in its place has FABRIC_1.9"),
+        ("1.22.0", "1.20.1", "holds", "asks for FABRIC_1.7"),
+        ("1.20.2", "1.15.2", "broken", "ends with FABRIC_1.6"),
+    ],
+)
+def test_the_libfabric_that_a_hook_brings_has_what_the_images_asks_for(
+    workshop: Workshop, image: str, host: str | None, outcome: str, says: str
+) -> None:
+    settings = ("mpi.provider=mpich", f"libfabric.version={image}")
+    plan = workshop.plan(changed(HOOKED, {"fabric.libfabric": None}), "hello", settings=settings)
+    assert [each.severity for each in plan.findings if each.name == "libfabric"] == ["warning"]
+    fabric = replace(plan.site.fabric, libfabric=host)
+    # As of an image that is there, for a host that has another since.
+    found = checks_of(case_of_plan(replace(plan, site=replace(plan.site, fabric=fabric))), only=AT_START)
+    (check,) = [each for each in found if each.name == "libfabric"]
+    assert check.outcome == outcome and says in check.reason
+    if outcome != "holds":
+        older = check.remedy.rpartition("libfabric.version=")[2].rstrip('"')
+        workshop.plan(changed(HOOKED, {"fabric.libfabric": host}), "hello", settings=(f"libfabric.version={older}",))
 
 
 def outcomes(workshop: Workshop, site: Mapping[str, Any], stack: str, **asked: Any) -> dict[str, str]:
