@@ -77,15 +77,41 @@ class Problems(list[Problem]):
             raise kind(self)
 
 
+class Remedy(msgspec.Struct, frozen=True):
+    """A change of what was asked with which there is a plan.
+
+    Parameters
+    ----------
+    settings: what ``--set`` says instead, by BLOCK.OPTION; None where it is left out.
+    stack: what the stack says instead, by ``BLOCK.version`` or ``BLOCK.provider``; None where it says nothing.
+    partition: the kind of node that is named instead.
+    without: names that ``--add`` had.
+    added: names that ``--add`` has as well.
+    job: what is asked of the job instead, by the field (``nodes``); None where it is left out.
+    text: the change in words.
+    """
+
+    settings: Mapping[str, str | None] = {}
+    stack: Mapping[str, str | None] = {}
+    partition: str | None = None
+    without: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    job: Mapping[str, int | str | None] = {}
+    text: str = ""
+
+
 class HpcgenError(Exception):
     """Base of all errors that a person can mend. ``exit_code`` is documented in docs/command.md.
 
     Parameters
     ----------
     problems: all of one attempt; or the message of the only one, with its other fields behind it.
+
+    ``remedies``: changes of what was asked that were tried, the smallest first.
     """
 
     exit_code = 1
+    remedies: tuple[Remedy, ...] = ()
 
     def __init__(
         self,
@@ -114,33 +140,10 @@ class UnknownNameError(HpcgenError):
     exit_code = 4
 
 
-class Remedy(msgspec.Struct, frozen=True):
-    """A change of what was asked with which there is a plan.
-
-    Parameters
-    ----------
-    settings: what ``--set`` says instead, by BLOCK.OPTION; None where it is left out.
-    stack: what the stack says instead, by ``BLOCK.version`` or ``BLOCK.provider``; None where it says nothing.
-    partition: the kind of node that is named instead.
-    without: names that ``--add`` had.
-    text: the change in words.
-    """
-
-    settings: Mapping[str, str | None] = {}
-    stack: Mapping[str, str | None] = {}
-    partition: str | None = None
-    without: tuple[str, ...] = ()
-    text: str = ""
-
-
 class ConflictError(HpcgenError):
-    """No choice of versions fits everything that was asked.
-
-    ``remedies``: changes that were tried, the smallest first.
-    """
+    """No choice of versions fits everything that was asked."""
 
     exit_code = 5
-    remedies: tuple[Remedy, ...] = ()
 
 
 class PolicyError(HpcgenError):

@@ -70,6 +70,22 @@ class _Commands(LazyCommands):
     table = COMMANDS
     module = "hpcgen.cli.{}_command"
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; what goes wrong is printed as JSON too, where that is asked for."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            # Without its number, by which click would end with 1 instead of leaving it to `main`.
+            raise BrokenPipeError from error
+        except (click.exceptions.Exit, click.Abort):
+            raise
+        except Exception as error:
+            if "--json" in sys.argv:
+                from hpcgen.cli.error_report import report_as_json
+
+                report_as_json(ctx, error)
+            raise
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             ctx.fail(f"no command is called {args[0]!r}: {did_you_mean(args[0], list(COMMANDS))}")

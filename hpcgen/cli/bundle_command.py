@@ -124,8 +124,6 @@ def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
     files = {item.path: item.size for item in manifest.items}
     say(f"made {output}: {len(files)} files, {size(sum(files.values()))}")
     if as_json:
-        import json
-
         kinds: dict[str, dict[str, int]] = {}
         for item in manifest.items:
             kind = kinds.setdefault(item.kind, {"files": 0, "bytes": 0})
@@ -133,7 +131,7 @@ def _tell(manifest: Manifest, output: Path, as_json: bool) -> None:
             kind["bytes"] += item.size
         head = {"bundle": str(output), "content": manifest.content, "lock": manifest.lock}
         whole = {"files": len(files), "bytes": sum(files.values()), "kinds": kinds}
-        click.echo(json.dumps({**head, **whole}, indent=2))
+        print_json({**head, **whole})
 
 
 @command.command("verify")
@@ -150,13 +148,11 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
 
     verdict = check(bundle, lock_file, jobs, _watch())
     if as_json:
-        import json
-
         manifest = verdict.manifest
         about = {"stack": manifest.stack, "site": manifest.site, "content": manifest.content} if manifest else {}
         counted = {"files": verdict.files, "bytes": verdict.bytes, "increment": verdict.increment}
         found = {"bundle": str(bundle), "whole": not verdict.problems, **about, **counted}
-        click.echo(json.dumps({**found, "problems": verdict.problems}, indent=2))
+        print_json({**found, "problems": verdict.problems})
     verdict.raise_problems()
     assert verdict.manifest is not None
     what = "an increment to a bundle" if verdict.increment else "a whole bundle"
@@ -215,7 +211,8 @@ def _show_difference(title: str, items: Sequence[BundleItem]) -> None:
 @click.argument("increment", metavar="INCREMENT", type=PATH)
 @click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The newer bundle.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
-def join_command(old: Path, increment: Path, output: Path, split: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def join_command(old: Path, increment: Path, output: Path, split: str | None, as_json: bool) -> None:
     """Make the newer bundle from the older one and an increment; every file is checked.
 
     If both are folders on the same disk, files are hard links and take no extra space.
@@ -227,4 +224,4 @@ def join_command(old: Path, increment: Path, output: Path, split: str | None) ->
     piece = parse_size(split) if split is not None else None
     with interruptible():
         manifest = join(old, increment, Output(output, piece, _watch()))
-    _tell(manifest, output, False)
+    _tell(manifest, output, as_json)

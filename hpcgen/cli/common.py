@@ -328,8 +328,14 @@ def say(message: str) -> None:
     click.echo(f"hpcgen: {message}", err=True)
 
 
+PRINTED = "hpcgen.printed"
+"""In a context's ``meta``: the JSON of a result is on stdout."""
+
+
 def print_json(data: Any) -> None:
     """The result as indented JSON on stdout: records, or what is made of plain data."""
+    if (ctx := click.get_current_context(silent=True)) is not None:
+        ctx.meta[PRINTED] = True
     click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 

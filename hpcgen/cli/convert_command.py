@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import print_json, say
 from hpcgen.support.units import size
 
 
@@ -45,6 +45,4 @@ def _tell(target: object, as_json: bool) -> None:
     count = target.bytes_on_disk()
     say(f"made {target} ({size(count)})")
     if as_json:
-        import json
-
-        click.echo(json.dumps({"kind": target.kind, "name": target.name, "bytes": count}, indent=2))
+        print_json({"kind": target.kind, "name": target.name, "bytes": count})

@@ -7,25 +7,30 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import PATH, say
-from hpcgen.cli.job_options import JobCommand, job_from, job_options
+from hpcgen.cli.common import PATH, print_json, say
+from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
 
 
 @click.command("job", cls=JobCommand)
 @job_options
 @click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to this file, and its preflight beside it.")
-def command(ctx: click.Context, output: Path | None, **asked: Any) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the job, its script and its preflight as JSON.")
+def command(ctx: click.Context, output: Path | None, as_json: bool, **asked: Any) -> None:
     """Print the job script that starts IMAGE, or the image of a stack, on a site."""
     from hpcgen.launch.preflight import PREFLIGHT
     from hpcgen.run.image_job import batch_script, checks
 
     job = job_from(ctx, **asked)
+    preflight = output.with_name(f"{output.stem}.{PREFLIGHT}") if output is not None else Path(PREFLIGHT)
+    script = batch_script(job, preflight.name)[1]
+    if as_json:
+        print_json({**job_data(job), "script": script, "preflight": checks(job)})
+    elif output is None:
+        click.echo(script, nl=False)
     if output is None:
-        click.echo(batch_script(job, PREFLIGHT)[1], nl=False)
         return
     from hpcgen.support.writing import write_file
 
-    preflight = output.with_name(f"{output.stem}.{PREFLIGHT}")
     write_file(preflight, checks(job), executable=True)
-    write_file(output, batch_script(job, preflight.name)[1], executable=True)
+    write_file(output, script, executable=True)
     say(f"wrote {output} and {preflight}")

@@ -69,6 +69,15 @@ def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
     return job
 
 
+def job_data(job: ImageJob) -> dict[str, Any]:
+    """Which image is started where, and how large the job is, as JSON has it."""
+    plan = job.plan
+    where = {"stack": plan.stack.name, "site": plan.site.name, "partition": plan.partition, "engine": plan.engine}
+    # What is the default is said too: programs should not have to know it.
+    size = {name: getattr(plan.job, name) for name in plan.job.__struct_fields__ if name != "reasons"}
+    return {"image": job.image, **where, "job": {**size, "reasons": plan.job.why()}}
+
+
 def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
     findings = [finding for finding in job.plan.findings if batch or finding.name != "account"]
     say_findings(replace(job.plan, findings=findings), notes=notes)

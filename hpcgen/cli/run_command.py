@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import os
+import sys
+import time
 from typing import Any
 
 import click
 
-from hpcgen.cli.common import say
-from hpcgen.cli.job_options import JobCommand, job_from, job_options
+from hpcgen.cli.common import print_json, say
+from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
 
 
 @click.command("run", cls=JobCommand)
 @job_options
-def command(ctx: click.Context, **asked: Any) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print how it ended as JSON; its own output goes to stderr.")
+def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
     """Start IMAGE right here, as the site starts it, and wait until it ends."""
-    from hpcgen.run.here import notes, run_here
+    from hpcgen.run.here import failure, notes, run_here
 
     job = job_from(ctx, batch=False, **asked)
     for note in notes(job, os.environ):
         say(f"note: {note}")
-    run_here(job)
+    began = time.monotonic()
+    status = run_here(job, sys.stderr if as_json else None)
+    if as_json:
+        print_json({**job_data(job), "exit_status": status, "seconds": round(time.monotonic() - began, 3)})
+    if status:
+        raise failure(job, status)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from hpcgen.cli.common import PATH, say
+from hpcgen.cli.common import PATH, print_json, say
 from hpcgen.cli.new_files import check_absent, check_name, write_or_print
 
 
@@ -26,7 +27,8 @@ from hpcgen.cli.new_files import check_absent, check_name, write_or_print
     type=PATH,
     help="Write the profile here instead of to stdout; an existing file is never replaced.",
 )
-def command(name: str, detect: bool, root: Path | None, output: Path | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the profile, and what was and was not detected, as JSON.")
+def command(name: str, detect: bool, root: Path | None, output: Path | None, as_json: bool) -> None:
     """Write a new site profile: a skeleton, or one filled in from this machine.
 
     Detection only reads, needs no privileges and uses no network. Run it on a node of the kind that jobs use. What it
@@ -41,11 +43,16 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None) -> 
     if output is not None:
         # Before the machine is examined, which takes a while.
         check_absent(output)
-    text = editor_comment(output) + (_detected(name, root) if detect else skeleton(name))
-    write_or_print(text, output, name, "profile")
+    text, seen = _detected(name, root) if detect else (skeleton(name), {})
+    text = editor_comment(output) + text
+    if as_json:
+        print_json({"name": name, "text": text, **seen})
+    if output is not None or not as_json:
+        write_or_print(text, output, name, "profile")
 
 
-def _detected(name: str, root: Path | None) -> str:
+def _detected(name: str, root: Path | None) -> tuple[str, dict[str, Any]]:
+    """The profile's text, and as data what was detected, what stays open and what has no place in a profile."""
     import datetime
 
     from hpcgen.detect.detection import detect
@@ -63,4 +70,5 @@ def _detected(name: str, root: Path | None) -> str:
     say(f"{len(seen.facts)} facts detected, {len(profile.open)} open")
     if not profile.complete:
         say("warning: the profile lacks required facts; `hpcgen check` names them")
-    return profile.text
+    facts = {each.path: {"value": each.value, "how": each.how} for each in seen.facts.values()}
+    return profile.text, {"facts": facts, "open": profile.open, "notes": seen.notes, "complete": profile.complete}

@@ -48,10 +48,8 @@ def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **
 
 def _print_id(submitted: Submitted, as_json: bool) -> None:
     if as_json:
-        import json
-
         data = {"id": submitted.id, "name": submitted.name, "script": str(submitted.script)}
-        click.echo(json.dumps(data, indent=2))
+        print_json(data)
     else:
         click.echo(submitted.id)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.errors import PolicyError, Problem, Problems
+from hpcgen.errors import Problem, Problems
 from hpcgen.job.measured_layouts import Considered, consider, usable_gb
 from hpcgen.job.queues import place
 from hpcgen.model.job import Job, JobRequest
@@ -48,12 +48,12 @@ def resolve_job(
     job, problems = lay_out(site, partition_name, stack, request, recorded_seconds)
     too_much = memory_problem(partition_name, site.partitions[partition_name], job)
     if problems or too_much is not None:
-        from hpcgen.job.remedies import changes, with_remedy
+        from hpcgen.job.remedies import changes, refusal
 
         every = [*problems, *([too_much] if too_much is not None else [])]
         # Its nodes are chosen; another kind would need another image.
         found = (each for each in changes(site, partition_name, stack, request) if each.partition == partition_name)
-        raise PolicyError(with_remedy(every, found, lambda _: True))
+        raise refusal(every, found, lambda _: True)
     return job
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.errors import InputError, Problem
+from hpcgen.errors import InputError, PolicyError, Problem, Remedy
 from hpcgen.job.layout import lay_out, memory_problem
 from hpcgen.job.measured_layouts import usable_gb
 from hpcgen.job.walltime import parse_walltime
@@ -48,6 +48,11 @@ class JobChange(msgspec.Struct, frozen=True):
             return f"leave {omitted} out"
         return f"try {said}" + (f" without {omitted}" if omitted else "")
 
+    def as_remedy(self) -> Remedy:
+        """The same as data."""
+        job = {name: value for name, value in self.values.items() if name != "partition"}
+        return Remedy(job=job, partition=self.values.get("partition"), text=str(self))
+
 
 def changes(site: Site, partition: str, stack: Stack, request: JobRequest) -> Iterator[JobChange]:
     """Requests with which the job fits the machine: the fewest changes first, one for each set of options."""
@@ -63,10 +68,8 @@ def changes(site: Site, partition: str, stack: Stack, request: JobRequest) -> It
                 break
 
 
-def with_remedy(
-    problems: Sequence[Problem], found: Iterable[JobChange], works: Callable[[JobChange], bool]
-) -> list[Problem]:
-    """The problems of a job, the last of them with what helps against all.
+def refusal(problems: Sequence[Problem], found: Iterable[JobChange], works: Callable[[JobChange], bool]) -> PolicyError:
+    """The error of a job that does not fit; the last of its problems has what helps against all.
 
     Parameters
     ----------
@@ -80,14 +83,16 @@ def with_remedy(
         if len(told) == SHOWN:
             break
     if not told:
-        return list(problems)
+        return PolicyError(problems)
     text, own = " or ".join(map(str, told)).replace(" or try ", " or "), problems[-1].remedy
     if own.endswith("?"):
         # The name that was meant is the best change where it works.
         text = text if str(told[0].values.get("queue")) in own else f"{own} or {text}"
     elif own:
         text = f"{text}, or {own}"
-    return [*problems[:-1], msgspec.structs.replace(problems[-1], remedy=text)]
+    error = PolicyError([*problems[:-1], msgspec.structs.replace(problems[-1], remedy=text)])
+    error.remedies = tuple(each.as_remedy() for each in told)
+    return error
 
 
 def _candidates(site: Site, name: str, stack: Stack, request: JobRequest) -> Iterator[tuple[str, list[Any]]]:

@@ -30,7 +30,7 @@ class Asked(msgspec.Struct, frozen=True):
             block, _, what = name.rpartition(".")
             blocks[block] = msgspec.structs.replace(blocks[block], **{what: value or _NOTHING[what]})
         stack = msgspec.structs.replace(self.stack, blocks=blocks)
-        added = tuple(name for name in self.added if name not in remedy.without)
+        added = tuple(name for name in (*self.added, *remedy.added) if name not in remedy.without)
         return Asked(stack, remedy.partition or self.partition, tuple(settings), added)
 
     def names(self) -> list[str]:

@@ -7,8 +7,8 @@ from itertools import islice
 
 from msgspec.structs import replace
 
-from hpcgen.errors import HpcgenError, PolicyError, UnknownNameError
-from hpcgen.job.remedies import JobChange, changes, with_remedy
+from hpcgen.errors import HpcgenError, PolicyError, Remedy, UnknownNameError
+from hpcgen.job.remedies import JobChange, changes, refusal
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
@@ -24,15 +24,20 @@ def with_added(error: UnusedSettingError, asked: Asked, site: Site, plan: Callab
     """``--set`` of blocks that the plan does not have: ``--add`` brings them, or what stands against that."""
     words = " ".join(f"--add {name}" for name in error.names)
     *others, last = error.problems
-    added = replace(asked, added=(*asked.added, *error.names))
+    remedy = Remedy(added=tuple(error.names), text=words)
+    added = asked.after(remedy)
     try:
         plan(added)
     except HpcgenError as failure:
         # No choice of versions is a bare fact until it is explained.
         other = explained(failure.question, added, site, plan) if isinstance(failure, NoPlanError) else failure
         first, *more = other.problems
-        return UnknownNameError([*others, last, replace(first, message=f"with {words}: {first.message}"), *more])
-    return UnknownNameError([*others, replace(last, remedy=f"put it into the image: {words}")])
+        found = UnknownNameError([*others, last, replace(first, message=f"with {words}: {first.message}"), *more])
+        found.remedies = tuple(replace(each, added=(*error.names, *each.added)) for each in other.remedies)
+        return found
+    found = UnknownNameError([*others, replace(last, remedy=f"put it into the image: {words}")])
+    found.remedies = (remedy,)
+    return found
 
 
 def with_other_job(
@@ -48,4 +53,4 @@ def with_other_job(
         return True
 
     near = changes(site, asked.partition or site.default_partition, asked.stack, request)
-    return PolicyError(with_remedy(error.problems, islice(near, TRIED), works))
+    return refusal(error.problems, islice(near, TRIED), works)

@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import IO
 
 from hpcgen.errors import JobFailedError, PolicyError
 from hpcgen.launch.preflight import PREFLIGHT
@@ -56,12 +57,15 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
     return [f"not in an allocation of {plan.site.name}: it starts on this machine, which may be shared by all users"]
 
 
-def run_here(job: ImageJob) -> None:
-    """Start it in the present folder and wait.
+def run_here(job: ImageJob, output: IO[str] | None = None) -> int:
+    """Start it in the present folder and wait; the status with which it ended.
+
+    Parameters
+    ----------
+    output: where it writes instead of to stdout.
 
     Raises
     ------
-    JobFailedError: the program ended with an error.
     MissingToolError: there is no bash.
     KeyboardInterrupt: after what was started has been ended.
     BrokenPipeError: the reader of its output went away.
@@ -72,7 +76,7 @@ def run_here(job: ImageJob) -> None:
         script.write_text(direct_script(job, PREFLIGHT), "utf-8")
         Path(folder, PREFLIGHT).write_text(checks(job), "utf-8")
         # In this process's own group: Ctrl-C reaches the launcher too, and programs can read from the terminal.
-        process = subprocess.Popen([bash, str(script)])
+        process = subprocess.Popen([bash, str(script)], stdout=output)
         try:
             with interruptible():
                 status = process.wait()
@@ -81,8 +85,12 @@ def run_here(job: ImageJob) -> None:
             raise
     if status in BROKEN_PIPE:
         raise BrokenPipeError
-    if status:
-        raise JobFailedError(f"{job.plan.job.command[0]} ended with {status_text(status)}", remedy=_remedy(status))
+    return status
+
+
+def failure(job: ImageJob, status: int) -> JobFailedError:
+    """The error of a job that ended with this status."""
+    return JobFailedError(f"{job.plan.job.command[0]} ended with {status_text(status)}", remedy=_remedy(status))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -60,6 +60,15 @@ def test_its_status_is_told(env: dict[str, str]) -> None:
     assert "ended with the signal SIGSEGV" in killed.stderr
 
 
+def test_as_json_it_tells_how_it_ended_and_leaves_stdout_to_that(env: dict[str, str]) -> None:
+    words = command("sh", "-c", "echo heard; exit 3")
+    words.insert(words.index("--"), "--json")
+    done = subprocess.run(words, env=env, capture_output=True, text=True)
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["exit_status"], found["job"]["command"][0]) == (10, 3, "sh")
+    assert found["seconds"] > 0 and "heard\n" in done.stderr
+
+
 def test_a_reader_that_goes_away_is_no_error(env: dict[str, str]) -> None:
     line = " ".join(f"'{word}'" for word in command("yes"))
     done = subprocess.run(

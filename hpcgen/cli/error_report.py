@@ -1,0 +1,52 @@
+"""Errors for programs: with ``--json`` what went wrong is one object on stdout, unless a result is there already."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+
+from hpcgen.cli import INTERNAL_ERROR
+from hpcgen.cli.common import PRINTED, print_json
+from hpcgen.errors import HpcgenError, Problem
+
+
+def report_as_json(ctx: click.Context, error: Exception) -> None:
+    """Print an error as JSON, where the command line asks for JSON and nothing has been printed."""
+    words = sys.argv[1:]
+    before = words[: words.index("--")] if "--" in words else words
+    if "--json" in before and not ctx.meta.get(PRINTED):
+        print_json(error_data(error))
+
+
+def error_data(error: Exception) -> dict[str, Any]:
+    """Kind, exit code, message, problems and remedies of an error, as docs/command.md has them."""
+    if isinstance(error, HpcgenError):
+        problems, code = error.problems, error.exit_code
+    elif isinstance(error, click.ClickException):
+        problems, code = (Problem(error.format_message()),), error.exit_code
+    else:
+        problems, code = (Problem(f"{type(error).__name__}: {error}"),), INTERNAL_ERROR
+    own = isinstance(error, HpcgenError)
+    return {
+        "error": type(error).__name__ if own else "UsageError" if code == 2 else "InternalError",
+        "exit_code": code,
+        "message": "\n".join(str(problem) for problem in problems),
+        "problems": [
+            {"message": each.message, "where": _place(each), "expected": each.expected, "remedy": each.remedy}
+            for each in problems
+        ],
+        "remedies": msgspec.to_builtins(error.remedies) if isinstance(error, HpcgenError) else [],
+    }
+
+
+def _place(problem: Problem) -> dict[str, Any] | None:
+    """File, line and column; or what else the place is called, such as an option."""
+    if problem.where is None:
+        return None
+    if isinstance(problem.where, str):
+        return {"name": problem.where}
+    place: dict[str, Any] = msgspec.to_builtins(problem.where)
+    return place
