@@ -9,7 +9,7 @@ from hpcgen.detect.machine import Machine
 from hpcgen.detect.probes.batch import offered_pmi
 from hpcgen.detect.probes.mpi import ROOTS
 from hpcgen.detect.seen import Seen
-from hpcgen.model.site import Site
+from hpcgen.model.site import MPI_LAUNCHERS, Site
 
 
 def seen_for(machine: Machine, site: Site) -> Seen:
@@ -21,7 +21,7 @@ def seen_for(machine: Machine, site: Site) -> Seen:
         machine.environment["MPI_ROOT"] = mpi.root
         machine.environment["LD_LIBRARY_PATH"] = ":".join(mpi.libraries)
     seen = detect(machine)
-    if mpi is not None and machine.output("srun-mpi-list").text:
+    if mpi is not None and mpi.launcher not in MPI_LAUNCHERS and machine.output("srun-mpi-list").text:
         # All that is offered, whether the MPI is known to understand it or not.
         seen.add("mpi.pmi", offered_pmi(machine), machine.how("srun-mpi-list"))
     if mpi is not None and mpi.root is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,46 @@ def test_wrong_pmi_is_noticed(slurm_kit: Path, slurm_cluster: Callable[..., Slur
     done = cluster.run(["sbatch", "-W", "--export=HPCGEN_PREFLIGHT=0", job], cwd=slurm_kit, check=False)
     assert done.returncode == 3
     assert "0 of 1" in output.read_text()
+
+
+WHERE = 'echo "local rank $SLURM_LOCALID: GPU $CUDA_VISIBLE_DEVICES, CPUs $(grep ^Cpus_allowed_list: /proc/$$/status)"'
+
+
+def test_each_rank_has_its_own_gpu_and_the_cpus_next_to_it(
+    mpi_hello_image: Path,
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    slurm_cluster: Callable[..., Slurm],
+    tmp_path: Path,
+) -> None:
+    """GPUs as a profile has them, in reverse order of the CPUs; nothing computes on them."""
+    first, second = sorted(os.sched_getaffinity(0))[:2]
+    site = profile(machine_facts, plain_base_image, host_mpi, scheduler={"kind": "slurm", "gpu_request": "none"})
+    site["mpi"].update(launcher="srun", pmi=["pmi2"])
+    site["partitions"]["cpu"]["queues"] = [{"name": "general"}]
+    site["partitions"]["cpu"]["gpu"] = {
+        "vendor": "nvidia",
+        "model": "A100",
+        "count": 2,
+        "cpus": [str(second), str(first)],
+    }
+    kit = render(site, tmp_path, "--gpus", "2", "--ranks-per-node", "2", "--threads", "1")
+    (kit / "mpi-hello").symlink_to(mpi_hello_image)
+    cluster, job = slurm_cluster("general"), kit / "job.slurm"
+    done = cluster.run(["sbatch", "-W", "-o", "job.out", job, "/bin/sh", "-c", WHERE], cwd=kit, check=False)
+    output = (kit / "job.out").read_text()
+    assert done.returncode == 0, output
+    assert "preflight: passed: 2 ranks with" in output
+    assert f"local rank 0: GPU 0, CPUs Cpus_allowed_list:\t{second}\n" in output
+    assert f"local rank 1: GPU 1, CPUs Cpus_allowed_list:\t{first}\n" in output
+    # The CPUs of another machine: told before the program starts, which goes on where it is.
+    job.write_text(job.read_text().replace(f"nth=2 cpus={first} ;;", "nth=2 cpus=60000 ;;"))
+    done = cluster.run(["sbatch", "-W", "-o", "job.out", job, "/bin/sh", "-c", WHERE], cwd=kit, check=False)
+    output = (kit / "job.out").read_text()
+    assert done.returncode == 0, output
+    assert "preflight: warning: binding: expected each rank on the CPUs next to its GPU; seen: rank 1 of " in output
+    assert "was to keep to CPUs 60000, and has " in output
 
 
 def test_new_charliecloud_builds_the_same_script_and_runs(

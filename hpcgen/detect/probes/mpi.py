@@ -26,6 +26,8 @@ VERSIONS = {
     "intel": re.compile(
         rb"Intel\(R\) MPI Library (?:%s for Linux\* OS\n\0)?(20\d\d(?:\.\d+)*(?: Update \d+)?)(?:\0| for Linux)"
     ),
+    # Names of its source files in messages, where the symbol with its version was stripped.
+    "mpich": re.compile(rb"/mpich-(\d+\.\d+(?:\.\d+)*)/src/"),
     "openmpi": re.compile(rb"\0v(\d+\.\d+\.\d+)[0-9a-z]*\0Open MPI\0|Open MPI v(\d+\.\d+\.\d+)"),
 }
 _IN_PATH = re.compile(r"/(?:[a-z]*mpi(?:ch)?[a-z0-9]*|hpcx)[/-](?:[A-Za-z]+-)?v?(\d+(?:\.\d+)+)")
@@ -194,8 +196,8 @@ def _read(machine: Machine, folder: str, name: str, rank: int) -> Installation |
         match = find_text(blob, VERSIONS[flavour]) if flavour in VERSIONS else None
     root = _root(folder)
     told = next((group.decode() for group in match.groups() if group), None) if match else None
-    if told is None and flavour == "mpich":
-        told = next(iter(library.strings.values()), None)
+    if flavour == "mpich":
+        told = next(iter(library.strings.values()), told)
     version, where = told.replace(" Update ", ".") if told else None, path
     if version is None or "." not in version:
         more, elsewhere = _version_elsewhere(machine, root, folder, flavour)
@@ -315,8 +317,7 @@ def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
     for folder in (f"{each.root}/bin", *machine.environment.get("PATH", "").split(":")):
         if folder.startswith("/") and machine.is_file(f"{folder}/{own}"):
             seen.add("mpi.launcher", own, f"{folder}/{own}")
-            if each.abi == "mpich":
-                seen.add("mpi.pmi", ["hydra"], f"{folder}/{own}")
+            seen.add("mpi.pmi", ["hydra" if each.abi == "mpich" else "pmix"], f"{folder}/{own}")
             return
     seen.add_unseen(
         "mpi.launcher", f"srun offers no PMI that {each.flavour} is known to understand, nor is there {own}"

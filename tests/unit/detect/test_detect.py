@@ -177,6 +177,13 @@ MPIS = {"intel": library("libmpi.so.12", INTEL), "openmpi": library("libmpi.so.4
 MPIS["mpich"] = library("libmpi.so.12", strings={"MPII_Version_string": "4.2.1"})
 
 
+def test_an_mpich_without_symbols_tells_its_release_by_the_names_of_its_sources(tmp_path: Path) -> None:
+    text = b"\0/mpich-4.3.2/src/mpi/init/mpir_init.c\0"
+    files: dict[str, str | bytes] = {"/sw/wheel/lib/libmpi.so.12": library("libmpi.so.12", text)}
+    seen = seen_in(make_tree(tmp_path, files, environment={"MPI_ROOT": "/sw/wheel"}))
+    assert (seen.value("mpi.flavour"), seen.value("mpi.version")) == ("mpich", "4.3.2")
+
+
 @pytest.mark.parametrize(
     ("flavour", "offered", "launcher", "pmi"),
     [
@@ -184,14 +191,14 @@ MPIS["mpich"] = library("libmpi.so.12", strings={"MPII_Version_string": "4.2.1"}
         ("mpich", ("pmi2", "pmix"), "srun", ["pmi2", "pmix"]),
         ("openmpi", ("pmi2", "pmix"), "srun", ["pmix", "pmi2"]),
         ("intel", ("pmix",), "mpiexec", ["hydra"]),
-        ("openmpi", ("pmi2",), "mpirun", None),
+        ("openmpi", ("pmi2",), "mpirun", ["pmix"]),
     ],
 )
 def test_ranks_are_started_by_what_the_mpi_understands(
     flavour: str,
     offered: tuple[str, ...],
     launcher: str,
-    pmi: list[str] | None,
+    pmi: list[str],
     tmp_path: Path,
     hpcgen: Command,
     collection: Path,
