@@ -60,4 +60,5 @@ def submit_build(job: BuildJob, plan: Plan) -> Submitted:
     script = job.folder / f"{job.name}.{name}"
     write_file(script, text, executable=True)
     here = ImageJob(plan=replace(plan, site=job.site, partition=job.partition), environment={})
-    return Submitted(submit_script(queue, script), job.name, script, job.folder, here, queue)
+    before = job.site.scheduler.before_submitting
+    return Submitted(submit_script(queue, script, before), job.name, script, job.folder, here, queue)

@@ -117,6 +117,7 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
         shell_options=" -l" if how.modules and plan.site.system.modules == "valet" else "",
         directives=[f"{scheduler.mark} {item}" for item in scheduler.directives(header)],
         account=_account(plan, scheduler),
+        before=_before(plan, scheduler),
         header=[f"# {plain(text, 'the header')}" for text in file_header(plan, what)],
         layout=f"layout: {layout_text(plan.job)}",
         usage=usage,
@@ -243,3 +244,9 @@ def _account(plan: Plan, scheduler: Scheduler) -> str:
     if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
         return ""
     return _fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")
+
+
+def _before(plan: Plan, scheduler: Scheduler) -> str:
+    """What a person does first where the site wants it."""
+    before = plan.site.scheduler.before_submitting
+    return _fill("before", before=plain(before, "scheduler.before_submitting")) if before and scheduler.mark else ""

@@ -256,6 +256,7 @@ class BatchSystem(Record, frozen=True):
     ``gpu_request``: the option of Slurm that asks for a node's GPUs; ``none`` where they come with the node.
     ``gpu_bind``: how each rank gets its own GPU: by a ``variable`` that the start line sets, such as
     CUDA_VISIBLE_DEVICES, or by the batch system's own ``launcher``, as with Slurm's ``--gpus-per-task``.
+    ``before_submitting``: what a person does first in the shell that submits, usually a command.
     """
 
     kind: SchedulerName
@@ -264,6 +265,7 @@ class BatchSystem(Record, frozen=True):
     account: Literal["required", "optional", "none"] = "optional"
     gpu_request: Literal["gres", "gpus-per-node", "none"] = "gres"
     gpu_bind: Literal["variable", "launcher"] = "variable"
+    before_submitting: Text = ""
     output: Text = ""
     error: Text = ""
     default_time: WallTime = "01:00:00"

@@ -63,7 +63,8 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     script = folder / f"{plan.stack.name}.{name}"
     write_file(preflight, checks(job), executable=True)
     write_file(script, text, executable=True)
-    return Submitted(submit_script(queue, script), plan.stack.name, script, folder, job, queue)
+    before = plan.site.scheduler.before_submitting
+    return Submitted(submit_script(queue, script, before), plan.stack.name, script, folder, job, queue)
 
 
 def require_programs(queue: Scheduler, site: str) -> None:
@@ -72,8 +73,17 @@ def require_programs(queue: Scheduler, site: str) -> None:
         require_program(program, f"submit jobs of {site}", "run it where jobs are submitted, usually on a login node")
 
 
-def submit_script(queue: Scheduler, script: Path) -> str:
-    """Submit a script from the folder that it lies in; the job's id. JobFailedError if it is not taken."""
+def submit_script(queue: Scheduler, script: Path, before: str = "") -> str:
+    """Submit a script from the folder that it lies in; the job's id.
+
+    Parameters
+    ----------
+    before: what the site wants done first in the shell that submits.
+
+    Raises
+    ------
+    JobFailedError: it is not taken.
+    """
     command = queue.submit(script)
     try:
         done = subprocess.run(
@@ -92,7 +102,8 @@ def submit_script(queue: Scheduler, script: Path) -> str:
     said = "\n".join(part.strip() for part in (done.stdout, done.stderr) if part.strip())
     if done.returncode != 0:
         message = f"{command[0]} did not accept the job:\n{said or f'status {done.returncode}, without output'}"
-        raise JobFailedError(message, str(script), remedy="see --queue, --account, --time, --nodes")
+        remedy = f"do this first in the same shell: {before}; or see" if before else "see"
+        raise JobFailedError(message, str(script), remedy=f"{remedy} --queue, --account, --time, --nodes")
     job_id = queue.job_id(done.stdout)
     if not job_id:
         message = f"{command[0]} accepted the job, but its output does not contain the id:\n{said}"

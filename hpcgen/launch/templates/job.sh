@@ -3,6 +3,7 @@
 #!/bin/bash@{shell_options}
 @{directives}
 @{account}
+@{before}
 #
 @{header}
 # @{layout}
@@ -10,6 +11,8 @@
 # @{usage}
 #: account
 # This site requires an account; make this line a directive: @{directive}YOUR-ACCOUNT
+#: before
+# Before it is submitted, in the same shell: @{before}
 #: modules
 # Before `set -u`: a site's module function may read variables that are not set.
 @{modules}

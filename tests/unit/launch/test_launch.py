@@ -139,6 +139,12 @@ def test_a_missing_account_leaves_a_line_to_fill_in() -> None:
     assert "YOUR-ACCOUNT" not in job_script(make_plan("supermuc", account="pn12ab"), IMAGE)[1]
 
 
+def test_what_has_to_be_done_before_a_job_is_submitted_stands_in_its_head() -> None:
+    text = job_script(make_plan("darwin", mpi=False), IMAGE)[1]
+    assert "\n# Before it is submitted, in the same shell: workgroup -g NAME\n" in text.partition("set -euo")[0]
+    assert "Before it is submitted" not in job_script(make_plan("supermuc"), IMAGE)[1]
+
+
 def test_torque_header() -> None:
     name, text = job_script(make_plan("hlrs-testbed", walltime="36h"), IMAGE)
     assert name == "job.pbs"

@@ -349,6 +349,12 @@ def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
     refused = site.submit("--queue", "nowhere")
     assert refused.returncode == 10
     assert "qsub did not accept the job:\nqsub: Unknown queue" in refused.stderr
+    assert "do this first" not in refused.stderr
+    profile = tmp_path / "collection" / "site_profiles" / "here.yaml"
+    stated = json.loads(profile.read_text())
+    stated["scheduler"]["before_submitting"] = "workgroup -g NAME"
+    profile.write_text(json.dumps(stated))
+    assert "do this first in the same shell: workgroup -g NAME; or see --queue" in site.submit().stderr
     (tmp_path / "bin" / "qsub").write_text("#!/bin/sh\necho thank you\n")
     assert "its output does not contain the id:\nthank you" in site.submit().stderr
     (tmp_path / "bin" / "qsub").unlink()
