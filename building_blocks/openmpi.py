@@ -171,16 +171,19 @@ class Openmpi(AutotoolsBlock):
     def test(self, ctx: Context) -> list[Test]:
         """It is this version and has the fabric's component; without a host MPI, two ranks really start."""
         library = f"{ctx.prefix}/lib/libmpi.so.40"
+        missing = f"ldd {library} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        # What is linked with the driver's library starts only where the driver is.
+        device = "gpu" if ctx.options.cuda and ctx.me.at_least("5.0") else ""
         tests = [
-            Test("library", f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"),
-            Test("version", "ompi_info --version", expect=f"Open MPI v{ctx.version}"),
+            Test("library", f"test -e {library} && {missing}"),
+            Test("version", "ompi_info --version", expect=f"Open MPI v{ctx.version}", device=device),
         ]
         if ctx.has("ucx"):
-            tests.append(Test("fabric", "ompi_info", expect="MCA pml: ucx"))
+            tests.append(Test("fabric", "ompi_info", expect="MCA pml: ucx", device=device))
         elif ctx.has("libfabric"):
-            tests.append(Test("fabric", "ompi_info", expect="MCA mtl: ofi"))
+            tests.append(Test("fabric", "ompi_info", expect="MCA mtl: ofi", device=device))
         if ctx.facts.mpi is None:
-            tests.append(Test("two ranks", command(*_two_ranks(ctx)), expect="one of 2 ranks"))
+            tests.append(Test("two ranks", command(*_two_ranks(ctx)), expect="one of 2 ranks", device=device))
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:

@@ -23,7 +23,7 @@ from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.progress import BuildProgress
 from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, query
-from hpcgen.engines.steps import Event, Recipe
+from hpcgen.engines.steps import TEST_STEP, Event, Recipe, Step
 from hpcgen.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
@@ -47,6 +47,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     engine: the program; by the plan and what is installed if None.
     output: the image's file, folder or name; where the job script looks for it if None.
     cache: whether steps may be taken from the engine's cache.
+    notest: leave out the self-test that ends a build.
     words: further words for the engine's build command.
     log: the file for the engine's whole output; beside the record if None.
     record: whether a record is kept.
@@ -56,6 +57,7 @@ class BuildOptions(msgspec.Struct, frozen=True):
     engine: str | None = None
     output: str | None = None
     cache: bool = True
+    notest: bool = False
     words: tuple[str, ...] = ()
     log: Path | None = None
     record: bool = True
@@ -107,8 +109,14 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     for program, purpose in builder.requires_programs(target).items():
         require_program(program, purpose)
     recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
-    recipe = msgspec.structs.replace(recipe, steps=[*recipe.steps, *builder.later_steps(target)])
+    steps = [*recipe.steps, *builder.later_steps(target)]
     form = format_for(kit.plan.format)
+    notest: tuple[str, ...] = ()
+    # Recipes of hpcgen 0.1.0 have no such step, or it is the engine's own.
+    if options.notest and any(step.about == TEST_STEP for step in steps):
+        notest = form.notest
+        steps = [_left_out(step) if step.about == TEST_STEP else step for step in steps]
+    recipe = msgspec.structs.replace(recipe, steps=steps)
     work = Work(
         plan=kit.plan,
         kit=kit.folder,
@@ -119,12 +127,17 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         target=target,
         steps=recipe.steps,
         cache=options.cache,
-        options=(*os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words),
+        options=(*os.environ.get("HPCGEN_BUILD_OPTIONS", "").split(), *options.words, *notest),
         root=os.geteuid() == 0,
         bundle=bundle,
         epoch=kit.lock.get("pinned_epoch"),
     )
     return Prepared(kit, builder, work, recipe)
+
+
+def _left_out(step: Step) -> Step:
+    """The step of the self-test in a build without it."""
+    return msgspec.structs.replace(step, about="leave out the self-test")
 
 
 def commands(prepared: Prepared) -> list[str]:
@@ -363,6 +376,7 @@ class _Run:
             result=result,
             seconds=round(time.monotonic() - self.clock, 1),
             command=plan.command,
+            notest=self.options.notest,
             blocks={block.name: block.version for block in plan.blocks},
             inputs=self.kit.inputs(),
             steps=self.progress.built_steps(),

@@ -23,6 +23,7 @@ from hpcgen.cli.common import (
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
 from hpcgen.errors import Problem, TestFailedError
+from hpcgen.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
     from hpcgen.builders import BuildOptions
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
     help="Build without a network from this bundle: a KIT that was rendered for it, or its lock.",
 )
 @click.option("--no-cache", is_flag=True, help="Run every step again.")
+@click.option(
+    "--notest", is_flag=True, envvar=NOTEST, help="Leave out the self-test that ends a build: for another CPU, say."
+)
 @click.option("--engine-option", multiple=True, metavar="WORD", help="An extra word for the engine's build command.")
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
 @click.option("--test", "prove", is_flag=True, help="Test the image afterwards, as hpcgen test does.")
@@ -59,6 +63,7 @@ def command(
     locked: Path | None,
     bundle: Path | None,
     no_cache: bool,
+    notest: bool,
     engine_option: tuple[str, ...],
     dry_run: bool,
     prove: bool,
@@ -77,6 +82,7 @@ def command(
         engine=engine,
         output=output,
         cache=not no_cache,
+        notest=notest,
         words=engine_option,
         log=log,
         record=record,

@@ -50,7 +50,7 @@ fleet_build_options = option_group(
 """Options of fleets and of builds as jobs."""
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}
 _OF_JOBS = {"time", "queue", "account"}
-_BOTH = {"every", "names", "accept", "engine", "no_cache", "engine_option", "dry_run", "record", "as_json"}
+_BOTH = {"every", "names", "accept", "engine", "no_cache", "notest", "engine_option", "dry_run", "record", "as_json"}
 _NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--dry-run": 0, "--time": 1, "--queue": 1, "--account": 1}
 _NOT_IN_TASK = {**_NOT_IN_JOB, "--all": 0, "--member": 1, "--array": 0, "--limit": 1, "--on": 1}
 

@@ -24,6 +24,7 @@ def described(record: BuildRecord, out: TextIO) -> str:
         ["command", record.command or "-"],
         ["content", record.content],
         ["image", _image(record)],
+        *([["self-test", "left out of the build (--notest)"]] if record.notest else []),
         ["tests", tests_passed(record) or "none run"],
         ["log", record.log or "-"],
     ]

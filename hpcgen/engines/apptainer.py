@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hpcgen.engines.base import Call, Engine, bind_words, environment_words, file_system_words
 from hpcgen.engines.building import EngineCommand, Target, Work, file_target
-from hpcgen.engines.steps import HPCGEN, STEP_BEGINS, Event, Labels, Reader, Recipe, Step, definition_steps
+from hpcgen.engines.steps import HPCGEN, STEP_BEGINS, TEST_STEP, Event, Labels, Reader, Recipe, Step, definition_steps
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.plan import Plan
 
@@ -80,7 +80,7 @@ class Apptainer(Engine):
 
     def later_steps(self, target: Target) -> list[Step]:
         """The image is tested as it is built, and a SIF file takes as long to write as many steps."""
-        test = Step(HPCGEN, "run the self-test", 2, "TEST")
+        test = Step(HPCGEN, TEST_STEP, 2, "TEST")
         return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
 
     def build(self, work: Work) -> list[EngineCommand]:

@@ -21,6 +21,9 @@ STEP_BEGINS = re.compile(rf"{STEP_MARK} (\d+) of \d+: ")
 HPCGEN = "hpcgen"
 """Stands where a block's name is for steps that belong to none."""
 
+TEST_STEP = "run the self-test"
+"""What the step is called that tests the image as it is built."""
+
 Labels = Sequence[Sequence[StepLabel]]
 """By stage: what each of its instructions that run commands is for, in their order."""
 

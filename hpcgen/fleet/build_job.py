@@ -12,6 +12,7 @@ from hpcgen.config.yamlfile import Document
 from hpcgen.engines import builders
 from hpcgen.errors import PolicyError, Position, Problems
 from hpcgen.job.layout import resolve_job
+from hpcgen.model.image_paths import NOTEST
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Site
 from hpcgen.model.stack import RunSpec, Stack
@@ -24,6 +25,7 @@ PASSED_ON = (
     "HPCGEN_RECORDS",
     "HPCGEN_CONFIG",
     "HPCGEN_ACCEPT_LICENCES",
+    NOTEST,
 )
 """hpcgen's own variables that a build job is given, written into the script, since many sites pass nothing on.
 

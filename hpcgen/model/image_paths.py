@@ -3,6 +3,9 @@
 SELFTEST = "/opt/hpcgen/selftest.sh"
 """The self-test script."""
 
+NOTEST = "HPCGEN_NOTEST"
+"""The build argument, and the variable of a caller, by which the self-test at the end of a build is left out."""
+
 SUBMIT_FOLDER = "/mnt/0"
 """Where a job sees the folder that it is started in, for engines that do not show it by themselves.
 

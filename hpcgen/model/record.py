@@ -83,7 +83,10 @@ class BuildFailure(RecordPart, frozen=True):
 
 
 class BuildRecord(RecordPart, frozen=True):
-    """One build. ``content`` is the plan's hash (label io.hpcgen.content); times are UTC, ISO 8601."""
+    """One build. ``content`` is the plan's hash (label io.hpcgen.content); times are UTC, ISO 8601.
+
+    ``notest``: the self-test at its end was left out.
+    """
 
     id: str
     hpcgen: str
@@ -99,6 +102,7 @@ class BuildRecord(RecordPart, frozen=True):
     result: Literal["built", "failed", "interrupted"] = "built"
     seconds: float = 0.0
     command: str = ""
+    notest: bool = False
     blocks: dict[str, str] = {}
     inputs: list[str] = []
     steps: list[BuiltStep] = []

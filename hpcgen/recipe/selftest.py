@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcgen.blocks.steps import Test
-from hpcgen.model.image_paths import SELFTEST
+from hpcgen.model.image_paths import NOTEST, SELFTEST
 from hpcgen.model.plan import Plan
 from hpcgen.support.quoting import sh
 from hpcgen.support.templates import Template
@@ -14,6 +14,9 @@ _fill = Template(Path(__file__).with_name("templates") / "selftest.sh").fill
 
 MARK = "hpcgen-test:"
 """Every line of ``--lines`` that no test printed begins with it."""
+
+BUILD_TEST = f"/bin/sh {SELFTEST} --build"
+"""What ends a build, in every format."""
 
 PASSED, FAILED, SKIPPED = "ok", "FAILED", "skipped"
 """The results that the script prints."""
@@ -44,6 +47,7 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
         passed=PASSED,
         failed=FAILED,
         skipped=SKIPPED,
+        notest=NOTEST,
         tests=lines,
     )
 

@@ -280,15 +280,51 @@ def test_an_unknown_instruction(make_kit: MakeKit, buildah: Buildah, tmp_path: P
     assert re.search(r"^  remedy: render the kit again", done.stdout, re.MULTILINE), done.stdout
 
 
-def test_a_failing_test_of_a_definition_file(make_kit: MakeKit, sid_hpcgen: SidHpcgen) -> None:
-    done = build_in_sid(sid_hpcgen, make_kit("singularity", test="false"), "apptainer", "out", "")
-    check(done, 8, "", "does not pass its self-test: tried 1: is there", "--notest")
+SELF_TEST = ("does not pass its self-test: tried 1: is there", "--notest")
+
+
+def test_a_failing_self_test_of_a_definition_file(make_kit: MakeKit, sid_hpcgen: SidHpcgen) -> None:
+    kit = make_kit("singularity", test="false")
+    check(build_in_sid(sid_hpcgen, kit, "apptainer", "out", ""), 8, "", *SELF_TEST)
+
+
+def test_a_failing_self_test_of_a_dockerfile(make_kit: MakeKit, buildah: Buildah) -> None:
+    """Of what a test writes nothing is in an image that was tested, nor is there an image of one that failed."""
+    kit = make_kit("docker", test="touch $HOME/left $(mktemp --suffix=left) && test -e /opt/tried")
+    image = buildah.run(words(kit), env=environment(kit.parent), check=False, timeout=120)
+    assert image.returncode == 0, image.stdout
+    assert "1 passed, 0 failed" in next((kit.parent / "records").glob("*.log")).read_text()
+    assert buildah.exec(IMAGE, ["find", "/", "-xdev", "-name", "*left"]).stdout == ""
+    buildah.run(["buildah", "rmi", IMAGE])
+    recipe = kit / "selftest.sh"
+    recipe.write_text(recipe.read_text().replace("-e /opt/tried", "-e /opt/gone"))
+    check(build(buildah, kit), 8, "hpcgen: run the self-test", *SELF_TEST)
+    script = ["bash", kit / "build.sh", IMAGE]
+    engine = {"HPCGEN_ENGINE": "buildah"}
+    assert buildah.run(script, env={**environment(kit.parent), **engine}, check=False, timeout=120).returncode != 0
+    assert buildah.run(["buildah", "inspect", IMAGE], check=False).returncode != 0
+    buildah.run([*script, "--notest"], env={**environment(kit.parent), **engine}, timeout=120)
+    buildah.run(["buildah", "rmi", IMAGE])
+
+
+def test_a_failing_self_test_of_charliecloud(make_kit: MakeKit, buildah: Buildah, tmp_path: Path) -> None:
+    kit = make_kit("charliecloud", test="false")
+    output = tmp_path / "image"
+    command = [sys.executable, "-m", "hpcgen", "build", kit, "--engine", "ch-image", "-o", output, "--no-cache"]
+    check(buildah.run(command, env=environment(tmp_path), check=False, timeout=120), 8, "", *SELF_TEST)
+    assert not output.exists()
+    options = {**environment(tmp_path), "HPCGEN_BUILD_OPTIONS": "--no-cache"}
+    script = ["bash", kit / "build.sh", output]
+    assert buildah.run(script, env=options, check=False, timeout=120).returncode != 0
+    assert not output.exists()
+    buildah.run([*script, "--notest"], env=options, timeout=120)
+    assert output.is_dir()
 
 
 def test_a_test_that_fails_after_the_build(make_kit: MakeKit, buildah: Buildah) -> None:
     """The image is built and kept; the exit status says that it is not good."""
     kit = make_kit("docker", test="false")
-    done = buildah.run(words(kit, "--test"), env=environment(kit.parent), check=False, timeout=120)
+    done = buildah.run(words(kit, "--notest", "--test"), env=environment(kit.parent), check=False, timeout=120)
     assert done.returncode == 9, done.stdout
     assert "is there" in done.stdout
     buildah.run(["buildah", "rmi", IMAGE])

@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, heading, setup_variable, setups
+from hpcgen.model.image_paths import NOTEST
 from hpcgen.recipe.formats import FORMATS
 
 ACTIONS = {
@@ -126,6 +127,7 @@ def _build(options: PipelineOptions) -> dict[str, Any]:
             "HPCGEN_MEMBER": "${{ matrix.member.name }}",
             "HPCGEN_FORMAT": "${{ matrix.member.format }}",
             "HPCGEN_ACCEPT_LICENCES": "${{ vars.HPCGEN_ACCEPT_LICENCES }}",
+            NOTEST: f"${{{{ vars.{NOTEST} }}}}",
         },
         "steps": [*_start(), _setup(), _build_step(), _reports(), *([_publish(own)] if publish else []), _part()],
     }

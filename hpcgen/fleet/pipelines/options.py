@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.errors import InputError, Problem
+from hpcgen.model.image_paths import NOTEST
 from hpcgen.recipe.formats import FORMATS
 from hpcgen.support.quoting import plain
 
@@ -75,7 +76,7 @@ def heading(service: str, variables: str, machine: str) -> list[str]:
         "",
         f"{variables}: {', '.join(names)} and {last} are command",
         f"lines that make {machine} ready to build that format. HPCGEN_ACCEPT_LICENCES names the",
-        "licences that are accepted, separated by commas.",
+        f"licences that are accepted, separated by commas; {NOTEST}=1 leaves out the self-tests at the end of builds.",
     ]
 
 

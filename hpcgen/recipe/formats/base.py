@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from hpcgen.model.fields import EngineName
+from hpcgen.model.image_paths import NOTEST
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.recipe.stages import Assembly
@@ -23,6 +24,7 @@ class Format:
     recipe_file: the file of a kit that holds the recipe.
     engine_file: the file that engines read; where it is not ``recipe_file``, it is what that has in a here-document.
     certificate_folder: folder of the build context with the site's certificates; "" where it names them by their paths.
+    notest: words of an engine's build command that leave the self-test out.
     first_kit_folder: where in the build context recipes of hpcgen 0.1.0 look for the kit's files.
     bundle_link: what a bundle is called in the build context; "" where the engine is told where it lies.
     packages: OS packages that a build of this format installs beside those of the blocks.
@@ -36,6 +38,7 @@ class Format:
     recipe_file: ClassVar[str]
     engine_file: ClassVar[str]
     certificate_folder: ClassVar[str] = "certificates"
+    notest: ClassVar[tuple[str, ...]] = ("--build-arg", f"{NOTEST}=1")
     first_kit_folder: ClassVar[str] = ""
     bundle_link: ClassVar[str] = ""
     packages: ClassVar[tuple[str, ...]] = ()

@@ -6,12 +6,14 @@ from pathlib import Path
 
 from hpcgen.blocks.steps import Image, Run, command, run
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
+from hpcgen.model.image_paths import NOTEST
 from hpcgen.model.plan import Plan
-from hpcgen.recipe.formats import kit_files
+from hpcgen.recipe.formats import format_for, kit_files
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.layout import wrapped
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support.quoting import plain, sh
+from hpcgen.support.shell_words import line
 from hpcgen.support.templates import Template
 
 BUNDLE_LINK = "bundle"
@@ -74,10 +76,12 @@ def arguments(plan: Plan, name: str, about: str) -> str:
     titles = [f"{licence.title}, {licence.url}" for licence in plan.licences]
     return template("common.sh").fill(
         "arguments",
-        usage=f"build.sh {'--bundle DIR ' if bundled else ''}[{name.upper()}]",
-        about=[plain(line, "a line of help") for line in about.splitlines()],
+        usage=f"build.sh {'--bundle DIR ' if bundled else ''}[--notest] [{name.upper()}]",
+        about=[plain(text, "a line of help") for text in about.splitlines()],
         licences=["", "The build accepts for you:", *(f"  {title}" for title in titles)] if titles else [],
         bundle="bundle=${HPCGEN_BUNDLE:-}" if bundled else "",
+        variable=NOTEST,
+        notest=line(format_for(plan.format).notest),
         name=name,
         options=template("common.sh").fill("option").splitlines() if bundled else [],
         accepts=[f"echo {sh(f'build.sh: this build accepts the {title}')} >&2" for title in titles],

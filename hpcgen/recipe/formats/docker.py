@@ -8,8 +8,9 @@ import msgspec
 
 from hpcgen.blocks.steps import Run
 from hpcgen.engines import builder_of, engine_for
+from hpcgen.engines.steps import HPCGEN, TEST_STEP
 from hpcgen.model.bundle_paths import MOUNT
-from hpcgen.model.image_paths import KIT
+from hpcgen.model.image_paths import KIT, NOTEST
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror, split_image
@@ -25,6 +26,7 @@ from hpcgen.recipe.formats.bundled import (
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, copies, grouped, wrapped
+from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
 
@@ -56,7 +58,7 @@ def qualified(image: str) -> str:
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
     builder = _stage(plan, assembly.builder, dialect)
-    final = _stage(plan, assembly.final, dialect)
+    final = [*_stage(plan, assembly.final, dialect), *_test()]
     final.append(_raw("\n".join(_kit_lines(plan, assembly))))
     final.append(_raw(docker_labels(assembly.labels)))
     return emit([builder, final], "docker")
@@ -64,6 +66,16 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
 
 def _raw(text: str) -> Primitive:
     return primitive("raw", docker=text)
+
+
+def _test() -> list[Primitive]:
+    """The self-test as a step: a build that fails it makes no image, as with %test of a definition file."""
+    label = f"# {HPCGEN}: {TEST_STEP}, unless --build-arg {NOTEST}=1"
+    told = StepLabel(block=HPCGEN, about=TEST_STEP)
+    return [
+        primitive("raw", joined=True, docker=f"{label}\n{docker_arg(NOTEST, '0')}"),
+        primitive("shell", told, commands=[BUILD_TEST]),
+    ]
 
 
 def _kit_lines(plan: Plan, assembly: Assembly) -> list[str]:

@@ -12,7 +12,7 @@ from hpcgen.blocks.steps import Run, command, run
 from hpcgen.engines.steps import step_mark
 from hpcgen.errors import PolicyError
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
-from hpcgen.model.image_paths import KIT, SELFTEST
+from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
 from hpcgen.platform.mirrors import image_mirror
@@ -30,6 +30,7 @@ from hpcgen.recipe.formats.bundled import (
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
 from hpcgen.recipe.formats.layout import FILES, grouped, wrapped
+from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import plain, sh, sh_assign
 
@@ -84,7 +85,7 @@ def _final_end(stage: Stage, assembly: Assembly) -> list[Primitive]:
         lines = [f"    export {sh_assign(name, value)}" for name, value in stage.environment.items()]
         result.append(_raw("\n".join(["%environment", *lines])))
     result.append(_raw('%runscript\n    exec "$@"'))
-    result.append(_raw(f"%test\n    /bin/sh {SELFTEST}"))
+    result.append(_raw(f"%test\n    {BUILD_TEST}"))
     labels = [f"    {key} {plain(value, key)}" for key, value in assembly.labels.items()]
     result.append(_raw("\n".join(["%labels", *labels])))
     return result
@@ -181,6 +182,7 @@ class SingularityFormat(Format):
     recipe_file = engine_file = "Singularity.def"
     certificate_folder = ""
     bundle_link = BUNDLE_LINK
+    notest = ("--notest",)
     # Debian 12 has no Apptainer: name an image that has one (--image singularity=…).
     setup = MappingProxyType(
         {

@@ -32,6 +32,7 @@ from hpcgen.support.writing import KitFile
 GOLDEN = Path(__file__).parents[2] / "golden"
 DOCKER_KIT = GOLDEN / "workstation" / "mpi-hello"
 CHARLIECLOUD_KIT = GOLDEN / "supermuc" / "mpi-hello"
+SPECIMENS = GOLDEN.parent / "specimens" / "0.1.0" / "kits"
 
 DOCKER = """\
 #!/bin/sh
@@ -319,6 +320,54 @@ def test_dry_run_prints_commands_and_starts_no_build(path: Path) -> None:
     assert remove == "docker rmi hpcgen-build:0"
     assert "buildx build" not in calls.read_text()
     assert records(path) == []
+
+
+NOTEST = "--build-arg HPCGEN_NOTEST=1"
+
+
+@pytest.mark.parametrize(
+    ("kit", "engine", "said"),
+    [
+        (DOCKER_KIT, "docker", NOTEST),
+        (DOCKER_KIT, "podman", NOTEST),
+        (CHARLIECLOUD_KIT, "ch-image", NOTEST),
+        (GOLDEN / "hlrs-testbed" / "mpi-hello", "apptainer", "--notest"),
+        # The recipe of the first release runs no self-test, its definition file does.
+        (SPECIMENS / "docker", "docker", ""),
+        (SPECIMENS / "singularity", "apptainer", "--notest"),
+    ],
+)
+def test_the_self_test_of_a_build_can_be_left_out(kit: Path, engine: str, said: str, path: Path) -> None:
+    docker(path)
+    for name in ("podman", "ch-image", "ch-convert", "mksquashfs", "apptainer"):
+        install(path, name)
+    words = [sys.executable, "-m", "hpcgen", "build", str(kit), "--engine", engine, "--dry-run"]
+
+    def commands(*more: str, **variables: str) -> str:
+        env = {**os.environ, **variables}
+        return subprocess.run([*words, *more], capture_output=True, text=True, check=True, env=env).stdout
+
+    assert "HPCGEN_NOTEST" not in (plain := commands()) and "--notest" not in plain
+    left_out = commands("--notest")
+    assert said in left_out
+    assert said or left_out == plain
+    assert commands(HPCGEN_NOTEST="1") == left_out
+    assert commands(HPCGEN_NOTEST="") == plain
+
+
+def test_the_record_of_a_build_says_whether_it_was_tested(path: Path) -> None:
+    text = (DOCKER_KIT / "Dockerfile").read_text().partition("\nFROM ")[2].partition("\nFROM ")[2]
+    layers = [line for line in f"FROM {text}".splitlines() if line.startswith(("FROM ", "RUN ", "COPY "))]
+    number = next(index for index, line in enumerate(layers, 1) if "selftest.sh --build" in line)
+    docker(path, f"echo '#9 [stage-1 {number}/{len(layers)}] RUN /bin/sh'; echo '#9 DONE 2.0s'")
+    record = build_image(DOCKER_KIT)
+    assert (record.notest, record.steps[-1].about, record.steps[-1].seconds) == (False, "run the self-test", 2.0)
+    record = build_image(DOCKER_KIT, BuildOptions(notest=True))
+    assert (record.notest, record.steps[-1].about) == (True, "leave out the self-test")
+    shown = subprocess.run(
+        [sys.executable, "-m", "hpcgen", "records", "show", record.id], capture_output=True, text=True, check=True
+    )
+    assert "left out of the build (--notest)" in shown.stdout
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,14 @@ usage() {
 usage: @{usage}
 
 @{about}
+At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
+this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 @{licences}
 END
 }
 
 @{bundle}
+notest=${@{variable}:-0}
 @{name}=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -17,6 +20,7 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
+        --notest) notest=1 ;;
         @{options}
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
@@ -34,6 +38,7 @@ while [ $# -gt 0 ]; do
 done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+[ "$notest" = 0 ] || options+=(@{notest})
 @{accepts}
 #: option
 --bundle)

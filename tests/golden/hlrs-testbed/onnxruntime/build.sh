@@ -6,14 +6,17 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [OUTPUT]
+usage: build.sh [--notest] [OUTPUT]
 
 Builds Singularity.def beside this script.
 HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words for its
 build command, --sandbox for example.
+At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
+this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 END
 }
 
+notest=${HPCGEN_NOTEST:-0}
 output=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -21,6 +24,7 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
+        --notest) notest=1 ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -37,6 +41,7 @@ while [ $# -gt 0 ]; do
 done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+[ "$notest" = 0 ] || options+=(--notest)
 output=$(realpath -m "${output:-onnxruntime.sif}")
 engine=${HPCGEN_ENGINE:-singularity}
 if ! command -v "$engine" > /dev/null; then

@@ -6,17 +6,20 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [OUTPUT]
+usage: build.sh [--notest] [OUTPUT]
 
 Builds Singularity.def beside this script.
 HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words for its
 build command, --sandbox for example.
+At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
+this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 The build accepts for you:
   End User License Agreement of NVIDIA's CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html
   NVIDIA's Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html
 END
 }
 
+notest=${HPCGEN_NOTEST:-0}
 output=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -24,6 +27,7 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
+        --notest) notest=1 ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -40,6 +44,7 @@ while [ $# -gt 0 ]; do
 done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+[ "$notest" = 0 ] || options+=(--notest)
 echo 'build.sh: this build accepts the End User License Agreement of NVIDIA'"'"'s CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html' >&2
 echo 'build.sh: this build accepts the NVIDIA'"'"'s Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html' >&2
 output=$(realpath -m "${output:-tf-horovod.sif}")

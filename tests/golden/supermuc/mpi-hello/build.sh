@@ -6,17 +6,20 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [OUTPUT]
+usage: build.sh [--notest] [OUTPUT]
 
 Builds with ch-image on a machine that has a network, and converts with ch-convert.
 OUTPUT may end in .sqfs (squashfs) or .tar.gz, or be a folder; copy it to the system afterwards.
 HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 The Dockerfile in this script is in the dialect that ch-image 0.31 and later read.
+At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
+this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 The build accepts for you:
   Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html
 END
 }
 
+notest=${HPCGEN_NOTEST:-0}
 output=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -24,6 +27,7 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
+        --notest) notest=1 ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -40,6 +44,7 @@ while [ $# -gt 0 ]; do
 done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+[ "$notest" = 0 ] || options+=(--build-arg HPCGEN_NOTEST=1)
 echo 'build.sh: this build accepts the Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html' >&2
 output=${output:-mpi-hello.sqfs}
 name=mpi-hello-supermuc
@@ -162,6 +167,10 @@ RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
 
+# hpcgen: run the self-test, unless --build-arg HPCGEN_NOTEST=1
+ARG HPCGEN_NOTEST=0
+RUN /bin/sh /opt/hpcgen/selftest.sh --build
+
 # hpcgen: the kit, by which the image says what it is
 COPY build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh /opt/hpcgen/kit/
 COPY files/ /opt/hpcgen/kit/files/
@@ -173,7 +182,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="62000c520cb119f1231e0b85461d26a9d3166404eccace7b43a839d353783c7f" \
+      io.hpcgen.content="639ded0a2afc2834ace70d428967f3dee7c86783605bb1b044d4cd7804708e0a" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

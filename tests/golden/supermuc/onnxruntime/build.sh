@@ -6,15 +6,18 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [OUTPUT]
+usage: build.sh [--notest] [OUTPUT]
 
 Builds with ch-image on a machine that has a network, and converts with ch-convert.
 OUTPUT may end in .sqfs (squashfs) or .tar.gz, or be a folder; copy it to the system afterwards.
 HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 The Dockerfile in this script is in the dialect that ch-image 0.31 and later read.
+At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
+this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 END
 }
 
+notest=${HPCGEN_NOTEST:-0}
 output=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -22,6 +25,7 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
+        --notest) notest=1 ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -38,6 +42,7 @@ while [ $# -gt 0 ]; do
 done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+[ "$notest" = 0 ] || options+=(--build-arg HPCGEN_NOTEST=1)
 output=${output:-onnxruntime.sqfs}
 name=onnxruntime-supermuc
 for tool in ch-image ch-convert; do
@@ -117,6 +122,10 @@ RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
 
+# hpcgen: run the self-test, unless --build-arg HPCGEN_NOTEST=1
+ARG HPCGEN_NOTEST=0
+RUN /bin/sh /opt/hpcgen/selftest.sh --build
+
 # hpcgen: the kit, by which the image says what it is
 COPY build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh /opt/hpcgen/kit/
 COPY files/ /opt/hpcgen/kit/files/
@@ -128,7 +137,7 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1" \
-      io.hpcgen.content="c150b7472418e3c485ddf0b9745634e95707c0ddbecd7f83a742d88070b85afe" \
+      io.hpcgen.content="44eed369880cba673bdb6b42f38d1efaf4743633b7fb4c6a1d673d373caced71" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

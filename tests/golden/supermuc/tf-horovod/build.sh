@@ -6,17 +6,20 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [OUTPUT]
+usage: build.sh [--notest] [OUTPUT]
 
 Builds with ch-image on a machine that has a network, and converts with ch-convert.
 OUTPUT may end in .sqfs (squashfs) or .tar.gz, or be a folder; copy it to the system afterwards.
 HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 The Dockerfile in this script is in the dialect that ch-image 0.31 and later read.
+At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
+this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 The build accepts for you:
   Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html
 END
 }
 
+notest=${HPCGEN_NOTEST:-0}
 output=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -24,6 +27,7 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
+        --notest) notest=1 ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -40,6 +44,7 @@ while [ $# -gt 0 ]; do
 done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+[ "$notest" = 0 ] || options+=(--build-arg HPCGEN_NOTEST=1)
 echo 'build.sh: this build accepts the Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html' >&2
 output=${output:-tf-horovod.sqfs}
 name=tf-horovod-supermuc
@@ -230,6 +235,10 @@ RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
 
+# hpcgen: run the self-test, unless --build-arg HPCGEN_NOTEST=1
+ARG HPCGEN_NOTEST=0
+RUN /bin/sh /opt/hpcgen/selftest.sh --build
+
 # hpcgen: the kit, by which the image says what it is
 COPY build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh /opt/hpcgen/kit/
 COPY files/ /opt/hpcgen/kit/files/
@@ -241,7 +250,7 @@ LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="6c52aa7cd4a2f258bf014450db680e21e40a6c667496f9df719a08a33e8388f7" \
+      io.hpcgen.content="86236d30ffdc0df50287673b7f3603f288a9fb7fb873ce60888023c7358c9464" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -6,13 +6,16 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [TAG]
+usage: build.sh [--notest] [TAG]
 
 Builds the Dockerfile beside this script with docker (BuildKit), podman or buildah.
 HPCGEN_ENGINE chooses the engine, HPCGEN_BUILD_OPTIONS are further words for its build command.
+At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
+this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
 END
 }
 
+notest=${HPCGEN_NOTEST:-0}
 tag=
 while [ $# -gt 0 ]; do
     case $1 in
@@ -20,6 +23,7 @@ while [ $# -gt 0 ]; do
             usage
             exit 0
             ;;
+        --notest) notest=1 ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -36,6 +40,7 @@ while [ $# -gt 0 ]; do
 done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
+[ "$notest" = 0 ] || options+=(--build-arg HPCGEN_NOTEST=1)
 tag=${tag:-onnxruntime:workstation}
 engine=${HPCGEN_ENGINE:-docker}
 if ! command -v "$engine" > /dev/null; then

@@ -1,0 +1,89 @@
+"""The self-test at the end of a build: what it runs, what it leaves, and how each build script leaves it out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hpcgen.blocks.steps import Test as Check
+from hpcgen.kit.folder import read_kit
+from hpcgen.recipe.selftest import selftest_script
+from tests.conftest import GOLDEN
+
+
+def run(tmp_path: Path, *tests: Check, **variables: str) -> subprocess.CompletedProcess[str]:
+    script = tmp_path / "selftest.sh"
+    plan = read_kit(GOLDEN / "workstation" / "mpi-hello").plan
+    script.write_text(selftest_script(plan, [("block 1", list(tests))]))
+    (tmp_path / "tmp").mkdir(exist_ok=True)
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), **variables}
+    command = ["/bin/sh", str(script), "--build"]
+    return subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_a_build_tests_what_needs_no_device(tmp_path: Path) -> None:
+    done = run(tmp_path, Check("works", "echo good", expect="good"), Check("on a device", "false", device="/dev/null"))
+    assert done.stdout.splitlines() == [
+        "ok       block 1: works",
+        "skipped  block 1: on a device: not while building",
+        "1 passed, 0 failed, 1 skipped",
+    ]
+    assert done.returncode == 0
+
+
+def test_a_build_ends_where_a_test_fails(tmp_path: Path) -> None:
+    done = run(tmp_path, Check("broken", "echo bad; exit 3"))
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[:2] == ["FAILED   block 1: broken: status 3", "         | bad"]
+
+
+def test_a_build_has_nothing_of_the_tests_in_its_image(tmp_path: Path) -> None:
+    written = 'touch "$HOME/settings" "$(mktemp)"; echo "$PYTHONDONTWRITEBYTECODE"'
+    assert run(tmp_path, Check("writes", written, expect="1"), HOME=str(tmp_path / "home")).returncode == 0
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["selftest.sh", "tmp"]
+
+
+def test_a_build_argument_leaves_it_out(tmp_path: Path) -> None:
+    done = run(tmp_path, Check("broken", "false"), HPCGEN_NOTEST="1")
+    assert (done.returncode, done.stdout) == (0, "self-test left out: HPCGEN_NOTEST\n")
+    assert run(tmp_path, Check("broken", "false"), HPCGEN_NOTEST="0").returncode == 1
+
+
+ENGINE = """\
+#!/bin/sh
+printf '%s\\n' "$@" >> "$TOLD"
+case "$1" in
+    ch-convert | -i) for last; do :; done; mkdir "$last" ;;
+    build) case "$0" in */singularity) for word; do case $word in *.partial) mkdir "$word" ;; esac; done ;; esac ;;
+esac
+"""
+ARGUMENT = ["--build-arg", "HPCGEN_NOTEST=1"]
+
+
+@pytest.mark.parametrize(
+    ("site", "words"), [("workstation", ARGUMENT), ("supermuc", ARGUMENT), ("hlrs-testbed", ["--notest"])]
+)
+def test_every_build_script_can_leave_it_out(tmp_path: Path, site: str, words: list[str]) -> None:
+    for name in ("docker", "ch-image", "ch-convert", "singularity"):
+        (tmp_path / name).write_text(ENGINE)
+        (tmp_path / name).chmod(0o755)
+    told = tmp_path / "told"
+    script = GOLDEN / site / "mpi-hello" / "build.sh"
+
+    def build(*given: str, **variables: str) -> list[str]:
+        told.write_text("")
+        env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}", "TOLD": str(told), **variables}
+        done = subprocess.run(["bash", script, *given, "image"], cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return told.read_text().splitlines()
+
+    def has(lines: list[str]) -> bool:
+        return any(lines[index : index + len(words)] == words for index in range(len(lines)))
+
+    assert not has(build())
+    assert not has(build(HPCGEN_NOTEST="0"))
+    assert has(build("--notest"))
+    assert has(build(HPCGEN_NOTEST="1"))
