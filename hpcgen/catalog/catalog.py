@@ -92,22 +92,24 @@ class Catalog:
 
     def find(self, kind: str, name: str) -> Path:
         """The file of a site, stack or block; UnknownNameError with the nearest names if there is none."""
+        path = self._path(kind, name)
+        if path is not None:
+            return path
+        from hpcgen.catalog.other_names import what_is_meant
+
+        raise UnknownNameError(f"no {kind} is called {name!r}", remedy=what_is_meant(self, kind, name))
+
+    def _path(self, kind: str, name: str) -> Path | None:
         if _NAME.match(name):
             for folder in self.folders:
                 path = folder / FOLDERS[kind] / (name + _ENDINGS[kind])
                 if path.is_file():
                     return path
-        raise UnknownNameError(f"no {kind} is called {name!r}", remedy=did_you_mean(name, self.names(kind)))
+        return None
 
     def has_block(self, name: str) -> bool:
         """Whether there is a block of that name."""
-        if name in self._given:
-            return True
-        try:
-            self.find("block", name)
-        except UnknownNameError:
-            return False
-        return True
+        return name in self._given or self._path("block", name) is not None
 
     def is_given(self, name: str) -> bool:
         """Whether the block is a class that is in no collection."""
@@ -182,6 +184,15 @@ class Catalog:
         if name not in self._sites:
             document = self.site_document(name)
             self._check_name(document, name)
+            if document.data.get("abstract") is True:
+                from hpcgen.catalog.other_names import sites_extending
+
+                own = str(document.data.get("name", name))
+                extending = sites_extending(self, own)
+                raise InputError(
+                    f"{own} is an abstract profile: what several sites have in common",
+                    remedy=f"name a site that extends it: {' or '.join(extending) or 'none is known here'}",
+                )
             self._sites[name] = self.site_from(document)
         return self._sites[name]
 

@@ -12,7 +12,7 @@ from hpcgen.config.yamlfile import Document
 from hpcgen.errors import InputError, Position, Problems
 from hpcgen.model.fields import Source
 
-NO_FACTS = frozenset({"name", "title", "links", "notes", "sources", "extends", "abstract"})
+NO_FACTS = frozenset({"name", "aliases", "title", "links", "notes", "sources", "extends", "abstract"})
 """Identity and remarks: they say nothing of the machine that a source would have to show."""
 
 Mark = Literal["verified", "unverified", "no source"]

@@ -407,7 +407,8 @@ class ImageDefaults(Record, frozen=True):
 class Site(Record, frozen=True):
     """A site profile, parents merged in.
 
-    ``operator``: who runs it. ``status`` and ``closed``: a system that is gone is kept, and says so.
+    ``aliases``: what people call it besides, which is suggested to those who type it; no plan has them. ``operator``:
+    who runs it. ``status`` and ``closed``: a system that is gone is kept, and says so.
     ``sources`` maps the path of a fact (``mpi.version``; a path covers everything below it) to where it is from.
     """
 
@@ -426,6 +427,7 @@ class Site(Record, frozen=True):
     environment: dict[EnvName, Text] = {}
     unset_environment: list[EnvName] = []
     image: ImageDefaults = ImageDefaults()
+    aliases: list[Text] = []
     operator: Text = ""
     status: Literal["open", "closed"] = "open"
     closed: PartialDate | None = None

@@ -154,7 +154,8 @@ def _plan(
     Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(MisfitError)
     findings = [*promised.findings, *_findings(plan, catalog, request, site_document)]
     findings.sort(key=lambda finding: finding.severity == "note")
-    return msgspec.structs.replace(promised, findings=findings)
+    # By what other names somebody finds the site says nothing of what is built for it.
+    return msgspec.structs.replace(promised, findings=findings, site=msgspec.structs.replace(site, aliases=[]))
 
 
 def _held_to_contract(

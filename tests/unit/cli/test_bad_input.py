@@ -263,3 +263,38 @@ def test_check_finds_names_that_do_not_exist_and_blocks_that_need_each_other(col
     assert "a.yaml:1:8: a needs b, which needs a: none of them can be built first" in done.stderr
     assert "a.yaml:3:19: no block is called 'pyhton'\n  remedy: did you mean python?" in done.stderr
     assert "a.yaml:3:40: no distribution is called 'ubunto'\n  remedy: did you mean ubuntu?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("laptop", "workstation"),
+        ("LAPTOP", "workstation"),
+        ("supermuc-ng", "supermuc or supermuc-phase2"),
+        ("lumi-gpu", "lumi-g"),
+        ("mare-nostrum", "marenostrum5"),
+        ("MareNostrum-5", "marenostrum5"),
+        ("piz daint", "alps"),
+        ("gpu-clustr", "slurm-nvidia or slurm-cpu"),
+    ],
+)
+def test_what_people_call_a_site_leads_to_its_profile(hpcgen: Command, name: str, meant: str) -> None:
+    code, message = render(hpcgen, site=name)
+    assert (code, message) == (4, f"hpcgen: error: no site is called {name!r}\n  remedy: did you mean {meant}?\n")
+
+
+def test_an_abstract_profile_names_the_sites_that_extend_it(hpcgen: Command) -> None:
+    code, message = render(hpcgen, site="lumi")
+    assert code == 3 and "lumi is an abstract profile" in message
+    assert "remedy: name a site that extends it: lumi-c or lumi-g" in message
+
+
+def test_other_names_of_a_profile_are_its_own_alone(hpcgen: Command, collection: Path) -> None:
+    site(collection, child("aliases: [bench-machine]\ntitle: Mine\n"))
+    words = ["--collection", str(collection), "render"]
+    code, message = render(hpcgen, *words, site="benchmachine")
+    assert (code, "did you mean mine?" in message) == (4, True)
+    code, message = render(hpcgen, *words, site="laptop")
+    assert (code, "did you mean workstation?" in message) == (4, True)
+    plan = hpcgen("--collection", str(collection), "plan", "--site", "mine", "--stack", "mpi-hello", "--json").stdout
+    assert '"site"' in plan and "bench-machine" not in plan

@@ -1,0 +1,55 @@
+"""What may be meant by a name that nothing has: names that look alike, and what people call a site besides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
+
+from hpcgen.errors import HpcgenError, did_you_mean
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+
+SHOWN = 3
+
+
+def what_is_meant(catalog: Catalog, kind: str, name: str) -> str:
+    """The remedy for an unknown name of a site, stack or block."""
+    names = catalog.names(kind)
+    known: dict[str, list[str]] = {}
+    for spelt, meant in [*((each, each) for each in names), *(_aliases(catalog, names) if kind == "site" else ())]:
+        known.setdefault(_plain(spelt), []).append(meant)
+    near = [_plain(name)] if _plain(name) in known else get_close_matches(_plain(name), known, n=SHOWN)
+    if near:
+        return f"did you mean {' or '.join(dict.fromkeys(meant for each in near for meant in known[each]))}?"
+    remedy = did_you_mean(name, names)
+    return remedy if remedy.startswith("known") else f"{remedy}; hpcgen list {kind}s shows them"
+
+
+def sites_extending(catalog: Catalog, name: str) -> list[str]:
+    """The profiles that name this one as their parent."""
+    return [each for each, data in _profiles(catalog, catalog.names("site")) if data.get("extends") == name]
+
+
+def _aliases(catalog: Catalog, names: list[str]) -> Iterator[tuple[str, str]]:
+    for name, data in _profiles(catalog, names):
+        said = data.get("aliases")
+        for alias in said if isinstance(said, list) else ():
+            yield str(alias), name
+
+
+def _profiles(catalog: Catalog, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The profiles as they are written, without their parents; one that cannot be read helps nobody here."""
+    from hpcgen.config.yamlfile import load
+
+    for name in names:
+        with suppress(HpcgenError):
+            yield name, load(catalog.find("site", name)).data
+
+
+def _plain(name: str) -> str:
+    """A name as people remember it: without case, hyphens and dots."""
+    return re.sub(r"[-_. ]", "", name.lower())
