@@ -34,8 +34,9 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.network import Network
 from hpcgen.model.release import Release, ReleaseTree
-from hpcgen.model.site import Fabric, HostMpi, Network, Partition, Site
+from hpcgen.model.site import Fabric, HostMpi, Partition, Site
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hpcgen.blocks.steps import Archive, Image, command
 from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
 from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.site import AptMirror, Mirrors, Network
+from hpcgen.model.network import AptMirror, Mirrors, Network
 from hpcgen.platform.mirrors import repository_lines
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from hpcgen.images import oci_layout
 from hpcgen.images.commands import ask
 from hpcgen.images.oci_layout import LayoutImage, aside, decoded, folder_layout, holds
 from hpcgen.model.lock import ORIGIN_PATTERN, ImagePin
-from hpcgen.model.site import ImageMirror
+from hpcgen.model.network import ImageMirror
 from hpcgen.recipe.formats.docker import qualified
 from hpcgen.support.hashing import hash_file, sha256_of
 from hpcgen.support.processes import require_program, stream

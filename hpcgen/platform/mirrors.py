@@ -9,7 +9,8 @@ import msgspec
 
 from hpcgen.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.model.fields import Url
-from hpcgen.model.site import AptMirror, DnfMirror, ImageMirror, Mirrors, Registry, Site
+from hpcgen.model.network import AptMirror, DnfMirror, ImageMirror, Mirrors, Registry
+from hpcgen.model.site import Site
 
 OPTION = "--mirror"
 KINDS = ("apt", "apt-security", "dnf", "pip", "files", "images")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import msgspec
 
+from hpcgen.model.network import Mirrors
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.release import Release
-from hpcgen.model.site import Mirrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -29,7 +29,7 @@ from hpcgen.errors import InputError, Problem
 from hpcgen.model.bazel import BazelFile
 from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
 from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.site import Mirrors
+from hpcgen.model.network import Mirrors
 from hpcgen.support.quoting import command
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinne
 from hpcgen.errors import InputError, Problem
 from hpcgen.model.bundle_paths import MOUNT, file_path
 from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.site import Mirrors
+from hpcgen.model.network import Mirrors
 from hpcgen.support.quoting import URL_PATTERN, command
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
-from hpcgen.model.site import Mirrors
+from hpcgen.model.network import Mirrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self

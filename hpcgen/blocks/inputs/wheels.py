@@ -9,8 +9,8 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
+from hpcgen.model.network import Mirrors
 from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.site import Mirrors
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -22,8 +22,8 @@ from hpcgen.model.bundle import Wanted
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.lock import Pins
+from hpcgen.model.network import Mirrors
 from hpcgen.model.plan import Plan
-from hpcgen.model.site import Mirrors
 from hpcgen.net.package_index import find_files
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble

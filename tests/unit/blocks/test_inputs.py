@@ -18,7 +18,7 @@ from hpcgen.lockfile.diff.changes import changes
 from hpcgen.locking.wanted import wanted
 from hpcgen.model.bundle import Wanted
 from hpcgen.model.component import Component
-from hpcgen.model.site import Mirrors
+from hpcgen.model.network import Mirrors
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.input_list import input_list
 from hpcgen.sbom.sbom import cyclonedx, spdx

@@ -17,7 +17,8 @@ from hpcgen.blocks.options import block_options
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import Run, Wheels
 from hpcgen.errors import ConflictError, UnknownNameError
-from hpcgen.model.site import Cpu, Fabric, Gpu, Internet, Memory, Mirrors, Network, Partition
+from hpcgen.model.network import Internet, Mirrors, Network
+from hpcgen.model.site import Cpu, Fabric, Gpu, Memory, Partition
 
 ROOT = Path(__file__).resolve().parents[3]
 BLOCKS = ["python", "python_packages", "cmake", "bazel", "onednn", "tensorflow", "horovod", "onnxruntime"]

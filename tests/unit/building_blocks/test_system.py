@@ -14,19 +14,8 @@ from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import Archive, Run
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError
-from hpcgen.model.site import (
-    AptMirror,
-    Cpu,
-    Fabric,
-    Gpu,
-    HostMpi,
-    Internet,
-    Memory,
-    Mirrors,
-    Network,
-    Partition,
-    Proxy,
-)
+from hpcgen.model.network import AptMirror, Internet, Mirrors, Network, Proxy
+from hpcgen.model.site import Cpu, Fabric, Gpu, HostMpi, Memory, Partition
 
 CATALOG = Catalog()
 BLOCKS = ["ubuntu", "debian", "rockylinux", "site_trust", "gnu", "os_packages", "intel_mpi", "mpich"]

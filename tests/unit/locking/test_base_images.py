@@ -23,7 +23,7 @@ from hpcgen.errors import FetchError, HpcgenError, InputError, MissingToolError,
 from hpcgen.images.oci_layout import aside, folder_layout
 from hpcgen.locking.base_images import fetch_image, image_sources, pin_image, root_tar
 from hpcgen.model.lock import ImagePin
-from hpcgen.model.site import ImageMirror
+from hpcgen.model.network import ImageMirror
 
 OCI = "application/vnd.oci.image.manifest.v1+json"
 DOCKER = "application/vnd.docker.distribution.manifest.v2+json"

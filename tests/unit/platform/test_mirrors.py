@@ -13,8 +13,9 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, InputError, UnknownNameError
 from hpcgen.model.lock import ImagePin, Pins
+from hpcgen.model.network import AptMirror, ImageMirror, Mirrors
 from hpcgen.model.plan import Plan
-from hpcgen.model.site import AptMirror, ImageMirror, Mirrors, Site
+from hpcgen.model.site import Site
 from hpcgen.planning.planner import make_plan
 from hpcgen.platform.mirrors import KINDS, image_mirror, with_mirrors
 from hpcgen.recipe.assemble import assemble
