@@ -106,7 +106,9 @@ def _candidates(site: Site, name: str, stack: Stack, request: JobRequest) -> Ite
     yield "walltime", [walltime_text(time) for time in dict.fromkeys(near)]
     yield "queue", _queues(queues, request.queue) if request.queue is not None else []
     there = partition.gpu.count if partition.gpu is not None else 0
-    yield "gpus_per_node", _others(request.gpus_per_node or 0, [there], request.gpus_per_node)
+    # To ask for GPUs that nothing uses silences the error, and is no remedy.
+    gpus = request.gpus_per_node
+    yield "gpus_per_node", _others(gpus, [there], gpus) if gpus is not None else []
     ranks = [partition.cpu.cores // (request.threads_per_rank or 1), 1]
     if job.memory_per_rank_gb is not None:
         ranks.append(int(usable_gb(partition) // job.memory_per_rank_gb))

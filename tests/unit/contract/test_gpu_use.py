@@ -77,3 +77,10 @@ def test_more_gpus_than_a_node_has_are_refused() -> None:
         hpcgen.plan("juwels-booster", "tf-horovod", gpus_per_node=5)
     with pytest.raises(PolicyError, match="a node of thin has no GPU"):
         hpcgen.plan("supermuc", "tf-horovod", gpus_per_node=1)
+
+
+def test_asking_outright_for_gpus_that_nothing_uses_is_no_remedy() -> None:
+    with pytest.raises(PolicyError) as refused:
+        hpcgen.plan("lumi-g", "tf-horovod")
+    assert "--gpus 0 for a job on the CPUs alone" in str(refused.value)
+    assert "--gpus 8" not in str(refused.value)
