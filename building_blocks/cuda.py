@@ -132,6 +132,9 @@ class Cuda(Block):
 
     def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
         """Leave static libraries behind, and every stand-in for the driver's libcuda."""
+        if stage == "final" and ctx.facts.fabric.kind == "slingshot" and (_by_image(ctx) or _by_wheels(ctx)):
+            # Plugins for NCCL that the site puts into the container look for it by this name; see its known issues.
+            yield run("libcudart.so", command("ln", "-sf", _runtime_library(ctx), f"{ctx.prefix}/lib64/libcudart.so"))
         if _by_wheels(ctx):
             return
         if _by_image(ctx):
@@ -187,6 +190,13 @@ def _installer(ctx: Context) -> Archive:
 
 def _minor(ctx: Context) -> str:
     return ".".join(ctx.version.split(".")[:2])
+
+
+def _runtime_library(ctx: Context) -> str:
+    """The SONAME of the run time: of the minor version up to 10, 11.0 for all of 11, then of the major version."""
+    if ctx.me.at_least("12"):
+        return f"libcudart.so.{ctx.version.split('.')[0]}"
+    return f"libcudart.so.{'11.0' if ctx.me.at_least('11') else _minor(ctx)}"
 
 
 def _target(ctx: Context) -> str:

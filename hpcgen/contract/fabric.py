@@ -114,14 +114,16 @@ VERBS = ("libibverbs1", "libibverbs-dev", "libibverbs", "rdma-core", "rdma-core-
 def collectives(case: Case) -> Check:
     """The collectives between GPUs of several nodes go over the fabric, and not over TCP sockets."""
     name, fabric = "GPU collectives", case.plan.fabric
-    libraries = [each.gpu_collectives for each in case.capabilities.values() if each.gpu_collectives]
-    if not libraries or case.plan.job.nodes == 1 or not case.plan.job.gpus_per_node:
+    libraries = case.plan.gpu_collectives
+    if not libraries:
         return skipped(name, "no collectives between GPUs of several nodes")
     if fabric.kind not in FAST:
         return skipped(name, f"the fabric is {fabric.kind}")
     who = " and ".join(libraries)
     if fabric.kind == "infiniband" and set(case.packages) & set(VERBS):
         return holds(name, f"{who} finds InfiniBand by libibverbs")
+    if set(libraries) <= set(case.engine.brings_collectives.get(fabric.kind, ())):
+        return holds(name, f"{case.engine.name} brings the plugin of {who} for {fabric.kind}")
     missing = "has no libibverbs" if fabric.kind == "infiniband" else f"has no plugin of {who} for {fabric.kind}"
     reason = f"the image {missing}: TCP sockets will carry what {who} sends between nodes, such as gradients"
     if fabric.kind == "infiniband":

@@ -37,6 +37,7 @@ class Call(msgspec.Struct, frozen=True):
     shared_memory: whether processes inside talk to each other through memory.
     mpi: the ABI of the host's MPI, if it takes part in the start; "" without.
     fabric: the kind of the site's fabric.
+    gpu_collectives: libraries by which GPUs of several nodes send each other data, such as ``NCCL``.
     """
 
     image: str = IMAGE
@@ -52,6 +53,7 @@ class Call(msgspec.Struct, frozen=True):
     shared_memory: bool = False
     mpi: str = ""
     fabric: str = "none"
+    gpu_collectives: tuple[str, ...] = ()
 
 
 class Engine:
@@ -69,7 +71,8 @@ class Engine:
     the engine adds to the library path, to be kept when that is set inside. ``image_is_file``: the image is a file or
     folder; else it is in the engine's own store. ``launcher``: the batch system's program of which an option starts the
     container. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric for which it shows the host's
-    libraries inside without being told of their folders. ``image_releases``: the oldest release that starts an image
+    libraries inside without being told of their folders. ``brings_collectives``: by the kind of fabric, libraries of
+    collectives between GPUs for which it brings a plugin. ``image_releases``: the oldest release that starts an image
     file, by the end of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
     ``targets_in_image``: it binds only onto folders that the image has. ``bind_option``: the one that binds a folder.
 
@@ -95,6 +98,7 @@ class Engine:
     launcher: ClassVar[str] = ""
     brings_mpi: ClassVar[tuple[str, ...]] = ()
     brings_fabrics: ClassVar[tuple[str, ...]] = ()
+    brings_collectives: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     image_releases: ClassVar[Mapping[str, str]] = {}
     driver_in_image: ClassVar[bool] = False
     targets_in_image: ClassVar[bool] = False

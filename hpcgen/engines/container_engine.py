@@ -1,7 +1,8 @@
 """The Container Engine of CSCS: Slurm starts the container that an environment definition file (EDF) describes.
 
 The file names image, mounts and working folder; hooks of the site bring the GPU driver and, with the annotation
-``com.hooks.cxi.enabled``, the host's libfabric for Slingshot in place of the image's. The host's variables come in, the
+``com.hooks.cxi.enabled``, the host's libfabric for Slingshot in place of the image's; with ``com.hooks.aws_ofi_nccl``
+NCCL's plugin over it, of the variant that finds the image's CUDA by ``libcudart.so``. The host's variables come in, the
 image's go before them. ``$`` is expanded in every value of the file, so paths with one are refused.
 Source: github.com/eth-cscs/cscs-docs@80abed13, docs/software/container-engine/{edf,run,resource-hook}.md,
 docs/build-install/containers.md.
@@ -27,6 +28,7 @@ class ContainerEngine(Engine):
     starts = ("squashfs",)
     launcher = "srun"
     brings_fabrics = ("slingshot",)
+    brings_collectives = {"slingshot": ("NCCL",)}
 
     def image_names(self, stack: str, site: str) -> list[str]:
         """The squashfs file that ``enroot import`` makes."""
@@ -48,6 +50,8 @@ class ContainerEngine(Engine):
         ]
         if call.fabric == "slingshot":
             lines += ["[annotations]", 'com.hooks.cxi.enabled = "true"']
+            if "NCCL" in call.gpu_collectives:
+                lines += ['com.hooks.aws_ofi_nccl.enabled = "true"', 'com.hooks.aws_ofi_nccl.variant = "cuda-dl"']
         return lines
 
     def words(self, call: Call) -> list[list[str]]:

@@ -67,6 +67,7 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
         shared_memory=plan.stack.run.mpi or gpu is not None,
         mpi=mpi.abi if mpi is not None else "",
         fabric=plan.fabric.kind,
+        gpu_collectives=tuple(plan.gpu_collectives),
     )
     modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
     return Start(

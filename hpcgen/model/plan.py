@@ -24,6 +24,7 @@ class PlannedBlock(Record, frozen=True):
     ``reasons`` say why it is there and why in this version (sentences in plans of hpcgen 0.1.0); ``needs`` maps what
     it asked for (a block or a virtual such as ``mpi``) to the block that was chosen for it; ``host`` is what the
     release asks of a node's GPU: ``driver``, ``capability``, ``target``; ``mpi``: of a block that provides it.
+    ``gpu_collectives``: the library of collectives between GPUs that it is, such as ``NCCL``.
     """
 
     name: Text
@@ -34,6 +35,7 @@ class PlannedBlock(Record, frozen=True):
     host: dict[Text, Text] = {}
     reasons: list[Reason | Text] = []
     mpi: PlannedMpi | None = None
+    gpu_collectives: Text = ""
     build_only: bool = False
     origin: Text = ""
 
@@ -96,6 +98,13 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     def fabric(self) -> Fabric:
         """The fabric of the nodes that are planned for."""
         return self.site.fabric_of(self.partition)
+
+    @property
+    def gpu_collectives(self) -> list[str]:
+        """The libraries of the image by which GPUs of several nodes send each other data in this job."""
+        if self.job.nodes == 1 or not self.job.gpus_per_node:
+            return []
+        return [block.gpu_collectives for block in self.blocks if block.gpu_collectives]
 
     @property
     def mpi(self) -> PlannedMpi:

@@ -166,7 +166,9 @@ def _held_to_contract(
     from hpcgen.launch.start import host_mpi
 
     case = case_of(plan, catalog)
-    plan = msgspec.structs.replace(plan, blocks=[_with_mpi(each, case.capabilities[each.name]) for each in plan.blocks])
+    plan = msgspec.structs.replace(
+        plan, blocks=[_as_launched(each, case.capabilities[each.name]) for each in plan.blocks]
+    )
     case = msgspec.structs.replace(case, plan=plan, host=host_mpi(plan, case.engine))
     checks = checks_of(case, unchecked)
     findings, licences = findings_of(checks), planned_licences(case)
@@ -174,12 +176,10 @@ def _held_to_contract(
     return broken, msgspec.structs.replace(plan, findings=findings, licences=licences)
 
 
-def _with_mpi(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
-    """A block that provides MPI, with what launching asks of it."""
-    if not capabilities.mpi_abi:
-        return block
-    mpi = PlannedMpi(abi=capabilities.mpi_abi, flavour=capabilities.mpi_flavour)
-    return msgspec.structs.replace(block, mpi=mpi)
+def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
+    """A block with what launching asks of it: of an MPI, and of a library of collectives between GPUs."""
+    mpi = PlannedMpi(abi=capabilities.mpi_abi, flavour=capabilities.mpi_flavour) if capabilities.mpi_abi else None
+    return msgspec.structs.replace(block, mpi=mpi, gpu_collectives=capabilities.gpu_collectives)
 
 
 def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Document | None) -> list[Finding]:

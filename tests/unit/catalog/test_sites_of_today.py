@@ -159,6 +159,21 @@ def test_several_nodes_that_nothing_known_starts_ranks_on_are_refused(catalog: C
         kit(catalog, site, nodes=2)
 
 
+@pytest.mark.parametrize("site", ["alps", "alps-bristen"])
+def test_nccl_goes_over_slingshot_on_alps(catalog: Catalog, site: str) -> None:
+    def made(stack: str, nodes: int) -> Kit:
+        job = JobRequest(account="lab", nodes=nodes)
+        return make_kit(make_plan(catalog, catalog.site(site), catalog.stack(stack), job=job), catalog)
+
+    hook = ["'com.hooks.aws_ofi_nccl.enabled = \"true\"'", "'com.hooks.aws_ofi_nccl.variant = \"cuda-dl\"'"]
+    several = made("tf-horovod", 2)
+    assert [each for each in hook if each in script(several)] == hook
+    # The plugin is linked with CUDA's run time by this name, which NVIDIA's image has not.
+    assert "ln -sf libcudart.so.12 /opt/cuda/lib64/libcudart.so" in several.recipe
+    for other in (made("tf-horovod", 1), made("mpi-hello", 2)):
+        assert "com.hooks.cxi.enabled" in script(other) and "aws_ofi_nccl" not in script(other)
+
+
 def test_each_kind_of_node_of_frontera_has_its_own_provider(catalog: Catalog) -> None:
     rtx, clx = (kit(catalog, "frontera", partition, nodes=2) for partition in ("rtx", "clx"))
     assert "export FI_PROVIDER=tcp\n" in script(rtx) and "FI_PROVIDER" not in script(clx)
