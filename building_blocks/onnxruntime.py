@@ -167,16 +167,20 @@ class Onnxruntime(Block):
         return tests
 
     def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used, and what a build takes."""
+        """That a GPU is not used."""
         notes = []
         if ctx.options.provider == "cpu" and ctx.facts.partition.gpu is not None:
             why = _why_not(ctx.facts) or "onnxruntime.provider=cpu was asked for"
             notes.append(
                 f"onnxruntime {ctx.version} computes on the CPU, not on {ctx.facts.partition.gpu.model}: {why}"
             )
-        if ctx.options.install == "source":
-            notes.append(f"onnxruntime {ctx.version} is compiled from source: 45 minutes on 2 CPUs, hours with CUDA")
         return notes
+
+    def long_build(self, ctx: Context) -> str:
+        """Its own compilation; packages are quick."""
+        if ctx.options.install != "source":
+            return ""
+        return "hours, with CUDA" if ctx.options.provider in ("cuda", "tensorrt") else "about 45 minutes on 2 CPUs"
 
 
 def _why_not(facts: Facts) -> str:

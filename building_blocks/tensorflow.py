@@ -188,14 +188,17 @@ class Tensorflow(Block):
             tests.append(Test("GPU", command(python, "-c", gpus), device="gpu"))
         return tests
 
+    def long_build(self, ctx: Context) -> str:
+        """TensorFlow's own compilation; wheels are quick."""
+        if ctx.options.install != "source":
+            return ""
+        return "hours, tens of GB of disk, and about 2 GB of memory for each compile step"
+
     def notices(self, ctx: Context) -> list[str]:
-        """What the build takes, and what is not checked."""
+        """Who fetches what, and what is not checked."""
         notes = []
         if ctx.options.install == "source":
-            notes.append(
-                f"tensorflow {ctx.version} is compiled from source: hours, tens of GB of disk, and about 2 GB of "
-                "memory for each compile step; Bazel itself fetches what TensorFlow's workspace names, by sha256"
-            )
+            notes.append("Bazel itself fetches what TensorFlow's workspace names, by sha256")
             if not _bazel_files(ctx).files:
                 notes.append(
                     f"nobody has listed what Bazel fetches for tensorflow {ctx.version}, so it cannot be built from a "

@@ -390,6 +390,10 @@ class Block:
         """What it can do for a host, or asks of it."""
         return Capabilities()
 
+    def long_build(self, ctx: Context) -> str:
+        """What compiling it takes, where that is long: ``hours and 40 GB of disk``; empty where it is not."""
+        return ""
+
     def notices(self, ctx: Context) -> list[str]:
         """What a person should know before building, such as a licence that the build accepts."""
         return []

@@ -132,7 +132,7 @@ def _kit(
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
     store_kit(folder, kit.files)
-    say_findings(plan, kit.notices, notes=asked["notes"])
+    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=asked["notes"])
     return read_kit(folder)
 
 

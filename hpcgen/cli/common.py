@@ -345,20 +345,26 @@ def shown_files(names: Iterable[str]) -> str:
     return ", ".join(sorted({first + slash for first, slash, _ in parts}))
 
 
-def say_findings(plan: Plan, notices: Sequence[str] = (), *, notes: bool = False) -> None:
+def say_findings(
+    plan: Plan, notices: Sequence[str] = (), *, long_builds: Sequence[str] = (), notes: bool = False
+) -> None:
     """What a person should know of a plan: errors and warnings first, then what its blocks note.
 
     Parameters
     ----------
+    long_builds: those of the notices that nobody should miss before a build.
     notes: say every note; else several are told in one line, with the option that shows them.
     """
-    folded = [f"note: {notice}" for notice in notices]
+    folded = [f"note: {notice}" for notice in notices if notice not in long_builds]
+    count = len(folded)
     for finding in plan.findings:
         text = f"{finding.severity}: {finding.message}" + (f" ({finding.remedy})" if finding.remedy else "")
         if finding.severity == "note":
-            folded.insert(len(folded) - len(notices), text)
+            folded.insert(len(folded) - count, text)
         else:
             say(text)
+    for text in long_builds:
+        say(text)
     if notes or len(folded) < 2:
         for text in folded:
             say(text)

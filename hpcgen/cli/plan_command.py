@@ -27,6 +27,7 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
         print_json(plan)
         return
     from hpcgen.job.measured_layouts import layout_text
+    from hpcgen.recipe.assemble import assemble, notices
 
     rows = [
         [b.name, b.version, "build" if b.build_only else "image", "; ".join(map(str, b.reasons))] for b in plan.blocks
@@ -40,7 +41,8 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     for reason in job.why():
         click.echo(f"  {reason}")
     say_licences(plan)
-    say_findings(plan, notes=asked["notes"])
+    assembly = assemble(plan, catalog)
+    say_findings(plan, notices(assembly), long_builds=assembly.long_builds, notes=asked["notes"])
 
 
 def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:

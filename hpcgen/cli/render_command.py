@@ -71,7 +71,7 @@ def command(
         files = {name: {"text": file.text, "executable": file.executable} for name, file in kit.files.items()}
         print_json(files)
     say_licences(plan)
-    say_findings(plan, kit.notices, notes=asked["notes"])
+    say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=asked["notes"])
 
 
 def _recipe_only(plan: Any, catalog: Any, lock: Any, notes: bool) -> None:
@@ -82,4 +82,4 @@ def _recipe_only(plan: Any, catalog: Any, lock: Any, notes: bool) -> None:
     click.echo(format_for(plan.format).recipe(plan, assembly).text, nl=False)
     say("building it requires the kit's other files too: render with -o DIR")
     say_licences(plan)
-    say_findings(plan, notices(assembly), notes=notes)
+    say_findings(plan, notices(assembly), long_builds=assembly.long_builds, notes=notes)

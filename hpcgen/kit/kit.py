@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 
 
 class Kit(msgspec.Struct, frozen=True):
-    """The recipe as text, every file of the kit by name, and what a person should know."""
+    """The recipe as text, every file of the kit by name, and what a person should know.
+
+    ``long_builds``: those of the notices that say what takes long to build.
+    """
 
     recipe: str
     files: dict[str, KitFile]
     notices: list[str]
+    long_builds: list[str] = []
 
 
 def programs() -> frozenset[str]:
@@ -116,4 +120,4 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     files |= {path: KitFile(file.text, file.executable) for path, file in assembly.files.items()}
     if "build.sh" not in files:
         files["build.sh"] = KitFile(form.build_script(plan, assembly), True)
-    return Kit(written.text, files, notices(assembly))
+    return Kit(written.text, files, notices(assembly), assembly.long_builds)

@@ -72,6 +72,8 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
     parts = list(_parts(plan, catalog, pins, loose))
     kept = _in_stage("final", parts)
     script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in kept])
+    takes = {part.label: part.block.long_build(part.ctx) for part in parts}
+    long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text]
     builder, final = (_stage(name, parts, pins) for name in STAGES)
     _fill_builder(builder, parts, pins)
     _fill_final(final, plan, parts, script, pins)
@@ -82,7 +84,8 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
         selftest=script,
         inputs=[(part.planned, item) for part in parts for item in part.block.inputs(part.ctx)],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
-        notices=[notice for part in parts for notice in part.block.notices(part.ctx)],
+        notices=[*long, *(notice for part in parts for notice in part.block.notices(part.ctx))],
+        long_builds=long,
         loose=loose,
         capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
     )

@@ -30,7 +30,8 @@ class Assembly(msgspec.Struct):
     """Both stages of an image, its labels, self-test and inputs, and what a person should know.
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
-    has made with hashes, by the list's name. ``capabilities`` of each block, by its name.
+    has made with hashes, by the list's name. ``capabilities`` of each block, by its name. ``long_builds``: what takes
+    long to build, one line each.
     """
 
     builder: Stage
@@ -40,6 +41,7 @@ class Assembly(msgspec.Struct):
     inputs: list[tuple[PlannedBlock, Input]]
     packages: dict[str, list[str]]
     notices: list[str]
+    long_builds: list[str] = []
     loose: dict[str, tuple[str, ...]] = {}
     capabilities: dict[str, Capabilities] = {}
 

@@ -38,6 +38,22 @@ def test_what_render_says_fits_a_screen_with_the_warnings_first(hpcgen: Command)
         assert not any("warning:" in line for line in after_notes), said
 
 
+def test_what_takes_hours_to_build_is_said_before_anybody_builds_it(hpcgen: Command) -> None:
+    said = "hpcgen: tensorflow 2.15.1 is compiled from source: hours, tens of GB of disk"
+    asked = ["--site", "supermuc", "--stack", "tf-horovod"]
+    for words in (["plan", *asked], ["render", *asked], ["render", *asked, "-o", "kit"], ["plan", *asked, "--notes"]):
+        assert hpcgen(*words).stderr.count(said) == 1, words
+    assert "compiled from source" not in hpcgen("plan", *asked, "--set", "tensorflow.install=pip", "--notes").stderr
+
+
+def test_plan_notes_what_render_notes(hpcgen: Command) -> None:
+    words = ["--site", "supermuc", "--stack", "tf-horovod", "--notes"]
+    planned, rendered = (hpcgen(verb, *words).stderr for verb in ("plan", "render"))
+    assert planned == rendered.replace(
+        "hpcgen: building it requires the kit's other files too: render with -o DIR\n", ""
+    )
+
+
 def test_the_older_spellings_of_show_and_schema_still_work(hpcgen: Command) -> None:
     for now, then in (
         (("show", "site", "workstation"), ("site", "show", "workstation")),
