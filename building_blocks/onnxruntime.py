@@ -96,10 +96,10 @@ class Onnxruntime(Block):
     class Options(BlockOptions, frozen=True):
         """What computes, and how ONNX Runtime gets into the image.
 
-        ``provider``: by default ``cuda`` on NVIDIA's GPUs and ``migraphx`` on AMD's where a package has code for GPU
-        and driver, and ``cpu`` elsewhere; ``tensorrt`` only if it is asked for. ``install``: ``pip`` takes the wheel,
-        ``source`` compiles it for the partition's CPU and GPU (45 minutes on 2 CPUs, hours with CUDA). ``jobs``:
-        compile steps at a time, for ``source`` alone.
+        ``provider``: by default ``cuda`` on NVIDIA's GPUs and ``migraphx`` on AMD's where a package has code for the
+        GPU, and NVIDIA's driver is new enough, and ``cpu`` elsewhere; ``tensorrt`` only if it is asked for.
+        ``install``: ``pip`` takes the wheel, ``source`` compiles it for the partition's CPU and GPU (45 minutes on 2
+        CPUs, hours with CUDA). ``jobs``: compile steps at a time, for ``source`` alone.
         """
 
         provider: Literal["cpu", "cuda", "tensorrt", "migraphx"] = "cpu"

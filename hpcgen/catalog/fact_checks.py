@@ -75,6 +75,8 @@ def _versions(site: Site) -> Iterator[tuple[Place, str | None]]:
     for name, engine in site.containers.engines.items():
         yield ["containers", "engines", name, "version"], engine.version
     for name, partition in site.partitions.items():
+        if partition.fabric is not None:
+            yield ["partitions", name, "fabric", "libfabric"], partition.fabric.libfabric
         if partition.gpu is not None:
             yield ["partitions", name, "gpu", "capability"], partition.gpu.capability
             yield ["partitions", name, "gpu", "driver"], partition.gpu.driver

@@ -173,8 +173,10 @@ class Question(msgspec.Struct):
         for block in self.providers(identifier):
             for said in self.catalog.block(block).site_ranges(self.facts):
                 others = {p: "" for p in self.providers(identifier) if p != block}
-                bound = Reason(rule="site", by=said.reason, requires={block: said.versions}, place=said.path)
-                origin = Origin(said.reason, partial(self.place, said.path), "site", path=said.path, bounds=(bound,))
+                own = said.path.startswith("fabric.") and self.facts.partition.fabric is not None
+                path = f"partitions.{self.partition}.{said.path}" if own else said.path
+                bound = Reason(rule="site", by=said.reason, requires={block: said.versions}, place=path)
+                origin = Origin(said.reason, partial(self.place, path), "site", path=path, bounds=(bound,))
                 yield Requirement(identifier, {block: said.versions, **others}, origin)
 
     def site_requirements(self, identifier: str, like: Candidate | None = None) -> list[Requirement]:
