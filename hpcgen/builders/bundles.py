@@ -14,6 +14,7 @@ from hpcgen.kit.folder import KitFolder
 from hpcgen.model.bundle_paths import IMAGES, LOCK, image_name
 from hpcgen.model.lock import ImagePin
 from hpcgen.recipe.formats.bundled import bundled_base
+from hpcgen.support.quoting import sh
 
 VARIABLE = "HPCGEN_BUNDLE"
 
@@ -35,13 +36,13 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
             raise InputError(
                 "this kit was rendered for a build with a network",
                 "--bundle",
-                remedy="render it for the bundle: hpcgen render --bundle DIR -o KIT",
+                remedy=f"render it for the bundle: hpcgen render --bundle {sh(str(asked))} -o {sh(str(kit.folder))}",
             )
         return None
     if told is None:
         raise InputError(
             "this kit takes everything from a bundle, but no bundle was given",
-            remedy=f"hpcgen build --bundle DIR KIT, or set {VARIABLE}",
+            remedy=f"hpcgen build --bundle DIR {sh(str(kit.folder))}, or set {VARIABLE}",
         )
     from hpcgen.bundle.verify import check_bundle
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -33,6 +33,10 @@ _QUOTED = (
 )
 _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BUILDKIT = re.compile(r"#(\d+) (\d+\.\d+ )?")
+
+
+PLACES = {"block": "NAME", "built": "IMAGE", "site": "SITE"}
+"""What texts say of a build where nobody tells which block, image and site it is about."""
 
 
 class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -61,7 +65,7 @@ class KnownFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def text(self, engine: str, found: dict[str, str]) -> tuple[str, str]:
         """Cause and remedy for people."""
-        words = {"engine": engine, **self.otherwise, **found}
+        words = {"engine": engine, **PLACES, **self.otherwise, **found}
         remedy = self.remedy.get(engine, self.remedy["any"])
         return _filled(self.cause, words), _filled(remedy, words)
 
@@ -72,7 +76,9 @@ def remedies() -> tuple[KnownFailure, ...]:
     return msgspec.yaml.decode(_DATA.read_bytes(), type=tuple[KnownFailure, ...])
 
 
-def explain(lines: Sequence[str], engine: str, status: int | None = None) -> tuple[str, str] | None:
+def explain(
+    lines: Sequence[str], engine: str, status: int | None = None, about: Mapping[str, str] = PLACES
+) -> tuple[str, str] | None:
     """Cause and remedy of a failed build; None if nothing that is known is in its output.
 
     Parameters
@@ -80,9 +86,10 @@ def explain(lines: Sequence[str], engine: str, status: int | None = None) -> tup
     lines: what the engine printed, best of all everything.
     engine: its name, as in records (``buildah``, ``ch-image``, …).
     status: how it ended: its exit status, or the negative number of a signal.
+    about: the block, the image and the site that the texts name.
     """
     found = find(lines, engine, status)
-    return None if found is None else found[0].text(engine, found[1])
+    return None if found is None else found[0].text(engine, {**about, **found[1]})
 
 
 def find(lines: Sequence[str], engine: str, status: int | None = None) -> tuple[KnownFailure, dict[str, str]] | None:

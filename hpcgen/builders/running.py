@@ -339,11 +339,15 @@ class _Run:
 
     def _failure(self, message: str, status: int | None = None) -> BuildFailure:
         # Read only where there is a failure.
-        from hpcgen.builders.remedies import explain, failing_step
+        from hpcgen.builders.remedies import PLACES, explain, failing_step
 
         index = self.progress.failing()
         step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
-        explained = explain(self.output, self.builder.builder_name(), status) if status is not None else None
+        block = "" if index is None else self.work.steps[index].block.partition(" ")[0]
+        about = {**PLACES, "built": self.work.target.name, "site": self.kit.plan.site.name}
+        about |= {"block": block} if block not in ("", "hpcgen") else {}
+        name = self.builder.builder_name()
+        explained = explain(self.output, name, status, about) if status is not None else None
         cause, remedy = explained if explained is not None else ("", "")
         return BuildFailure(
             step=step,

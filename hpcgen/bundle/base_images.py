@@ -127,7 +127,7 @@ class BaseImages:
         return [
             Problem(
                 f"what came from {source.origin} as base image {name} is not {pin.digest}",
-                remedy="say where that exact image is: --image NAME=REFERENCE; or regenerate the lock",
+                remedy=f"say where that exact image is: --image {name}=REFERENCE; or regenerate the lock",
             )
         ]
 

@@ -73,7 +73,8 @@ def _at_path(path: Path, kind: str | None) -> ImageReference:
     full = Path(os.path.normpath(Path.cwd() / path.expanduser()))
     if not full.exists():
         raise UnknownNameError(
-            f"there is no image {full}", remedy="name a file or folder, or a store's image as podman:NAME"
+            f"there is no image {full}",
+            remedy=f"name a file or folder, or a store's image as podman:{path.name or 'NAME'}",
         )
     try:
         known = None if kind else recognised(full)
@@ -109,6 +110,6 @@ def _look_up(text: str) -> ImageReference:
         where = f"in the stores of {', '.join(have)}" if have else "and no engine with a store is installed"
         raise UnknownNameError(
             f"there is no file or folder {text}, {'nor an image ' if have else ''}{where}",
-            remedy="check the name, or name the store: podman:NAME, docker:NAME, ch-image:NAME",
+            remedy=f"check the name, or name the store: podman:{text}, docker:{text}, ch-image:{text}",
         )
     return ImageReference(found[0], text)

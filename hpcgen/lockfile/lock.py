@@ -21,6 +21,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support.file_formats import KIT, LOCK
 from hpcgen.support.hashing import sha256_of
+from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock, Pins
@@ -120,14 +121,20 @@ def _check_seal(text: str, name: str) -> None:
         raise InputError(
             f"{name} pins nothing: it has no seal",
             expected="a lock that hpcgen lock wrote; the one in a kit only names what was chosen",
-            remedy="hpcgen lock --site SITE --stack STACK -o hpcgen.lock",
+            remedy=_making(text, "hpcgen.lock"),
         )
     if seal != sha256_of(body + "\n") + "\n":
         raise InputError(
             f"{name} is not as hpcgen lock wrote it: its seal does not match its content",
             expected="an unchanged file; a merge or a manual edit leaves the old seal",
-            remedy="get the file again from its source, or regenerate it: hpcgen lock --update NAME",
+            remedy="get the file again from its source, or regenerate it: " + _making(text, name),
         )
+
+
+def _making(text: str, output: str) -> str:
+    """The command that makes this lock, by its own words where these are a plain command."""
+    found = re.search(r"^command: hpcgen (?:render|lock) ([A-Za-z0-9 ._/=:@%+,-]+)$", text, re.MULTILINE)
+    return f"hpcgen lock -o {sh(output)} {found[1] if found else '--site SITE --stack STACK'}"
 
 
 def _load(text: str) -> Any:

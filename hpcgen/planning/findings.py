@@ -40,11 +40,12 @@ def site_findings(site: Site, partition: str, document: Document) -> list[Findin
 
 def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
     """One finding that names the chosen releases whose row nobody has verified."""
-    rows = []
+    rows, names = [], []
     for block in blocks:
         source = catalog.release(block).source
         if source is None or source.verified == "no":
             rows.append(f"{block.name} {block.version}")
+            names.append(block.name)
     if not rows:
         return []
     return [
@@ -52,6 +53,6 @@ def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Fi
             name="unverified-releases",
             severity="note",
             message=f"not verified in the release tables: {some(rows)}",
-            remedy="see hpcgen show block NAME",
+            remedy=f"see {' and '.join(f'hpcgen show block {name}' for name in names[:2])}",
         )
     ]

@@ -112,6 +112,15 @@ def test_the_remedy_is_the_engines_own() -> None:
     assert "docker builder prune" in said["docker"]
 
 
+def test_the_block_the_image_and_the_site_are_named_where_they_are_known() -> None:
+    changed = ["a.tar.gz: FAILED", "sha256sum: WARNING: 1 computed checksum did NOT match"]
+    about = {"block": "openmpi", "built": "hello.sif", "site": "lumi-g"}
+    assert "`hpcgen show block openmpi`" in (explain(changed, "buildah", 1, about) or ("", ""))[1]
+    assert "`hpcgen show block NAME`" in (explain(changed, "buildah", 1) or ("", ""))[1]
+    failed = ["FATAL: failed to execute %test script"]
+    assert "`hpcgen test hello.sif --site lumi-g`" in (explain(failed, "apptainer", 1, about) or ("", ""))[1]
+
+
 def test_a_pattern_of_one_engine_alone_is_not_used_for_others() -> None:
     line = ["/bin/sh: 0: Illegal option --"]
     assert explain(line, "ch-image") is not None

@@ -46,6 +46,12 @@ def test_what_takes_hours_to_build_is_said_before_anybody_builds_it(hpcgen: Comm
     assert "compiled from source" not in hpcgen("plan", *asked, "--set", "tensorflow.install=pip", "--notes").stderr
 
 
+def test_a_note_on_releases_names_the_command_that_shows_them(hpcgen: Command) -> None:
+    said = hpcgen("plan", "--site", "supermuc", "--stack", "mpi-hello", "--notes").stderr
+    command = said.split("not verified in the release tables: intel_mpi 2019.6.166 (see hpcgen ")[1].split(")")[0]
+    assert "2019.6.166" in hpcgen(*command.split()).stdout
+
+
 def test_plan_notes_what_render_notes(hpcgen: Command) -> None:
     words = ["--site", "supermuc", "--stack", "tf-horovod", "--notes"]
     planned, rendered = (hpcgen(verb, *words).stderr for verb in ("plan", "render"))

@@ -83,7 +83,7 @@ def test_the_lock_of_a_kit_pins_nothing() -> None:
     text = make_kit(plan, CATALOG).files["hpcgen.lock"].text
     with pytest.raises(InputError, match="pins nothing") as raised:
         parse_lock(text, "kit/hpcgen.lock")
-    assert "hpcgen lock --site" in str(raised.value)
+    assert "remedy: hpcgen lock -o hpcgen.lock --site workstation --stack mpi-hello" in str(raised.value)
 
 
 def test_other_collections_are_named(tmp_path: Path) -> None:
