@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hpcgen.blocks.steps import Test
 from hpcgen.model.image_paths import NOTEST, SELFTEST
 from hpcgen.model.plan import Plan
-from hpcgen.support.quoting import sh
+from hpcgen.support.quoting import command, sh
 from hpcgen.support.templates import Template
 
 _fill = Template(Path(__file__).with_name("templates") / "selftest.sh").fill
@@ -27,12 +28,13 @@ DRIVER_FILE = "/proc/driver/nvidia/version"
 """Where NVIDIA's driver reports its version."""
 
 
-def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
+def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Sequence[str] = ()) -> str:
     """The script for a plan.
 
     Parameters
     ----------
     tests: pairs of a block's label and its tests.
+    folders: where the blocks' programs are; whatever calls MPI is looked for below them.
     """
     lines = []
     for label, block_tests in tests:
@@ -40,6 +42,11 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]]) -> str:
             words = f"{sh(f'{label}: {test.name}')} {sh(test.expect)} {sh(test.command)}"
             device = _device(plan, test.device)
             lines.append(f"check_with {sh(device)} {words}" if device else f"check {words}")
+    mpi = plan.block("mpi")
+    if mpi is not None and folders:
+        name = sh(f"{mpi.label}: symbols")
+        values = {"name": name, "folders": command(*folders), "own": f"/opt/{mpi.name}"}
+        lines += _fill("symbols", **values, passed=PASSED, failed=FAILED).splitlines()
     return _fill(
         title=f"{plan.stack.name} for {plan.site.name}, partition {plan.partition}",
         path=SELFTEST,

@@ -72,3 +72,30 @@ else
     printf '%s passed, %s failed, %s skipped\n' "$passed" "$failed" "$skipped"
 fi
 [ "$failed" -eq 0 ]
+#: symbols
+# What calls MPI: the library that the loader finds now, the host's for one, has all that it calls.
+mpi_symbols() { # file
+    found=$(ldd -r "$1" 2> /dev/null)
+    library=$(printf '%s\n' "$found" | sed -n 's/^.*=> \(.*\/libmpi\(ch\|_[a-z]*\)*\.so[^ ]*\) .*$/\1/p' | head -n 1)
+    [ -n "$library" ] || return 0
+    printf '%s\n' "$found" | grep -F "($1)" |
+        sed -n 's/^undefined symbol: \([Pp]*\(MPI\|mpi\)_[A-Za-z0-9_]*\).*$/\1/p' |
+        while read -r symbol; do
+            printf '%s needs %s, which %s does not have\n' "$1" "$symbol" "$library"
+        done
+}
+begin @{name}
+output=$(
+    # The MPI's own tools are not asked to work with another MPI.
+    find @{folders} -path @{own} -prune -o -type f \( -perm -100 -o -name '*.so*' \) -exec grep -l libmpi {} + |
+        while read -r file; do
+            mpi_symbols "$file"
+        done
+)
+if [ -z "$output" ]; then
+    passed=$((passed + 1))
+    end @{passed} '' ''
+else
+    failed=$((failed + 1))
+    end @{failed} "$(printf '%s\n' "$output" | head -n 1)" "$output"
+fi

@@ -52,6 +52,40 @@ def test_a_build_argument_leaves_it_out(tmp_path: Path) -> None:
     assert run(tmp_path, Check("broken", "false"), HPCGEN_NOTEST="0").returncode == 1
 
 
+# What glibc's ldd prints; the real one is asked in tests/containers/test_symbols.py.
+LDD = """\
+#!/bin/sh
+printf '\\tlibmpi.so.12 => /opt/host-mpi/lib/libmpi.so.12 (0x00007f3b)\\n\\tlibc.so.6 => /lib/libc.so.6 (0x00007f3a)\\n'
+printf 'undefined symbol: %s\\t(%s)\\n' MPI_Session_init "$2" PyLong_Type "$2" mpi_wait_ "$2" PMPI_Init /opt/other.so
+"""
+
+
+def test_a_host_library_that_lacks_what_a_program_calls_fails_by_name(tmp_path: Path) -> None:
+    program = tmp_path / "opt/a tool/bin/tool"
+    own, plain = tmp_path / "opt/mpich/bin/own", tmp_path / "opt/plain"
+    for file, text in ((program, "libmpi.so.12"), (own, "libmpi.so.12"), (plain, "")):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "ldd").write_text(LDD)
+    (tmp_path / "bin" / "ldd").chmod(0o755)
+    plan = read_kit(GOLDEN / "workstation" / "mpi-hello").plan
+    text = selftest_script(plan, [], ["/opt"]).replace(" /opt", f" {tmp_path}/opt")
+    env = {**os.environ, "PATH": f"{tmp_path}/bin:{os.environ['PATH']}"}
+    done = subprocess.run(["/bin/sh", "-c", text], env=env, capture_output=True, text=True)
+    lines = [
+        f"{program} needs {symbol}, which /opt/host-mpi/lib/libmpi.so.12 does not have"
+        for symbol in ("MPI_Session_init", "mpi_wait_")
+    ]
+    assert done.stdout.splitlines() == [
+        f"FAILED   mpich 4.3.2: symbols: {lines[0]}",
+        *(f"         | {line}" for line in lines),
+        "0 passed, 1 failed, 0 skipped",
+    ]
+    assert (done.returncode, done.stderr) == (1, "")
+
+
 ENGINE = """\
 #!/bin/sh
 printf '%s\\n' "$@" >> "$TOLD"

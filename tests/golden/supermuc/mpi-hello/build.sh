@@ -182,7 +182,7 @@ LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="mpi-hello" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 gnu@13.3.0 psm2@12.0.1 intel_mpi@2019.6.166 rank_test@1" \
-      io.hpcgen.content="639ded0a2afc2834ace70d428967f3dee7c86783605bb1b044d4cd7804708e0a" \
+      io.hpcgen.content="ad417abe2e918ee5615aea3cef9d4c4996665b2d49f1691e219d3cfaa08e07d4" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -69,6 +69,32 @@ check_with /dev/hfi1_0 'psm2 12.0.1: device' '' 'test -r /dev/hfi1_0'
 check 'intel_mpi 2019.6.166: library' 'libc.so.6 => /' 'ldd /opt/intel_mpi/intel64/lib/release/libmpi.so.12'
 check 'intel_mpi 2019.6.166: launcher' 'Intel(R) MPI Library' 'mpiexec.hydra --version'
 check 'rank_test 1: libraries' '' 'test -x /opt/rank_test/bin/rank_test && ldd /opt/rank_test/bin/rank_test | grep '"'"'not found'"'"' | grep -vc '"'"'libcuda.so.1 '"'"' | grep -qx 0'
+# What calls MPI: the library that the loader finds now, the host's for one, has all that it calls.
+mpi_symbols() { # file
+    found=$(ldd -r "$1" 2> /dev/null)
+    library=$(printf '%s\n' "$found" | sed -n 's/^.*=> \(.*\/libmpi\(ch\|_[a-z]*\)*\.so[^ ]*\) .*$/\1/p' | head -n 1)
+    [ -n "$library" ] || return 0
+    printf '%s\n' "$found" | grep -F "($1)" |
+        sed -n 's/^undefined symbol: \([Pp]*\(MPI\|mpi\)_[A-Za-z0-9_]*\).*$/\1/p' |
+        while read -r symbol; do
+            printf '%s needs %s, which %s does not have\n' "$1" "$symbol" "$library"
+        done
+}
+begin 'intel_mpi 2019.6.166: symbols'
+output=$(
+    # The MPI's own tools are not asked to work with another MPI.
+    find /opt/intel_mpi /opt/psm2 /opt/rank_test -path /opt/intel_mpi -prune -o -type f \( -perm -100 -o -name '*.so*' \) -exec grep -l libmpi {} + |
+        while read -r file; do
+            mpi_symbols "$file"
+        done
+)
+if [ -z "$output" ]; then
+    passed=$((passed + 1))
+    end ok '' ''
+else
+    failed=$((failed + 1))
+    end FAILED "$(printf '%s\n' "$output" | head -n 1)" "$output"
+fi
 
 if [ "$mode" = --lines ]; then
     echo 'hpcgen-test: done'

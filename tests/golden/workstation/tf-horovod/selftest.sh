@@ -77,6 +77,32 @@ check 'mpich 4.3.2: launcher' 4.3.2 'mpiexec --version'
 check 'mpich 4.3.2: provider' ch4:ofi mpichversion
 check 'horovod 0.28.1: built for mpi' '' '/opt/python/bin/python -c '"'"'import sys, horovod.tensorflow as hvd; sys.exit(not (hvd.mpi_built()))'"'"''
 check 'rank_test 1: libraries' '' 'test -x /opt/rank_test/bin/rank_test && ldd /opt/rank_test/bin/rank_test | grep '"'"'not found'"'"' | grep -vc '"'"'libcuda.so.1 '"'"' | grep -qx 0'
+# What calls MPI: the library that the loader finds now, the host's for one, has all that it calls.
+mpi_symbols() { # file
+    found=$(ldd -r "$1" 2> /dev/null)
+    library=$(printf '%s\n' "$found" | sed -n 's/^.*=> \(.*\/libmpi\(ch\|_[a-z]*\)*\.so[^ ]*\) .*$/\1/p' | head -n 1)
+    [ -n "$library" ] || return 0
+    printf '%s\n' "$found" | grep -F "($1)" |
+        sed -n 's/^undefined symbol: \([Pp]*\(MPI\|mpi\)_[A-Za-z0-9_]*\).*$/\1/p' |
+        while read -r symbol; do
+            printf '%s needs %s, which %s does not have\n' "$1" "$symbol" "$library"
+        done
+}
+begin 'mpich 4.3.2: symbols'
+output=$(
+    # The MPI's own tools are not asked to work with another MPI.
+    find /opt/horovod /opt/libfabric /opt/mpich /opt/python /opt/rank_test -path /opt/mpich -prune -o -type f \( -perm -100 -o -name '*.so*' \) -exec grep -l libmpi {} + |
+        while read -r file; do
+            mpi_symbols "$file"
+        done
+)
+if [ -z "$output" ]; then
+    passed=$((passed + 1))
+    end ok '' ''
+else
+    failed=$((failed + 1))
+    end FAILED "$(printf '%s\n' "$output" | head -n 1)" "$output"
+fi
 
 if [ "$mode" = --lines ]; then
     echo 'hpcgen-test: done'
