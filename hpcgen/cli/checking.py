@@ -105,13 +105,19 @@ def _kind(document: Document, path: Path) -> str:
 def _check_site(catalog: Catalog, document: Document, path: Path) -> None:
     name = str(document.data.get("name", path.stem))
     merged = catalog.with_parents(document, (name,))
+    problems = Problems()
     if document.data.get("abstract") is True:
-        # A family's shared part need not be whole: what it says is checked through each site that extends it.
-        return
-    site = catalog.site_from(merged)
+        from hpcgen.catalog.parent_checks import completed, own_problems
+
+        merged = completed(merged)
+        try:
+            site = catalog.site_from(merged)
+        except InputError as error:
+            raise InputError(own_problems(error)) from None
+    else:
+        site = catalog.site_from(merged)
     from hpcgen.platform.microarchitecture import has_feature
 
-    problems = Problems()
     bases, preferred = catalog.virtuals["base"], site.image.distribution
     if preferred is not None and preferred not in bases:
         place = merged.position(["image", "distribution"])
