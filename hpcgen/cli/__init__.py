@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -118,6 +119,10 @@ def cli(ctx: click.Context, collections: tuple[Path, ...], debug: bool) -> None:
 def main() -> NoReturn:
     """The command of ``sys.argv``: errors become messages and exit codes."""
     debug = "--debug" in sys.argv[1:]
+    if "_HPCGEN_COMPLETE" in os.environ:
+        from hpcgen.cli.completing import register
+
+        register()
     try:
         code = cli.main(prog_name="hpcgen", standalone_mode=False)
         sys.stdout.flush()

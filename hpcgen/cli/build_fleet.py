@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from hpcgen.cli.common import catalog_of, named_kit, option_group, plan_from, plan_of_lock, print_json, say
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table
+from hpcgen.cli.words import SITE
 from hpcgen.errors import HpcgenError, InputError, Problems
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ fleet_build_options = option_group(
     ),
     click.option("--array", is_flag=True, help="With --all or --member: as a Slurm array, one task per image."),
     click.option("--limit", type=COUNT, metavar="N", help="With --array: how many tasks may run at once."),
-    click.option("--on", "build_on", metavar="NAME|FILE", help="With --array: the site whose batch system builds."),
+    click.option("--on", "build_on", type=SITE, help="With --array: the site whose batch system builds."),
 )
 """Options of fleets and of builds as jobs."""
 _FLEET = {"fleet_file", "lock_file", "force", "reports", "array", "limit", "build_on"}

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from hpcgen.cli.numbers import COUNT, GIGABYTES, WHOLE
+from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
 from hpcgen.errors import InputError
 from hpcgen.support.quoting import sh
 
@@ -51,32 +52,13 @@ def collections_of(ctx: click.Context | None) -> list[Path]:
     return [*given, *collections_from_environment()]
 
 
-def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    def names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from hpcgen.catalog.catalog import Catalog
-
-        catalog = Catalog(collections_of(ctx))
-        return [name for name in _known(catalog, kind) if name.startswith(incomplete)]
-
-    return names
-
-
-def _known(catalog: Catalog, kind: str) -> list[str]:
-    if kind != "format":
-        return catalog.names(kind)
-    from hpcgen.recipe.formats import FORMATS
-
-    return FORMATS.names()
-
-
 def _named(required: bool) -> list[Callable[[Any], Any]]:
     """The options that name what is planned."""
     return [
         click.option(
             f"--{kind}",
             required=required,
-            metavar="NAME|FILE",
-            shell_complete=_complete(kind),
+            type=SITE if kind == "site" else STACK,
             help=f"{title}." if required else f"{title}; not with a kit, lock or bundle.",
         )
         for kind, title in (("site", "Site profile"), ("stack", "Stack recipe"))
@@ -102,26 +84,20 @@ CHARGE = option_group(
 )
 NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
 _OPTIONS: list[Callable[[Any], Any]] = [
-    click.option("--partition", metavar="NAME", help="Kind of node; by default the profile's."),
+    click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),
     click.option(
         "--set",
         "settings",
         multiple=True,
-        metavar="BLOCK.OPTION=VALUE",
+        type=SETTING,
         help="Set a block's option, its version (BLOCK.version=RANGE) or a virtual's provider (mpi.provider=mpich).",
     ),
     click.option(
-        "--add",
-        "added",
-        multiple=True,
-        metavar="BLOCK",
-        shell_complete=_complete("block"),
-        help="Put a block into the image that the stack does not have.",
+        "--add", "added", multiple=True, type=BLOCK, help="Put a block into the image that the stack does not have."
     ),
     click.option(
         "--format",
-        metavar="FORMAT",
-        shell_complete=_complete("format"),
+        type=FORMAT,
         help="A format other than that of the site's engine: docker, singularity, charliecloud or a collection's.",
     ),
     click.option(
@@ -134,11 +110,7 @@ _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken."),
     click.option("--nodes", type=COUNT, help="Nodes of the job."),
     LAYOUT,
-    click.option(
-        "--queue",
-        metavar="NAME",
-        help="Scheduler partition or queue; by default chosen by nodes and time.",
-    ),
+    click.option("--queue", type=QUEUE, help="Scheduler partition or queue; by default chosen by nodes and time."),
     CHARGE,
     click.option("--image-directory", metavar="DIR", help="Where the job script looks for images first."),
     NOTES,

@@ -12,6 +12,9 @@ def command(ctx: click.Context, shell: str) -> None:
     """Print the completion script of a shell: eval "$(hpcgen completion bash)"."""
     from click.shell_completion import get_completion_class
 
+    from hpcgen.cli.completing import register
+
+    register()
     found = get_completion_class(shell)
     assert found is not None
     click.echo(found(ctx.find_root().command, {}, "hpcgen", "_HPCGEN_COMPLETE").source())

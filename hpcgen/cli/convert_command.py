@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from hpcgen.cli.common import print_json, say
+from hpcgen.cli.words import IMAGE
 from hpcgen.support.units import size
 
 
 @click.command("convert")
-@click.argument("image", metavar="IMAGE")
+@click.argument("image", type=IMAGE)
 @click.argument("output", metavar="OUTPUT")
 @click.option("--force", "-f", is_flag=True, help="Replace an existing OUTPUT once the new image is complete.")
 @click.option("--dry-run", is_flag=True, help="Print the commands and do nothing.")

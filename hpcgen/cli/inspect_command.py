@@ -10,12 +10,13 @@ import click
 
 from hpcgen.cli.common import print_json, say
 from hpcgen.cli.tables import table, word
+from hpcgen.cli.words import IMAGE
 from hpcgen.errors import InputError
 from hpcgen.support.units import size
 
 
 @click.command("inspect")
-@click.argument("image", metavar="IMAGE")
+@click.argument("image", type=IMAGE)
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @click.option("--plan", "part", flag_value="plan.json", help="Print only the plan, as it is in the image.")
 @click.option("--lock", "part", flag_value="hpcgen.lock", help="Print only the lock, as it is in the image.")

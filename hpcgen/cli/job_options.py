@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from hpcgen.cli.common import CHARGE, LAYOUT, NOTES, catalog_of, job_request, option_group, plan_from, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.words import BLOCK, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
 
 if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
@@ -35,16 +36,16 @@ class JobCommand(click.Command):
 
 
 job_options = option_group(
-    click.argument("image", required=False),
-    click.option("--site", metavar="NAME|FILE", help="Another site than the image's, or a newer profile."),
-    click.option("--stack", metavar="NAME|FILE", help="Plan this stack instead of using the image's plan."),
-    click.option("--set", "settings", multiple=True, metavar="BLOCK.OPTION=VALUE", help="With --stack: as in render."),
-    click.option("--add", "added", multiple=True, metavar="BLOCK", help="With --stack: as in render."),
-    click.option("--partition", metavar="NAME", help="Kind of node."),
+    click.argument("image", required=False, type=IMAGE),
+    click.option("--site", type=SITE, help="Another site than the image's, or a newer profile."),
+    click.option("--stack", type=STACK, help="Plan this stack instead of using the image's plan."),
+    click.option("--set", "settings", multiple=True, type=SETTING, help="With --stack: as in render."),
+    click.option("--add", "added", multiple=True, type=BLOCK, help="With --stack: as in render."),
+    click.option("--partition", type=PARTITION, help="Kind of node."),
     click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
     click.option("--nodes", type=COUNT, help="Nodes; ranks and threads follow the site's layouts."),
     LAYOUT,
-    click.option("--queue", metavar="NAME", help="Scheduler partition or queue."),
+    click.option("--queue", type=QUEUE, help="Scheduler partition or queue."),
     CHARGE,
     click.option("--allow-unsupported", is_flag=True, help="With --stack: as in render."),
     NOTES,

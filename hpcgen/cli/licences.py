@@ -11,6 +11,7 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import say
+from hpcgen.cli.words import LICENCE
 from hpcgen.config.user_config import configured
 from hpcgen.errors import HpcgenError, PolicyError, Problem
 
@@ -25,7 +26,7 @@ licence_option = click.option(
     "--accept-licence",
     "accept",
     multiple=True,
-    metavar="NAME",
+    type=LICENCE,
     help=f"Accept this licence; {ALL} for all of them. Repeatable; also ${VARIABLE}.",
 )
 """The option of every command that builds, or pins what is built."""

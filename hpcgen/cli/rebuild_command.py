@@ -9,10 +9,11 @@ import click
 
 from hpcgen._version import __version__
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
+from hpcgen.cli.words import IMAGE
 
 
 @click.command("rebuild")
-@click.argument("image", metavar="IMAGE")
+@click.argument("image", type=IMAGE)
 @click.option(
     "-o",
     "--output",

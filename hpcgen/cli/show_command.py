@@ -5,11 +5,12 @@ from __future__ import annotations
 import click
 
 from hpcgen.cli.common import catalog_of, print_json
+from hpcgen.cli.words import NAMED
 
 
 @click.command("show")
 @click.argument("kind", type=click.Choice(["site", "stack", "block"]))
-@click.argument("name")
+@click.argument("name", type=NAMED)
 @click.option(
     "--origin", is_flag=True, help="Show the file that it comes from; for a site, file, line and source of each fact."
 )

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.words import PARTITION, SITE
 from hpcgen.errors import TestFailedError
 from hpcgen.support.units import some
 
@@ -23,9 +24,9 @@ _WIDE = 100
 
 
 @click.command("doctor")
-@click.argument("name", metavar="NAME|FILE")
+@click.argument("name", type=SITE)
 @click.option("--root", type=_FOLDER, metavar="DIR", help="Examine a captured tree, not this machine.")
-@click.option("--partition", metavar="NAME", help="Which kind of node this is; detected by default.")
+@click.option("--partition", type=PARTITION, help="Which kind of node this is; detected by default.")
 @click.option("--login", is_flag=True, help="This is a login node: skip what the profile says about compute nodes.")
 @click.option(
     "--locks", type=_FOLDER, metavar="DIR", help="A folder with locks and kits: name those that are affected."

@@ -13,6 +13,7 @@ import click
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
+from hpcgen.cli.words import IMAGE, PARTITION, SITE
 from hpcgen.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
 
 
 @click.command("test")
-@click.argument("image")
-@click.option("--site", metavar="NAME|FILE", help="Another site than the image's, or a newer profile.")
-@click.option("--partition", metavar="NAME", help="Kind of node.")
+@click.argument("image", type=IMAGE)
+@click.option("--site", type=SITE, help="Another site than the image's, or a newer profile.")
+@click.option("--partition", type=PARTITION, help="Kind of node.")
 @click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
 @click.option("--ranks-per-node", type=COUNT, help="MPI ranks; by default those of one node, at least two.")
 @click.option("--threads", type=COUNT, help="Threads of each rank.")
