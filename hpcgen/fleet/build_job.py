@@ -18,6 +18,7 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import RunSpec, Stack
 from hpcgen.schedulers import Header, scheduler_for
 from hpcgen.support.quoting import sh, sh_assign
+from hpcgen.support.shell_words import loading
 
 PASSED_ON = (
     "HPCGEN_COLLECTIONS",
@@ -110,8 +111,11 @@ def build_script(job: BuildJob) -> tuple[str, str]:
             message = f"hpcgen cannot submit arrays to {scheduler.title}, the batch system of {site.name}"
             raise PolicyError(message, "--array", remedy="build one after the other: omit --array")
         directives.append(scheduler.array(len(job.members), job.limit))
-    lines = ["#!/bin/bash", *(f"{scheduler.mark} {each}" for each in directives)]
-    lines += ["", f"# {_about(job)}", *_modules(job), "", "set -euo pipefail"]
+    modules = _modules(job)
+    # VALET is there in a login shell alone.
+    shell = "#!/bin/bash -l" if modules and site.system.modules == "valet" else "#!/bin/bash"
+    lines = [shell, *(f"{scheduler.mark} {each}" for each in directives)]
+    lines += ["", f"# {_about(job)}", *modules, "", "set -euo pipefail"]
     lines += [line for line in [scheduler.start] if line]
     lines += [f"cd {sh(str(job.folder))}"]
     lines += [f"export {sh_assign(name, value)}" for name, value in job.environment.items()]
@@ -143,7 +147,7 @@ def _modules(job: BuildJob) -> list[str]:
     for engine in site.containers.engines.values():
         if engine.allowed:
             modules += engine.modules
-    return [f"module load {sh(module)}" for module in dict.fromkeys(modules)]
+    return loading(site.system.modules, dict.fromkeys(modules))
 
 
 def _call(job: BuildJob, task: str) -> list[str]:

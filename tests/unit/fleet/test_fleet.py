@@ -465,6 +465,14 @@ def test_an_array_names_its_members_by_their_index(collection: Path) -> None:
     assert '-m hpcgen build --fleet fleet.yaml --member "${members[$SLURM_ARRAY_TASK_ID]}"' in text
 
 
+def test_a_build_job_loads_modules_by_the_sites_own_tool(collection: Path) -> None:
+    request = JobRequest(account="abc")
+    _, text = build_script(build_job(collection, "system: {modules: valet}\n", request=request))
+    assert text.startswith("#!/bin/bash -l\n") and "\nvpkg_require charliecloud\n" in text and "module load" not in text
+    _, text = build_script(build_job(collection, request=request))
+    assert text.startswith("#!/bin/bash\n") and "\nmodule load charliecloud\n" in text
+
+
 def test_an_account_that_the_site_wants_is_asked_for(collection: Path) -> None:
     with pytest.raises(PolicyError, match="requires an account"):
         build_script(build_job(collection))
