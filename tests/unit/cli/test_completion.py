@@ -7,6 +7,7 @@ import pty
 import select
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.conftest import ROOT
 
 END = "=== end ==="
+PROMPT = "ready> "
 
 
 class Bash:
@@ -23,12 +25,12 @@ class Bash:
         program = folder / "hpcgen"
         program.write_text(f'#!/bin/bash\nexec {sys.executable} -m hpcgen "$@"\n')
         program.chmod(0o755)
-        pid, self.terminal = pty.fork()
-        if pid == 0:
+        self.pid, self.terminal = pty.fork()
+        if self.pid == 0:
             os.environ |= {
                 "PATH": f"{folder}:{os.environ['PATH']}",
                 "PYTHONPATH": str(ROOT),
-                "PS1": "$ ",
+                "PS1": PROMPT,
                 "TERM": "dumb",
             }
             os.chdir(folder)
@@ -40,34 +42,38 @@ class Bash:
     def type(self, text: str) -> None:
         os.write(self.terminal, text.encode())
 
-    def until(self, end: str) -> str:
+    def until_end(self) -> str:
+        """What it says up to the end of the command; it waits for the next one then."""
         said, stop = "", time.monotonic() + 60
-        while end not in said:
+        while PROMPT not in said.partition(END)[2]:
             assert time.monotonic() < stop, said
             if select.select([self.terminal], [], [], 1)[0]:
                 said += os.read(self.terminal, 65536).decode()
-        return said.partition(end)[0]
+        return said.partition(END)[0]
 
     def run(self, line: str) -> str:
         # Echoed, the command itself does not hold the words that are waited for.
         self.type(f"{line}; echo '===' 'end' '==='\n")
-        return self.until(END)
+        return self.until_end()
 
     def completed(self, line: str) -> str:
         """What is on the line after a TAB and one more letter, which shows whether a space came before it."""
         # To the beginning of the line, an echo before it, and its words are printed.
         self.type(f"{line}\tX; echo '===' 'end' '==='\x01echo \n")
-        return self.until(END).replace("\r", "").splitlines()[-1]
+        return self.until_end().replace("\r", "").splitlines()[-1]
 
     def offered(self, line: str) -> list[str]:
         """The words below the line after two TABs."""
         self.type(f"{line}\t\t\x15")
-        return self.run(":").replace("\r", "").partition("\n")[2].partition("$ ")[0].split()
+        return self.run(":").replace("\r", "").partition("\n")[2].partition(PROMPT)[0].split()
 
 
 @pytest.fixture(scope="module")
-def bash(tmp_path_factory: pytest.TempPathFactory) -> Bash:
-    return Bash(tmp_path_factory.mktemp("bash"))
+def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bash]:
+    shell = Bash(tmp_path_factory.mktemp("bash"))
+    yield shell
+    shell.type("exit\n")
+    os.waitpid(shell.pid, 0)
 
 
 @pytest.mark.parametrize(
