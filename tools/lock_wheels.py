@@ -6,7 +6,7 @@
 asks uv what those need for that Python on Linux x86_64 and writes
 building_blocks/wheels/tensorflow-cpu-2.15.1-cp310.txt. uv reads metadata, not the wheels themselves, where the
 index has it; the index is that of pip's own configuration, and its address is never written. Needs the extra ``lock``.
-Exit status 1 if uv finds no solution.
+Exit status 1 if uv finds no solution. ``--into DIR`` writes the list into a collection of your own, which may be new.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from hpcgen.errors import HpcgenError  # noqa: E402
 from hpcgen.locking.uv_resolver import Request, Resolved  # noqa: E402
 from hpcgen.locking.wheel_targets import WheelTarget  # noqa: E402
 from hpcgen.locking.wheels import resolve  # noqa: E402
+from hpcgen.support.writing import write_file  # noqa: E402
 
 WHEELS = ROOT / "building_blocks" / "wheels"
 # The oldest C library that the distributions with this Python have: Ubuntu 18.04 has 2.27, but manylinux has
@@ -36,7 +37,9 @@ OTHER_GLIBC = "2.28"
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", required=True, metavar="X.Y.Z", help="exact version of CPython")
+    parser.add_argument(
+        "--python", required=True, type=python_version, metavar="X.Y.Z", help="exact version of CPython"
+    )
     parser.add_argument(
         "--glibc", metavar="X.Y", help="the C library of the oldest base it is for, if newer than usual"
     )
@@ -46,6 +49,13 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("name", help="name of the list, without -cpXY.txt")
     parser.add_argument("requirements", nargs="+", help="requirements, and ranges that hold versions back")
     return parser.parse_args(argv)
+
+
+def python_version(text: str) -> str:
+    """The version of a CPython, whose number has at least two parts."""
+    if not re.fullmatch(r"\d+(\.\d+){1,2}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a version such as 3.12.3")
+    return text
 
 
 def resolved(python: str, sdists: Sequence[str], requirements: Sequence[str], glibc: str = "") -> list[Resolved]:
@@ -65,10 +75,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Write one list; returns the exit status."""
     args = arguments(argv)
     try:
-        found = resolved(args.python, args.sdist, args.requirements, args.glibc or "")
+        return write_list(args)
     except HpcgenError as error:
         print(error, file=sys.stderr)
         return 1
+
+
+def write_list(args: argparse.Namespace) -> int:
+    """Resolve, and write the list, in a folder that is made if it is not there."""
+    found = resolved(args.python, args.sdist, args.requirements, args.glibc or "")
     bound = bound_to_one_python(found) if args.every_python else []
     if bound:
         print(f"not for every Python: {', '.join(bound)}; leave --every-python out", file=sys.stderr)
@@ -86,7 +101,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ]
     suffix = "" if args.every_python else f"-cp{major}{minor}"
     target = args.into / f"{args.name}{suffix}.txt"
-    target.write_text("\n".join([*header, *(item.line for item in found)]) + "\n", "utf-8")
+    write_file(target, "\n".join([*header, *(item.line for item in found)]) + "\n", folders=True)
     print(target)
     return 0
 

@@ -57,11 +57,12 @@ def command(
     """
     from hpcgen.lockfile.lock import read_lock
     from hpcgen.locking.locking import make_lock
-    from hpcgen.support.writing import write_file
+    from hpcgen.support.writing import check_folder_of, write_file
 
     if as_json and not (check or updates):
         raise click.UsageError("--json lists changes, so it requires --check or --update")
     target = output or Path("hpcgen.lock")
+    check_folder_of(target)
     old = read_lock(target) if check or updates else None
     catalog = catalog_of(ctx)
     given = _given(images)

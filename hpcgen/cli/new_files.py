@@ -42,5 +42,5 @@ def write_new(files: Mapping[Path, str]) -> None:
     for path in files:
         check_absent(path)
     for path, text in files.items():
-        write_file(path, text)
+        write_file(path, text, folders=True)
         say(f"{path}: written")

@@ -59,16 +59,28 @@ class KitFile(msgspec.Struct, frozen=True):
     executable: bool = False
 
 
-def write_file(path: Path, text: str, executable: bool = False) -> None:
+def check_folder_of(path: Path) -> None:
+    """OutputError where there is no folder for a file, for what takes a while before it is written."""
+    with _explained(path):
+        path.parent.stat()
+
+
+def write_file(path: Path, text: str, executable: bool = False, folders: bool = False) -> None:
     """Write ``text`` to ``path``, whole or not at all; an older file there is replaced.
 
     Permissions are those of any new file (the umask decides), with ``x`` where ``executable``.
+
+    Parameters
+    ----------
+    folders: make the folders above it where they are not there.
 
     Raises
     ------
     OutputError: ``path`` is something else than a file, or it cannot be written; nothing has changed.
     """
     with _explained(path):
+        if folders:
+            path.parent.mkdir(parents=True, exist_ok=True)
         _check_replaceable(path)
         aside = path.parent / f".hpcgen-{secrets.token_hex(6)}"
         try:

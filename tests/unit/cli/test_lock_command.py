@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 from hpcgen.cli import cli
 from hpcgen.cli.lock_command import _as_asked_then
 from hpcgen.kit.folder import KitFolder
+from tests.conftest import Command
 from tests.helpers import locks
 
 
@@ -54,6 +55,12 @@ def test_what_does_not_go_with_a_lock_is_named_as_it_is_typed(words: list[str], 
     done = hpcgen(*words)
     assert done.exit_code == 2
     assert said in " ".join(done.output.split())
+
+
+def test_a_lock_that_could_not_be_written_is_told_before_anybody_is_asked(hpcgen: Command, tmp_path: Path) -> None:
+    asked = ["--site", "workstation", "--stack", "mpi-hello"]
+    done = hpcgen("lock", *asked, "-o", "nowhere/hpcgen.lock", env={"PATH": str(tmp_path)})
+    assert (done.returncode, "base image" in done.stderr) == (7, False), done.stderr
 
 
 def test_a_collection_may_be_called_lock() -> None:

@@ -31,6 +31,19 @@ def test_a_new_stack_passes_check_and_is_planned(hpcgen: Command, collection: Pa
     assert hpcgen("stack", "new", "ours").stdout == file.read_text()
 
 
+def test_the_folders_of_a_new_collection_are_made(hpcgen: Command, tmp_path: Path) -> None:
+    assert hpcgen("block", "new", "petsc", "-o", "ours").returncode == 0
+    assert hpcgen("stack", "new", "ours", "-o", "ours/recipes/ours.yaml").returncode == 0
+    assert hpcgen("site", "new", "ours", "-o", "ours/site_profiles/ours.yaml").returncode == 0
+    found = {path.relative_to(tmp_path / "ours").as_posix() for path in (tmp_path / "ours").rglob("*.*")}
+    assert found == {
+        "building_blocks/petsc.py",
+        "building_blocks/petsc.yaml",
+        "recipes/ours.yaml",
+        "site_profiles/ours.yaml",
+    }
+
+
 def test_no_file_that_exists_is_replaced(hpcgen: Command, collection: Path) -> None:
     table = collection / "building_blocks" / "petsc.yaml"
     table.write_text("mine")

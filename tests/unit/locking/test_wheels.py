@@ -278,3 +278,18 @@ def test_licences_of_files(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "empty-1.0-py3-none-any.whl", "w"):
         pass
     assert wheel_licence(tmp_path / "empty-1.0-py3-none-any.whl") == ""
+
+
+def test_the_tool_writes_a_list_into_a_collection_that_is_new(tmp_path: Path) -> None:
+    """As docs/building-blocks.md has it: ``--into`` names a folder that nobody has made yet."""
+    pack = wheel(tmp_path, "pack", "1.0")
+    settings = {"PIP_INDEX_URL": index(tmp_path, pack), "PIP_CONFIG_FILE": os.devnull}
+    words = ["--python", "3.12.3", "--every-python", "--into", "ours/building_blocks/wheels", "pack-1.0", "pack==1.0"]
+    command = [sys.executable, str(ROOT / "tools" / "lock_wheels.py"), *words]
+    done = subprocess.run(command, env={**os.environ, **settings}, cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "ours/building_blocks/wheels/pack-1.0.txt\n"), done.stderr
+    assert (
+        (tmp_path / "ours/building_blocks/wheels/pack-1.0.txt").read_text().endswith(f"\n{line(pack, 'pack', '1.0')}\n")
+    )
+    none = subprocess.run([*command[:3], "3", *command[4:]], cwd=tmp_path, capture_output=True, text=True)
+    assert none.returncode == 2 and "'3' is not a version such as 3.12.3" in none.stderr
