@@ -11,6 +11,7 @@ import msgspec
 from hpcgen.cli.build_fleet import fleet_build, fleet_build_options
 from hpcgen.cli.common import (
     PATH,
+    TRUST,
     catalog_of,
     kit_or_plan_options,
     named_kit,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 @click.option("--engine-option", multiple=True, metavar="WORD", help="An extra word for the engine's build command.")
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
 @click.option("--test", "prove", is_flag=True, help="Test the image afterwards, as hpcgen test does.")
+@TRUST
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
 @click.option("--log", metavar="FILE", type=PATH, help="Write the engine's whole output here.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
@@ -67,6 +69,7 @@ def command(
     engine_option: tuple[str, ...],
     dry_run: bool,
     prove: bool,
+    trust_image: bool,
     record: bool,
     log: Path | None,
     accept: tuple[str, ...],
@@ -100,10 +103,16 @@ def command(
             _dry_run(kit, options)
             return
         require_licences(kit.plan.licences, accept)
+        # A kit, a lock or a bundle may be a stranger's; what was planned here is for a profile of the user's.
+        trust = trust_image or asked["site"] is not None
+        if prove:
+            from hpcgen.run.host_side import host_side
+
+            host_side(kit.plan, None, catalog_of(ctx), trust=trust)
         result = _build(kit, options)
     failed = None
     if prove:
-        result, failed = _prove(result, record)
+        result, failed = _prove(ctx, result, record, trust)
     if as_json:
         print_json(result)
     elif result.image is not None:
@@ -174,14 +183,16 @@ def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
     return record
 
 
-def _prove(record: BuildRecord, keep: bool) -> tuple[BuildRecord, TestFailedError | None]:
+def _prove(
+    ctx: click.Context, record: BuildRecord, keep: bool, trust: bool
+) -> tuple[BuildRecord, TestFailedError | None]:
     """Test what was built, as ``hpcgen test`` does: the record with the results, and the error if some failed."""
     from hpcgen.images.reference import ImageReference
     from hpcgen.verify import failed, verify_image
 
     image = record.image
     assert image is not None
-    run = verify_image(ImageReference(image.kind, image.name))
+    run = verify_image(ImageReference(image.kind, image.name), catalog_of(ctx), trust=trust)
     if keep:
         from hpcgen.records.store import add_test_run
 

@@ -82,6 +82,11 @@ CHARGE = option_group(
         "--memory-per-rank", type=GIGABYTES, metavar="GB", help="Memory of each rank, checked against the node's."
     ),
 )
+TRUST = click.option(
+    "--trust-image",
+    is_flag=True,
+    help="Let the image's own record decide what runs on this host: variables, modules, binds, launcher.",
+)
 NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),

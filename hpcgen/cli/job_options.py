@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import CHARGE, LAYOUT, NOTES, catalog_of, job_request, option_group, plan_from, say, say_findings
+from hpcgen.cli.common import (
+    CHARGE,
+    LAYOUT,
+    NOTES,
+    TRUST,
+    catalog_of,
+    job_request,
+    option_group,
+    plan_from,
+    say,
+    say_findings,
+)
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.words import BLOCK, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
@@ -37,7 +48,8 @@ class JobCommand(click.Command):
 
 job_options = option_group(
     click.argument("image", required=False, type=IMAGE),
-    click.option("--site", type=SITE, help="Another site than the image's, or a newer profile."),
+    click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it."),
+    TRUST,
     click.option("--stack", type=STACK, help="Plan this stack instead of using the image's plan."),
     click.option("--set", "settings", multiple=True, type=SETTING, help="With --stack: as in render."),
     click.option("--add", "added", multiple=True, type=BLOCK, help="With --stack: as in render."),
@@ -102,9 +114,12 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: 
         raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
     if reference is None:
         raise click.UsageError("give an IMAGE, or --site and --stack", ctx)
-    site = catalog_of(ctx).site(asked["site"]) if asked["site"] is not None else None
+    catalog = catalog_of(ctx)
+    site = catalog.site(asked["site"]) if asked["site"] is not None else None
     return plan_for_image(
         reference,
+        catalog,
+        trust=asked["trust_image"],
         site=site,
         partition=asked["partition"],
         request=request,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpcgen._version import __version__
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
 from hpcgen.cli.words import IMAGE
+from hpcgen.errors import HpcgenError
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.recorded import StoredKit
 
 
 @click.command("rebuild")
@@ -38,16 +43,36 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
 
     found = parse_image(image)
     kit = with_its_files(stored_kit(found), found)
-    comparison = compare(kit, catalog_of(ctx), str(found))
+    catalog = catalog_of(ctx)
+    comparison = compare(kit, catalog, str(found))
     files = whole_kit(kit, comparison, str(found))
     store_kit(output, files)
-    remarks = [*notes(kit), *_remarks(comparison)]
+    remarks = [*notes(kit), *_strangers(kit, catalog, str(found)), *_remarks(comparison)]
     say(f"wrote {shown_files(files)} to {output}")
     for remark in remarks:
         say(remark if comparison.same and remark is remarks[-1] else f"note: {remark}")
     if as_json:
         told = {"files": sorted(files), "same": comparison.same, "differ": comparison.differ}
         print_json({**told, "reason": comparison.reason, "notes": remarks})
+
+
+def _strangers(kit: StoredKit, catalog: Catalog, name: str) -> list[str]:
+    """That the job script in a kit is not by a profile of the user's, so that it is read before it is started."""
+    from hpcgen.images.recorded import typed_kit
+    from hpcgen.run.host_side import asked_of_host, host_side
+
+    try:
+        plan = typed_kit(kit, name).plan
+    except HpcgenError:
+        return []
+    try:
+        side = host_side(plan, None, catalog, trust=False)
+    except HpcgenError:
+        side = None
+    if side is not None and side.site is None and side.stack_outside:
+        return []
+    asked = asked_of_host(plan)
+    return [f"its job script is by the image's own record of {plan.site.name}, not by a profile of yours: {asked}"]
 
 
 def _remarks(comparison: Any) -> list[str]:

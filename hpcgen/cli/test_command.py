@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.common import PATH, TRUST, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.words import IMAGE, PARTITION, SITE
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @click.command("test")
 @click.argument("image", type=IMAGE)
-@click.option("--site", type=SITE, help="Another site than the image's, or a newer profile.")
+@click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
+@TRUST
 @click.option("--partition", type=PARTITION, help="Kind of node.")
 @click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
 @click.option("--ranks-per-node", type=COUNT, help="MPI ranks; by default those of one node, at least two.")
@@ -44,6 +45,7 @@ def command(
     ctx: click.Context,
     image: str,
     site: str | None,
+    trust_image: bool,
     partition: str | None,
     engine: EngineName | None,
     ranks_per_node: int | None,
@@ -61,10 +63,13 @@ def command(
     from hpcgen.verify import verify_image
 
     reference = parse_image(image)
-    profile = catalog_of(ctx).site(site) if site is not None else None
+    catalog = catalog_of(ctx)
+    profile = catalog.site(site) if site is not None else None
     with interruptible(), _progress() as tell:
         run = verify_image(
             reference,
+            catalog,
+            trust=trust_image,
             site=profile,
             partition=partition,
             engine=engine,

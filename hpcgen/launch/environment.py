@@ -35,7 +35,14 @@ class Variables(msgspec.Struct, frozen=True):
     unset: tuple[str, ...]
 
 
-def variables(plan: Plan, image: Mapping[str, str], engine: Engine, mpi: HostMpi | None, inner: bool) -> Variables:
+def variables(
+    plan: Plan,
+    image: Mapping[str, str],
+    engine: Engine,
+    mpi: HostMpi | None,
+    inner: bool,
+    more_inside: Mapping[str, str] | None = None,
+) -> Variables:
     """The variables of a job.
 
     Parameters
@@ -43,9 +50,10 @@ def variables(plan: Plan, image: Mapping[str, str], engine: Engine, mpi: HostMpi
     image: variables of the image's final stage, as they are at its end.
     mpi: the host's MPI, if it takes the place of the image's own.
     inner: the ranks are started by the image's own launcher.
+    more_inside: variables of the container alone.
     """
     exported = _exported(plan, mpi)
-    inside: dict[str, str] = {}
+    inside: dict[str, str] = dict(more_inside or {})
     if not engine.image_environment:
         inside.update({name: value for name, value in image.items() if name not in exported})
     elif engine.host_environment:

@@ -32,6 +32,7 @@ def job_script(
     direct: bool = False,
     named: bool = False,
     preflight: str = PREFLIGHT,
+    more_inside: Mapping[str, str] | None = None,
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job.
 
@@ -43,6 +44,7 @@ def job_script(
     named: ``image`` is a name in the engine's store, not a file.
     preflight: name of the file with :func:`preflight_script`, in the folder that a job starts in, or, for a direct
         start, beside the script; "" for a script that does not look whether the nodes have what the job counts on.
+    more_inside: variables that are set in the container alone.
 
     Raises
     ------
@@ -50,7 +52,7 @@ def job_script(
     InputError: a value that cannot be written in a script or its header.
     """
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
-    how = start(plan, image_environment)
+    how = start(plan, image_environment, more_inside)
     name = scheduler.file_name
     usage = f"usage: {name} [COMMAND …]"
     usage += "      HPCGEN_IMAGE: another image" if image is None else ""
@@ -72,7 +74,12 @@ def job_script(
 
 
 def preflight_script(
-    plan: Plan, image_environment: Mapping[str, str], *, named: bool = False, built_for: str = ""
+    plan: Plan,
+    image_environment: Mapping[str, str],
+    *,
+    named: bool = False,
+    built_for: str = "",
+    more_inside: Mapping[str, str] | None = None,
 ) -> str:
     """What a job script calls before it starts its command; a person may call it too, in an allocation.
 
@@ -80,12 +87,13 @@ def preflight_script(
     ----------
     named: the image is a name in the engine's store, not a file.
     built_for: archspec's name of the CPU that the image was compiled for, if it is not that of the plan's partition.
+    more_inside: as for :func:`job_script`.
 
     Raises
     ------
     PolicyError, InputError: as :func:`job_script`.
     """
-    how = start(plan, image_environment)
+    how = start(plan, image_environment, more_inside)
     scheduler = Direct()
     ranks = has_rank_test(plan, how)
     # An image of no fixed folder is looked for in the present one.

@@ -35,8 +35,13 @@ class Start(msgspec.Struct, frozen=True):
     modules: list[str] = []
 
 
-def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
+def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping[str, str] | None = None) -> Start:
     """Decide how a plan is started.
+
+    Parameters
+    ----------
+    image_environment: variables of the image's final stage, as they are at its end.
+    more_inside: variables that are set in the container alone.
 
     Raises
     ------
@@ -50,7 +55,7 @@ def start(plan: Plan, image_environment: Mapping[str, str]) -> Start:
         raise PolicyError(problems)
     inner = _inner_launcher(plan) if mpi is None and _uses_mpi(plan) else []
     bound = binding(plan, mpi, inner=bool(inner))
-    values = variables(plan, image_environment, engine, mpi, bool(inner))
+    values = variables(plan, image_environment, engine, mpi, bool(inner), more_inside)
     if bound is not None and bound.cpus and (inner or (mpi is not None and mpi.flavour == "intel")):
         # Intel MPI pins its ranks by itself, wherever they were.
         values.exported.setdefault("I_MPI_PIN", "off")

@@ -25,6 +25,7 @@ from hpcgen.model.reasons import JobReason
 from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import Site
 from hpcgen.recipe.assemble import bind_targets
+from hpcgen.run.host_side import host_side
 from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     image: an absolute path or a name in the engine's store; "" where the kit's job script looks for it.
     kind: where the image lies; None for ``image=""``.
     built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
+    inside: variables of a stranger's stack, which are set in the container alone.
     """
 
     plan: Plan
@@ -48,6 +50,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     image: str = ""
     kind: ImageKindName | None = None
     built_for: str = ""
+    inside: dict[str, str] = {}
 
     @property
     def named(self) -> bool:
@@ -57,7 +60,9 @@ class ImageJob(msgspec.Struct, frozen=True):
 
 def plan_for_image(
     image: ImageReference,
+    catalog: Catalog,
     *,
+    trust: bool = False,
     site: Site | None = None,
     partition: str | None = None,
     request: JobRequest | None = None,
@@ -69,7 +74,9 @@ def plan_for_image(
 
     Parameters
     ----------
-    site: another site than the recorded one, or a newer profile of it.
+    catalog: where the user's own profile of the recorded site is: it decides what happens on the host.
+    trust: the image's record may decide that.
+    site: another site than the recorded one.
     partition: kind of node; the recorded one on the recorded site, else the site's default.
     request: what is asked of the job. Without a layout asked for, on the recorded site, it is the recorded one.
     engine: another engine than the site prefers.
@@ -78,27 +85,36 @@ def plan_for_image(
 
     Raises
     ------
-    InputError: the image carries no record.
+    InputError: the image carries no record, or is for a site of which the user has no profile.
     PolicyError: nothing allowed here starts this kind of image; the job does not fit the machine.
     UnknownNameError: there is no such partition.
     """
     from hpcgen.images.recorded import recorded_kit
 
+    replace = msgspec.structs.replace
     kit = recorded_kit(image)
     asked = request or JobRequest()
+    side = host_side(kit.plan, site, catalog, trust=trust)
     if asked.account is None and account is not None:
-        asked = msgspec.structs.replace(asked, account=account(site or kit.plan.site))
-    plan = laid_out(kit.plan, site, partition, asked)
+        asked = replace(asked, account=account(side.site or kit.plan.site))
+    plan = laid_out(side.recorded, side.site, partition, asked, renewed=site is None)
     chosen = choose_engine(plan.site, image.kind, image.name, engine, elsewhere)
-    plan = msgspec.structs.replace(
-        plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[]
-    )
+    plan = replace(plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[])
+    inside: dict[str, str] = {}
+    if not side.stack_outside:
+        run = plan.stack.run
+        inside, plan = run.environment, replace(plan, stack=replace(plan.stack, run=replace(run, environment={})))
     plan = _onto_folders(kit.plan, plan)
     _check_mpi(plan)
-    findings = [*_contract(plan), *job_findings(plan.site, plan.job, asked), *_bind_findings(kit.plan, plan)]
-    plan = msgspec.structs.replace(plan, findings=findings)
+    findings = [
+        *side.findings,
+        *_contract(plan),
+        *job_findings(plan.site, plan.job, asked),
+        *_bind_findings(kit.plan, plan),
+    ]
+    plan = replace(plan, findings=findings)
     built_for = kit.plan.site.partitions[kit.plan.partition].cpu.target
-    return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for)
+    return ImageJob(plan, dict(kit.environment), image.name, image.kind, built_for, inside)
 
 
 def plan_for_stack(
@@ -149,6 +165,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
         direct=True,
         named=job.named,
         preflight=preflight,
+        more_inside=job.inside,
     )[1]
 
 
@@ -159,16 +176,25 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
     ----------
     preflight: name of the file with :func:`checks` in the folder that the job starts in.
     """
-    return job_script(job.plan, job.environment, job.image or None, named=job.named, preflight=preflight)
+    return job_script(
+        job.plan, job.environment, job.image or None, named=job.named, preflight=preflight, more_inside=job.inside
+    )
 
 
 def checks(job: ImageJob) -> str:
     """The preflight of a job: the script that its own script calls first."""
-    return preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for)
+    return preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for, more_inside=job.inside)
 
 
-def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: JobRequest) -> Plan:
-    """A recorded plan with the site, partition and job that are asked for."""
+def laid_out(
+    recorded: Plan, site: Site | None, partition: str | None, request: JobRequest, *, renewed: bool = False
+) -> Plan:
+    """A recorded plan with the site, partition and job that are asked for.
+
+    Parameters
+    ----------
+    renewed: ``site`` is another profile of the recorded site, so that the job is as large as the recorded one.
+    """
     here = site or recorded.site
     name = _partition(recorded, here, partition)
     old = recorded.job
@@ -185,9 +211,24 @@ def laid_out(recorded: Plan, site: Site | None, partition: str | None, request: 
     else:
         # How the program finds its GPU goes with it to every machine.
         request = msgspec.structs.replace(request, rank_gpus=request.rank_gpus or old.rank_gpus)
-        job = resolve_job(here, name, recorded.stack, request, old.walltime_s if same_place else None)
+        still = same_place or (renewed and name == recorded.partition)
+        if still and not same_place and all(each is None for each in layout):
+            request = _as_large(old, request)
+        job = resolve_job(here, name, recorded.stack, request, old.walltime_s if still else None)
     job = msgspec.structs.replace(job, command=command)
     return msgspec.structs.replace(recorded, site=here, partition=name, job=job)
+
+
+def _as_large(old: Job, request: JobRequest) -> JobRequest:
+    """What is asked, with the size of a recorded job."""
+    return msgspec.structs.replace(
+        request,
+        nodes=old.nodes,
+        ranks_per_node=old.ranks_per_node,
+        threads_per_rank=old.threads_per_rank,
+        memory_per_rank_gb=old.memory_per_rank_gb,
+        gpus_per_node=old.gpus_per_node,
+    )
 
 
 def _recorded_job(old: Job, request: JobRequest) -> Job:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -20,13 +21,18 @@ from hpcgen.verify.lines import CONTRACT, OnBegin, SelfTestLines
 from hpcgen.verify.node import engine_script, node_command, read_node
 from hpcgen.verify.starts import start_job, start_script, with_layout
 
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+
 TIMEOUT_S = 900.0
 """Seconds for each start of an image, of which there are three."""
 
 
 def verify_image(
     image: ImageReference,
+    catalog: Catalog,
     *,
+    trust: bool = False,
     site: Site | None = None,
     partition: str | None = None,
     engine: EngineName | None = None,
@@ -39,6 +45,7 @@ def verify_image(
 
     Parameters
     ----------
+    catalog, trust: as for :func:`~hpcgen.run.image_job.plan_for_image`.
     site, partition, engine, ranks_per_node, threads: other than the recorded ones. Where a layout has one rank on
         a node, two are started unless ``ranks_per_node`` says otherwise.
     timeout_s: seconds for each start of the image.
@@ -50,12 +57,12 @@ def verify_image(
 
     Raises
     ------
-    InputError: the image carries no record.
+    InputError: the image carries no record, or is for a site of which the user has no profile.
     PolicyError: it cannot be started here, whatever the result would be.
     """
     request = JobRequest(ranks_per_node=ranks_per_node, threads_per_rank=threads)
     started, began = datetime.now(timezone.utc), time.monotonic()
-    job = plan_for_image(image, site=site, partition=partition, request=request, engine=engine)
+    job = plan_for_image(image, catalog, trust=trust, site=site, partition=partition, request=request, engine=engine)
     if ranks_per_node is None:
         job = _with_company(job)
     # Of several nodes one is used.

@@ -324,7 +324,9 @@ def test_a_failing_self_test_of_charliecloud(make_kit: MakeKit, buildah: Buildah
 def test_a_test_that_fails_after_the_build(make_kit: MakeKit, buildah: Buildah) -> None:
     """The image is built and kept; the exit status says that it is not good."""
     kit = make_kit("docker", test="false")
-    done = buildah.run(words(kit, "--notest", "--test"), env=environment(kit.parent), check=False, timeout=120)
+    done = buildah.run(
+        words(kit, "--notest", "--test", "--trust-image"), env=environment(kit.parent), check=False, timeout=120
+    )
     assert done.returncode == 9, done.stdout
     assert "is there" in done.stdout
     buildah.run(["buildah", "rmi", IMAGE])

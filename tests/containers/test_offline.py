@@ -91,7 +91,7 @@ def test_buildah_builds_with_no_network(bundle: Path, buildah: Buildah, tmp_path
     env = {**buildah.env, "BUILDAH_ISOLATION": "chroot"}
     done = alone([*HPCGEN, "build", "--bundle", bundle, "--format", "docker", "--engine", "buildah", "-o", name], env)
     quiet(done)
-    tested = run([*HPCGEN, "test", f"podman:{name}"], env=buildah.env)
+    tested = run([*HPCGEN, "test", f"podman:{name}", "--trust-image"], env=buildah.env)
     assert " 0 failed" in tested.stdout, tested.stdout
 
 
@@ -101,7 +101,7 @@ def test_charliecloud_builds_with_no_network_by_its_script_alone(
     run([*HPCGEN, "render", "--bundle", bundle, "-o", tmp_path / "kit"])
     done = alone([tmp_path / "kit" / "build.sh", "--bundle", bundle, tmp_path / "hello"], ch_image.env)
     quiet(done)
-    tested = run([*HPCGEN, "test", tmp_path / "hello"], env=ch_image.env)
+    tested = run([*HPCGEN, "test", tmp_path / "hello", "--trust-image"], env=ch_image.env)
     assert " 0 failed" in tested.stdout, tested.stdout
     listed = ch_image.run(
         ["ch-run", tmp_path / "hello", "--", "cat", "/etc/apt/sources.list.d/debian.sources"], check=False

@@ -107,7 +107,7 @@ def test_images_give_their_kit_back(image: str, kept: Path, hpcgen: Command) -> 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_images_are_started(format: str, kept: Path, hpcgen: Command) -> None:
-    done = hpcgen("job", f"images/{format}", "--nodes", "1", "--queue", "test", "--account", "ab12cd")
+    done = hpcgen(*COLLECTION, "job", f"images/{format}", "--nodes", "1", "--queue", "test", "--account", "ab12cd")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("#!/bin/bash")
     assert "#SBATCH --nodes=1" in done.stdout and "ab12cd" in done.stdout

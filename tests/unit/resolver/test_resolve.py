@@ -238,7 +238,7 @@ def test_what_is_set_of_a_block_puts_it_in_no_image_and_add_does(tiny: Path) -> 
     with pytest.raises(UnknownNameError) as failure:
         planned(tiny, "toolkit.version=10.1")
     assert "this plan has no block 'toolkit', so it cannot be set" in str(failure.value)
-    assert "with --add toolkit the image has it" in str(failure.value)
+    assert "put it into the image: --add toolkit" in str(failure.value)
     catalog = Catalog([tiny])
     plan = make_plan(
         catalog, catalog.site("tiny"), catalog.stack("it"), settings=["toolkit.version=10.1"], added=["toolkit"]

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import PolicyError, UnknownNameError
 from hpcgen.images.reference import parse_image
 from hpcgen.model.job import JobRequest
@@ -66,7 +67,8 @@ def test_an_image_from_before_the_site_bound_its_file_systems_starts_as_it_did(
         if not built_with_them:
             system.pop("bind", None)
     (kit / "plan.json").write_text(json.dumps(stored))
-    job = plan_for_image(parse_image(str(tmp_path / "mpi-hello")), site=site("supermuc"), elsewhere=True)
+    image = parse_image(str(tmp_path / "mpi-hello"))
+    job = plan_for_image(image, Catalog(), site=site("supermuc"), elsewhere=True)
     script = batch_script(job, "")[1]
     assert ("/hppfs/work" in script) == built_with_them and "/lrz/sys" in script
 
