@@ -20,9 +20,9 @@ LINES = 6
 """How many of the engine's last lines are shown."""
 
 
-def display(say: Callable[[str], None]) -> PlainDisplay:
-    """A live display if stderr is a terminal, otherwise plain lines."""
-    return LiveDisplay(say, sys.stderr) if sys.stderr.isatty() else PlainDisplay(say)
+def display(say: Callable[[str], None], live: bool) -> PlainDisplay:
+    """A live display on a terminal, otherwise plain lines."""
+    return LiveDisplay(say, sys.stderr) if live else PlainDisplay(say)
 
 
 class PlainDisplay(Watcher):

@@ -43,6 +43,23 @@ COMMANDS = {
 INTERNAL_ERROR = 70
 
 
+def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        from hpcgen.cli.common import be_quiet
+
+        be_quiet(True)
+
+
+QUIET = click.Option(
+    ["-q", "--quiet"],
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Say nothing but results, warnings and errors: no notes, no progress.",
+)
+"""An option of every command."""
+
+
 class LazyCommands(click.Group):
     """A group that imports a subcommand when it is used, not to list it.
 
@@ -60,11 +77,28 @@ class LazyCommands(click.Group):
         if cmd_name not in self.table:
             return None
         command: click.Command = importlib.import_module(self.module.format(cmd_name)).command
+        _complete(command, " ".join([*ctx.command_path.split()[1:], cmd_name]))
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(self.table.items()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _complete(self, " ".join(ctx.command_path.split()[1:]))
+        super().format_epilog(ctx, formatter)
+
+
+def _complete(command: click.Command, path: str) -> None:
+    """Give a command, and those below it, what all have: ``--quiet``, and examples at the end of their help."""
+    if {"-h", "--help"} & {*sys.argv}:
+        from hpcgen.cli.examples import EXAMPLES
+
+        command.epilog = "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES.get(path, ()))])
+    if not isinstance(command, click.Group) and QUIET not in command.params:
+        command.params.append(QUIET)
+    for name, each in getattr(command, "commands", {}).items():
+        _complete(each, f"{path} {name}")
 
 
 class _Commands(LazyCommands):
@@ -102,10 +136,11 @@ class _Commands(LazyCommands):
     type=click.Path(path_type=Path),
     help="A folder with site_profiles/, recipes/ or building_blocks/ of your own; the first one that has a name wins.",
 )
+@click.option("-q", "--quiet", is_flag=True, help=QUIET.help)
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
 @click.version_option(__version__, message="hpcgen %(version)s")
 @click.pass_context
-def cli(ctx: click.Context, collections: tuple[Path, ...], debug: bool) -> None:
+def cli(ctx: click.Context, collections: tuple[Path, ...], quiet: bool, debug: bool) -> None:
     """Container recipes for HPC: a site profile × a software stack → recipe, build script, job script.
 
     Exit codes: 0 done, 1 some other error, 2 wrong usage, 3 a file that cannot be used as it is written,
@@ -113,6 +148,9 @@ def cli(ctx: click.Context, collections: tuple[Path, ...], debug: bool) -> None:
     7 output not written, 8 the image was not built, 9 a test failed, 10 a job failed, 11 an input was not fetched,
     69 a program is missing, 70 a bug in hpcgen.
     """
+    from hpcgen.cli.common import be_quiet
+
+    be_quiet(quiet)
     ctx.obj = list(collections)
 
 

@@ -20,6 +20,7 @@ from hpcgen.cli.common import (
     print_json,
     say,
     say_findings,
+    shows_progress,
 )
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
@@ -171,7 +172,7 @@ def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
     from hpcgen.builders.display import display
     from hpcgen.builders.running import build_kit
 
-    record = build_kit(kit, options, display(say))
+    record = build_kit(kit, options, display(say, shows_progress()))
     image = record.image
     assert image is not None
     size = f"{image.bytes / 1e6:.0f} MB" if image.bytes is not None else "size unknown"

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import catalog_of, named_kit, option_group, plan_from, plan_of_lock, print_json, say
+from hpcgen.cli.common import (
+    catalog_of,
+    named_kit,
+    option_group,
+    plan_from,
+    plan_of_lock,
+    print_json,
+    say,
+    shows_progress,
+)
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import SITE
@@ -169,7 +178,8 @@ def _built(
             reports.mkdir(parents=True, exist_ok=True)
             write_file(reports / f"{name}.xml", junit_xml(run, image))
 
-    return build_members(loaded, todo, lock, BuildSettings(options, lambda: display(say), say, report))
+    settings = BuildSettings(options, lambda: display(say, shows_progress()), say, report)
+    return build_members(loaded, todo, lock, settings)
 
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
 from hpcgen.cli.numbers import JOBS
 from hpcgen.cli.tables import table
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
@@ -92,7 +92,7 @@ def _images(images: Sequence[str], known: list[str]) -> dict[str, str]:
 def _watch() -> Watch:
     from hpcgen.support.progress import ProgressBar, ProgressLines
 
-    return ProgressBar(say, sys.stderr) if sys.stderr.isatty() else ProgressLines(say)
+    return ProgressBar(say, sys.stderr) if shows_progress() else ProgressLines(say)
 
 
 def _list(lock: Any, catalog: Any, as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -300,8 +301,28 @@ def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, A
         raise click.UsageError("--mirror: a build from a bundle uses no mirror; omit one of the two")
 
 
+_quiet = False
+
+
+def be_quiet(quiet: bool) -> None:
+    """Whether notes and progress are left out from now on."""
+    global _quiet
+    _quiet = quiet
+
+
+def shows_progress() -> bool:
+    """Whether there is somebody at a terminal who wants to see how it goes on."""
+    return sys.stderr.isatty() and not _quiet
+
+
 def say(message: str) -> None:
-    """A message for a person, on stderr: stdout is only ever the result."""
+    """A message for a person, on stderr: stdout is only ever the result. With ``--quiet`` warnings and errors alone."""
+    if not _quiet or message.startswith(("warning:", "error:")):
+        ask(message)
+
+
+def ask(message: str) -> None:
+    """What a person has to see, since something is asked then."""
     click.echo(f"hpcgen: {message}", err=True)
 
 

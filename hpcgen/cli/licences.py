@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import say
+from hpcgen.cli.common import ask, say
 from hpcgen.cli.words import LICENCE
 from hpcgen.config.user_config import configured
 from hpcgen.errors import HpcgenError, PolicyError, Problem
@@ -92,7 +92,7 @@ def _ask(missing: list[PlannedLicence]) -> None:
 
     refused = []
     for each in missing:
-        say(f"{each.title} ({each.name}): {each.url}")
+        ask(f"{each.title} ({each.name}): {each.url}")
         if not click.confirm("Do you accept it?", default=False, err=True):
             refused.append(each)
     accepted = [each.name for each in missing if each not in refused]

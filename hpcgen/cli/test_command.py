@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, print_json, say
+from hpcgen.cli.common import PATH, TRUST, catalog_of, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.words import IMAGE, PARTITION, SITE
@@ -113,7 +113,7 @@ def _fail(run: TestRun) -> None:
 @contextmanager
 def _progress() -> Iterator[Callable[[str, str], None]]:
     """The test that runs, on a terminal; elsewhere the results are enough."""
-    if not sys.stderr.isatty():
+    if not shows_progress():
         yield lambda group, name: None
         return
     from rich.console import Console

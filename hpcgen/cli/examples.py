@@ -1,0 +1,85 @@
+"""Examples that ``--help`` ends with. A test reads every one as the command would, and runs what can run anywhere."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "": (
+        "hpcgen list sites",
+        "hpcgen plan --site supermuc --stack mpi-hello",
+        "hpcgen render --site supermuc --stack mpi-hello -o kit",
+        "hpcgen build kit",
+    ),
+    "render": (
+        "hpcgen render --site supermuc --stack mpi-hello -o kit",
+        "hpcgen render --site workstation --stack tf-horovod --set tensorflow.install=pip",
+        "hpcgen render --locked hpcgen.lock -o kit",
+    ),
+    "lock": (
+        "hpcgen lock --site lumi-c --stack mpi-hello",
+        "hpcgen lock --check",
+        "hpcgen lock --update mpich",
+    ),
+    "bundle": (
+        "hpcgen bundle create --lock hpcgen.lock -o bundle",
+        "hpcgen bundle verify bundle",
+    ),
+    "bundle create": (
+        "hpcgen bundle create --lock hpcgen.lock -o bundle",
+        "hpcgen bundle create --lock hpcgen.lock -o bundle.tar --split 4G",
+        "hpcgen bundle create --lock hpcgen.lock -o bundle --dry-run",
+    ),
+    "bundle verify": ("hpcgen bundle verify bundle.tar.000 --lock hpcgen.lock",),
+    "bundle diff": ("hpcgen bundle diff old-bundle new-bundle -o increment.tar",),
+    "bundle join": ("hpcgen bundle join old-bundle increment.tar -o new-bundle",),
+    "plan": (
+        "hpcgen plan --site supermuc --stack mpi-hello",
+        "hpcgen plan --site leonardo --stack tf-horovod --nodes 8 --time 12h",
+        "hpcgen plan --site workstation --stack mpi-hello --add cmake --set mpi.provider=openmpi",
+        "hpcgen plan --site workstation --stack mpi-hello --inputs",
+    ),
+    "contract": ("hpcgen contract --site supermuc --stack mpi-hello",),
+    "build": (
+        "hpcgen build kit",
+        "hpcgen build --site workstation --stack mpi-hello --engine podman",
+        "hpcgen build --all",
+        "hpcgen build kit --dry-run",
+    ),
+    "test": ("hpcgen test image.sif", "hpcgen test podman:hello --site workstation --junit tests.xml"),
+    "job": (
+        "hpcgen job image.sif --nodes 4 --time 2h -- python3 train.py",
+        "hpcgen job --site supermuc --stack mpi-hello -o job.slurm",
+    ),
+    "run": ("hpcgen run image.sif", "hpcgen run image.sif --ranks-per-node 2 -- python3 train.py"),
+    "submit": (
+        "hpcgen submit image.sif --nodes 4 --account pn12ab",
+        "hpcgen submit image.sif --no-follow -- python3 train.py",
+    ),
+    "inspect": ("hpcgen inspect image.sif", "hpcgen inspect podman:hello --json"),
+    "rebuild": ("hpcgen rebuild image.sif -o kit",),
+    "convert": ("hpcgen convert podman:hello hello.sif", "hpcgen convert hello.sif hello.sqfs"),
+    "records": ("hpcgen records --limit 5", "hpcgen records show 22dd1060"),
+    "records show": ("hpcgen records show 22dd1060 --json",),
+    "records compare": ("hpcgen records compare 22dd1060 6fa58952",),
+    "fleet": ("hpcgen fleet", "hpcgen fleet --changed --json"),
+    "fleet publish": ("hpcgen fleet publish --dry-run",),
+    "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
+    "ci": ("hpcgen ci gitlab", "hpcgen ci github"),
+    "list": ("hpcgen list sites --facts", "hpcgen list blocks"),
+    "show": (
+        "hpcgen show site lumi-g --origin --unverified",
+        "hpcgen show stack tf-horovod",
+        "hpcgen show block tensorflow",
+    ),
+    "site": ("hpcgen site new our-cluster --detect", "hpcgen site doctor workstation"),
+    "site new": ("hpcgen site new our-cluster --detect -o ours/site_profiles/our-cluster.yaml",),
+    "site capture": ("hpcgen site capture our-node",),
+    "site doctor": ("hpcgen site doctor our-cluster", "hpcgen site doctor our-cluster --login --json"),
+    "stack": ("hpcgen stack new my-stack",),
+    "stack new": ("hpcgen stack new my-stack -o ours/recipes/my-stack.yaml",),
+    "block": ("hpcgen block new petsc -o ours",),
+    "block new": ("hpcgen block new petsc -o ours", "hpcgen check ours/building_blocks/petsc.py"),
+    "check": ("hpcgen check ours", "hpcgen check ours/site_profiles/our-cluster.yaml"),
+    "schema": ("hpcgen schema site",),
+    "completion": ('eval "$(hpcgen completion bash)"',),
+}
+"""By the command's path."""
