@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.guarded import guarded
+from hpcgen.blocks.guarded import guarded, known
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import (
     Archive,
@@ -179,7 +179,7 @@ class Context(msgspec.Struct, frozen=True):
 
     def use(self, name: str) -> Chosen:
         """What was chosen for a need of this block."""
-        return self.others[name]
+        return known(self.others, name, "this block's needs")
 
     def capability(self, software: str) -> str:
         """The compute capability of the partition's GPU, which ``software`` is compiled for; ConflictError without."""
@@ -193,7 +193,7 @@ class Context(msgspec.Struct, frozen=True):
 
     def archive(self, name: str = "source") -> Archive:
         """An archive of this release's row."""
-        row = self.release.archives[name]
+        row = known(self.release.archives, name, "the archives of this release")
         return Archive(row.url, row.sha256)
 
     def fetch(self, archive: Archive) -> list[str]:
@@ -237,7 +237,7 @@ class Context(msgspec.Struct, frozen=True):
 
     def git_tree(self, name: str) -> GitTree:
         """A git tree of this release's row."""
-        row = self.release.trees[name]
+        row = known(self.release.trees, name, "the git trees of this release")
         return GitTree(row.url, row.commit)
 
     def tree(self, tree: GitTree, into: str) -> list[str]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextvars import ContextVar
+from typing import Any
 
 import msgspec
 
@@ -82,6 +84,12 @@ class Run(msgspec.Struct, frozen=True):
                 raise StepError(error.problems) from None
             if not isinstance(line, Pipe):
                 _check_simple(line, f"step '{self.about}'")
+        if (made := MADE.get()) is not None:
+            made.append(self)
+
+
+MADE: ContextVar[list[Run] | None] = ContextVar("made", default=None)
+"""Takes note of the steps that a block makes, while its code runs."""
 
 
 class StepError(InputError):
@@ -123,6 +131,13 @@ _INSTEAD = {
 
 def _check_simple(line: str, what: str) -> None:
     """StepError where a line is more than one command: what fails in the middle of it would be hidden."""
+    for word in ("'||'", "'&&'"):
+        if f" {word} " in line:
+            raise StepError(
+                f"a command of {what} has {word} as a word: {line}",
+                expected="a command for each, without any operator between them",
+                remedy="command() quotes it, so the program would get it as an argument",
+            )
     if found := operator_in(line):
         raise StepError(
             f"a command of {what} has {found} outside quotes: {line}",
@@ -154,6 +169,12 @@ def lines(*text: str) -> str:
     return "".join(f"{line}\n" for line in text)
 
 
+def _check_list(what: str, value: Any) -> None:
+    """StepError for a text, which would be taken for a list of its letters."""
+    if isinstance(value, str):
+        raise StepError(f"{what} given as a text: {value!r}", expected=f"a list: {value.split()}")
+
+
 class Packages(msgspec.Struct, frozen=True):
     """Packages of the distribution by package manager: those to build with and those to run with."""
 
@@ -163,9 +184,7 @@ class Packages(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for names in (self.build, self.run):
             for manager, listed in names.items():
-                if isinstance(listed, str):
-                    message = f"packages for {manager} are given as a text: {listed!r}"
-                    raise StepError(message, expected=f"a list: {listed.split()}")
+                _check_list(f"packages for {manager} are", listed)
 
 
 class Environment(msgspec.Struct, frozen=True):
@@ -181,6 +200,11 @@ class Environment(msgspec.Struct, frozen=True):
     build_paths: dict[str, list[str]] = {}
     arguments: dict[str, str] = {}
 
+    def __post_init__(self) -> None:
+        for paths in (self.paths, self.build_paths):
+            for name, folders in paths.items():
+                _check_list(f"the folders of {name} are", folders)
+
 
 class HostFile(msgspec.Struct, frozen=True):
     """A file of the building machine that is copied into both stages before anything else (certificates)."""
@@ -194,6 +218,10 @@ class Runtime(msgspec.Struct, frozen=True):
 
     copies: tuple[str, ...] = ()
     folders: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_list("copies is", self.copies)
+        _check_list("folders is", self.folders)
 
 
 class Test(msgspec.Struct, frozen=True):

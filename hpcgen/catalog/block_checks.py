@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from hpcgen.blocks.base import Block
+from hpcgen.blocks.guarded import NOT_YIELDED
 from hpcgen.blocks.requirements import version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, Position, Problem, did_you_mean, nearest
 
 
-def source_problems(path: Path, shown: str, families: Iterable[str]) -> Iterator[Problem]:
-    """Steps that are made and not yielded, and packages that lack one of the ``families`` (``apt``, ``dnf``)."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _called(node.value) in ("run", "Run"):
-            place = Position(shown, node.lineno, node.col_offset + 1)
-            yield Problem("this step is made and not yielded: nothing runs it", place, remedy="write yield before it")
-        if isinstance(node, ast.Call) and _called(node) == "Packages":
-            managers = {manager for keyword in node.keywords for manager in _keys(keyword.value)}
-            missing = sorted(set(families) - managers)
-            if managers and missing:
-                place = Position(shown, node.lineno, node.col_offset + 1)
-                given = ", ".join(sorted(managers))
-                message = f"packages for {given} alone: on a distribution that has {missing[0]} there are none"
-                yield Problem(message, place, remedy=f'add "{missing[0]}": [...], empty if it needs none there')
+def source_problems(path: Path, shown: str) -> Iterator[Problem]:
+    """Steps that are made and not yielded, also those of a method that yields them."""
+    tree = ast.parse(path.read_text("utf-8"))
+    yielding = {
+        each.name
+        for each in ast.walk(tree)
+        if isinstance(each, ast.FunctionDef)
+        and any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in ast.walk(each))
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            place, called = Position(shown, node.lineno, node.col_offset + 1), _called(node.value)
+            if called in ("run", "Run"):
+                yield Problem(f"this step {NOT_YIELDED}", place, remedy="write yield before it")
+            elif called in yielding:
+                message = f"the steps of {called}() are not yielded: nothing runs them"
+                yield Problem(message, place, remedy="write yield from before it")
 
 
 def _called(call: ast.Call) -> str:
     return call.func.id if isinstance(call.func, ast.Name) else getattr(call.func, "attr", "")
-
-
-def _keys(value: ast.expr) -> list[str]:
-    keys = value.keys if isinstance(value, ast.Dict) else []
-    return [str(key.value) for key in keys if isinstance(key, ast.Constant)]
 
 
 def class_problems(catalog: Catalog, block: type[Block], shown: str) -> Iterator[Problem]:

@@ -9,13 +9,16 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.blocks.base import Block
+from hpcgen.blocks.guarded import NOT_YIELDED
 from hpcgen.catalog.catalog import FOLDERS, Catalog
 from hpcgen.errors import ConflictError, InputError, PolicyError, Problem, Problems
+from hpcgen.support.places import shown
 from hpcgen.support.processes import end
 
 LIMIT_S = 60.0
@@ -56,9 +59,12 @@ def _problems(path: Path, catalog: Catalog) -> Problems:
         from hpcgen.catalog.block_checks import class_problems, source_problems
 
         block = catalog.block(path.stem)
-        problems += class_problems(catalog, block, str(path))
-        families = _tried(catalog, block, problems) if not problems else set()
-        problems += source_problems(path, str(path), families)
+        problems += class_problems(catalog, block, shown(str(path)))
+        lost = list(source_problems(path, shown(str(path))))
+        if not problems:
+            # What the source shows it shows with its line.
+            problems += [each for each in _tried(catalog, block) if not lost or NOT_YIELDED not in each.message]
+        problems += lost
     return problems
 
 
@@ -72,25 +78,23 @@ def _load_other(path: Path) -> None:
             registry.find(path.stem)
 
 
-def _tried(catalog: Catalog, block: type[Block], problems: Problems) -> set[str]:
-    """The package managers of the distributions on which a plan has it; there the block is asked for its steps."""
+def _tried(catalog: Catalog, block: type[Block]) -> Iterable[Problem]:
+    """What is wrong with its steps and packages, on each distribution on which a plan has it."""
     from hpcgen.model.stack import RunSpec, Stack, StackBlock
     from hpcgen.planning.planner import make_plan
     from hpcgen.recipe.assemble import assemble
 
     stack = Stack(name="trial", title="", blocks={block.name: StackBlock()}, run=RunSpec(command=["true"], mpi=False))
     site = catalog.site(SITES.get(block.gpu_vendor, "workstation"))
-    found, families = Problems(), set()
+    found = Problems()
     for base in catalog.virtuals["base"]:
         with found.caught():
             try:
                 plan = make_plan(catalog, site, stack, settings=[f"base.provider={base}"], allow_unsupported=True)
             except (ConflictError, PolicyError):
                 continue
-            families.add(str(catalog.release(plan.blocks[0]).values["package_manager"]))
             assemble(plan, catalog)
-    problems += dict.fromkeys(found)
-    return families
+    return dict.fromkeys(found)
 
 
 def main() -> None:

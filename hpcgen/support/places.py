@@ -8,15 +8,16 @@ from pathlib import Path
 def place_in(error: BaseException, file: str) -> tuple[str, str] | None:
     """``FILE:LINE`` of the deepest call that is in a file, and the function there; None if it has no part in it."""
     if isinstance(error, SyntaxError) and error.filename == file:
-        return f"{_shown(file)}:{error.lineno}", ""
+        return f"{shown(file)}:{error.lineno}", ""
     found, trace = None, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == file:
-            found = f"{_shown(file)}:{trace.tb_lineno}", trace.tb_frame.f_code.co_name
+            found = f"{shown(file)}:{trace.tb_lineno}", trace.tb_frame.f_code.co_name
         trace = trace.tb_next
     return found
 
 
-def _shown(file: str) -> str:
+def shown(file: str) -> str:
+    """A path as messages name it: from the present folder, where the file is below it."""
     here = f"{Path.cwd()}/"
     return file.removeprefix(here)

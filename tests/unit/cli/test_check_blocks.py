@@ -11,7 +11,7 @@ from tests.conftest import ROOT, Command
 
 BLOCK = """\
 from hpcgen.blocks.base import Block, need
-from hpcgen.blocks.steps import Packages, command, run
+from hpcgen.blocks.steps import Packages, Runtime, command, run
 
 
 class Petsc(Block):
@@ -22,6 +22,8 @@ class Petsc(Block):
 
     METHOD
 """
+NEEDS = "one of this block's needs: mpi, mpich"
+MORE = "petsc.py:12:9: the steps of _more() are not yielded: nothing runs them\n  remedy: write yield from before it"
 BUILD = "def build(self, ctx):\n        "
 
 
@@ -44,9 +46,34 @@ MISTAKES = [
     (BUILD + "yield run('x', command('sh', '-c', 'a | b'))", "has | outside quotes"),
     (BUILD + "run('x', 'true')\n        yield run('y', 'true')", "petsc.py:12:9: this step is made and not yielded"),
     (BUILD + "run('x', 'true')", "build() gives no result"),
-    (BUILD + "yield run('x', ctx.use('mpii').prefix)", "petsc.py:12 in build(): KeyError: 'mpii'"),
+    (
+        BUILD + "step = run('x', 'true')\n        yield run('y', 'true')",
+        "build(): the step 'x' is made and not yielded",
+    ),
+    (
+        BUILD + "self._more()\n        yield run('y', 'true')\n\n    def _more(self):\n        yield run('x', 'true')",
+        MORE,
+    ),
+    (BUILD + "yield run('x', command('make', '||', 'true'))", "a command of step 'x' has '||' as a word"),
+    (
+        BUILD + "yield run('x', ctx.use('mpii').prefix)",
+        "petsc.py:12 in build(): KeyError: 'mpii'\n  expected: " + NEEDS,
+    ),
+    (BUILD + "yield run('x', *ctx.fetch(ctx.archive()))", "KeyError: 'source'\n  expected: one of the archives"),
+    (BUILD + "yield run('x', ctx.release.values['a'])", "petsc.py:12 in build(): KeyError: 'a'\n  remedy: correct"),
+    (
+        "def test(self, ctx):\n        return 'true'",
+        "petsc.py:11 in test(): test() gives 'true'\n  expected: a list of Test",
+    ),
+    ("def test(self, ctx):\n        return ['true']", "test() gives 'true' in its list\n  expected: Tests alone"),
+    ("def environment(self, ctx):\n        return {'A': 'b'}", "gives {'A': 'b'}\n  expected: Environment(...)"),
+    ("def runtime(self, ctx):\n        return Runtime(copies='/opt')", "copies is given as a text: '/opt'"),
     ("def packages(self, ctx):\n        return Packages(run={'apt': 'gcc', 'dnf': ['gcc']})", "given as a text: 'gcc'"),
-    ("def packages(self, ctx):\n        return Packages(run={'apt': ['gcc']})", "packages for apt alone"),
+    ("def packages(self, ctx):\n        return Packages(run={'apt': ['gcc']})", "alone: rockylinux has dnf"),
+    (
+        "def packages(self, ctx):\n        it = {'apt': ['gcc']}\n        return Packages(run=it)",
+        "packages for apt alone",
+    ),
     ("def packages(self, ctx):\n        return Packages(build={'dnf': ['gcc']})", "packages for dnf alone"),
     ("def biuld(self, ctx):\n        yield run('x', 'true')", "petsc.py:11:1: a block has no method biuld()"),
     ("def biuld(self, ctx):\n        yield run('x', 'true')", "did you mean build?"),
@@ -68,6 +95,45 @@ def test_a_mistake_in_a_block_is_found(hpcgen: Command, collection: Path, method
     code, messages = check(hpcgen, collection, method)
     assert code == 3
     assert said in messages
+
+
+@pytest.mark.parametrize(
+    ("method", "said"),
+    [
+        (
+            BUILD + "run('x', 'true')\n        yield run('y', 'true')",
+            "in build(): the step 'x' is made and not yielded",
+        ),
+        (
+            BUILD + "yield run('x', ctx.use('mpii').prefix)",
+            "petsc.py:12 in build(): KeyError: 'mpii'\n  expected: " + NEEDS,
+        ),
+        (
+            BUILD + "yield run('x', 'make || true')",
+            "petsc.py:12 in build(): a command of step 'x' has || outside quotes",
+        ),
+        ("def test(self, ctx):\n        return 'true'", "petsc.py:11 in test(): test() gives 'true'"),
+        (
+            "def packages(self, ctx):\n        return Packages(run={'dnf': ['gcc']})",
+            "packages for dnf alone: ubuntu has apt",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "render"])
+def test_a_plan_tells_it_too(hpcgen: Command, collection: Path, command: str, method: str, said: str) -> None:
+    """Without a check before it, and as the block's mistake."""
+    check(hpcgen, collection, method)
+    (collection / "recipes" / "tool.yaml").write_text(
+        "name: tool\ntitle: x\nblocks: {petsc: {}}\nrun: {command: [sh]}\n"
+    )
+    words = [command, "--site", "workstation", "--stack", "tool", *(["-o", "kit"] if command == "render" else [])]
+    done = hpcgen("--collection", str(collection), *words)
+    assert (done.returncode, said in done.stderr) == (3, True), done.stderr
+
+
+def test_a_step_that_another_stands_for_is_none_too_many(hpcgen: Command, collection: Path) -> None:
+    again = "step = run('x', 'true')\n        yield run('x', *step.commands, 'true')"
+    assert check(hpcgen, collection, BUILD + again)[0] == 0
 
 
 def test_a_block_without_a_release_table_is_told_so(hpcgen: Command, collection: Path) -> None:
