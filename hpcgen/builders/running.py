@@ -23,7 +23,7 @@ from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.progress import BuildProgress
 from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, query
-from hpcgen.engines.steps import TEST_STEP, Event, Recipe, Step
+from hpcgen.engines.steps import Event, Recipe, without_test
 from hpcgen.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
@@ -111,12 +111,10 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
     recipe = builder.recipe(kit.recipe, kit.facts.steps if kit.facts is not None else None)
     steps = [*recipe.steps, *builder.later_steps(target)]
     form = format_for(kit.plan.format)
-    notest: tuple[str, ...] = ()
+    untested = without_test(steps) if options.notest else steps
     # Recipes of hpcgen 0.1.0 have no such step, or it is the engine's own.
-    if options.notest and any(step.about == TEST_STEP for step in steps):
-        notest = form.notest
-        steps = [_left_out(step) if step.about == TEST_STEP else step for step in steps]
-    recipe = msgspec.structs.replace(recipe, steps=steps)
+    notest = form.notest if untested != steps else ()
+    recipe = msgspec.structs.replace(recipe, steps=untested)
     work = Work(
         plan=kit.plan,
         kit=kit.folder,
@@ -133,11 +131,6 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         epoch=kit.lock.get("pinned_epoch"),
     )
     return Prepared(kit, builder, work, recipe)
-
-
-def _left_out(step: Step) -> Step:
-    """The step of the self-test in a build without it."""
-    return msgspec.structs.replace(step, about="leave out the self-test")
 
 
 def commands(prepared: Prepared) -> list[str]:
@@ -218,13 +211,7 @@ class _Run:
     """The state of one build while it runs."""
 
     def __init__(
-        self,
-        prepared: Prepared,
-        options: BuildOptions,
-        identity: str,
-        started: str,
-        log: IO[str],
-        watcher: Watcher,
+        self, prepared: Prepared, options: BuildOptions, identity: str, started: str, log: IO[str], watcher: Watcher
     ) -> None:
         self.kit, self.builder, self.work = prepared.kit, prepared.builder, prepared.work
         self.options, self.identity, self.started, self.log, self.watcher = options, identity, started, log, watcher

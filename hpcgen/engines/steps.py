@@ -62,6 +62,12 @@ class Step(msgspec.Struct, frozen=True):
         return f"{self.block}: {self.about}"
 
 
+def without_test(steps: Iterable[Step]) -> list[Step]:
+    """The steps of a build that leaves the self-test out, and says so in its place."""
+    replace = msgspec.structs.replace
+    return [replace(step, about=f"do not {TEST_STEP}") if step.about == TEST_STEP else step for step in steps]
+
+
 def step_mark(number: int, total: int, label: str, about: str) -> str:
     """The line by which a step of a definition file says that it begins."""
     return f"{STEP_MARK} {number} of {total}: {label}: {about}"

@@ -363,7 +363,7 @@ def test_the_record_of_a_build_says_whether_it_was_tested(path: Path) -> None:
     record = build_image(DOCKER_KIT)
     assert (record.notest, record.steps[-1].about, record.steps[-1].seconds) == (False, "run the self-test", 2.0)
     record = build_image(DOCKER_KIT, BuildOptions(notest=True))
-    assert (record.notest, record.steps[-1].about) == (True, "leave out the self-test")
+    assert (record.notest, record.steps[-1].about) == (True, "do not run the self-test")
     shown = subprocess.run(
         [sys.executable, "-m", "hpcgen", "records", "show", record.id], capture_output=True, text=True, check=True
     )
