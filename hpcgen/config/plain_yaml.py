@@ -10,6 +10,8 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 from hpcgen.errors import InputError, Position, Problem
 
 MAX_DEPTH = 32
+MAX_PROBLEMS = 100
+"""After so many nobody reads on: a text can be made to have a hundred thousand."""
 
 # libyaml where it is built in; the pure-Python parser gives the same events, slower.
 LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -137,8 +139,7 @@ class PlainReader:
             self.refuse_specials(event)
             value: str = event.value
             if not event.style:
-                # Only a word written without quotes can mean null, true or false.
-                return _CONSTANTS.get(value, value)
+                return self.plain_scalar(value)
             if event.style == '"':
                 self.check_escapes(event)
             return value
@@ -156,6 +157,10 @@ class PlainReader:
         while type(event := self.next()) is not yaml.SequenceEndEvent:
             items.append(self.value(event, depth + 1))
         return items
+
+    def plain_scalar(self, value: str) -> Any:
+        """What is meant by text without quotes, which alone can mean null, true or false."""
+        return _CONSTANTS.get(value, value)
 
     def mapping(self, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
@@ -255,6 +260,8 @@ class PlainReader:
         mark = event.start_mark
         where = Position(self.name, mark.line + 1, mark.column + 1)
         self.problems.append(Problem(message, where, expected, remedy))
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise InputError(self.problems)
 
     def syntax_problem(self, failure: Any) -> Problem:
         said = failure.problem or ""

@@ -107,14 +107,15 @@ def _decoded(path: Path, convert: Callable[[object, str], T]) -> T:
 
 
 def _lock(path: Path) -> dict[str, Any]:
-    import yaml
+    from hpcgen.config.written_yaml import read_written
 
     try:
-        data = yaml.load(_read(path), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
-        raise InputError(f"{path} cannot be read: {error}", remedy="render the kit again") from error
+        data = read_written(_read(path), str(path))
+    except InputError as error:
+        said = error.problems[0].message
+        raise InputError(f"{path} cannot be read: {said}", remedy="render the kit again") from error
     LOCK.check(data, str(path))
-    return data if isinstance(data, dict) else {}
+    return data
 
 
 def _read(path: Path) -> str:

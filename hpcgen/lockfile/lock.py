@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HEADER = "# Written by hpcgen: the plan and everything its build takes from outside.\n"
 SEALED_HEADER = HEADER + "# Not to be edited: `hpcgen lock --update NAME` moves one thing, `hpcgen lock` all of it.\n"
 SEAL = "seal: sha256:"
-MAX_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 16 * 1024 * 1024
 _WIDE = 1000
 
 
@@ -77,26 +77,31 @@ def read_lock(path: Path) -> Lock:
 
 def parse_lock(text: str, name: str) -> Lock:
     """The lock in a text; ``name`` is what messages call it. Raises as :func:`read_lock` does."""
-    import yaml
-
+    from hpcgen.config.written_yaml import read_written
     from hpcgen.model.lock import Lock
 
     _check_number(text, name)
     _check_seal(text, name)
     try:
-        data = _load(text)
+        data = read_written(text, name)
+    except InputError as failure:
+        raise _not_understood(text, name, failure.problems[0]) from failure
+    try:
         KIT._replace(command=LOCK.command).check(data["plan"], name)
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
         fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections", "packages", "inputs")}
         return record_from({**fields, "pins": pins, "text": text}, Lock)
-    except (yaml.YAMLError, KeyError, AttributeError, ValueError, RecursionError) as failure:
-        wrote = _written_by(text)
+    except (KeyError, AttributeError, ValueError, RecursionError) as failure:
         said = f"it has no `{failure.args[0]}`" if isinstance(failure, KeyError) else failure
-        raise InputError(
-            f"the lock {name} is not understood: {said}",
-            expected=f"a lock of hpcgen {__version__}",
-            remedy=f"use hpcgen {wrote}, or regenerate it with hpcgen lock",
-        ) from failure
+        raise _not_understood(text, name, said) from failure
+
+
+def _not_understood(text: str, name: str, said: object) -> InputError:
+    return InputError(
+        f"the lock {name} is not understood: {said}",
+        expected=f"a lock of hpcgen {__version__}",
+        remedy=f"use hpcgen {_written_by(text)}, or regenerate it with hpcgen lock",
+    )
 
 
 def for_build(lock: Lock, *, bundled: bool) -> Plan:
@@ -135,29 +140,6 @@ def _making(text: str, output: str) -> str:
     """The command that makes this lock, by its own words where these are a plain command."""
     found = re.search(r"^command: hpcgen (?:render|lock) ([A-Za-z0-9 ._/=:@%+,-]+)$", text, re.MULTILINE)
     return f"hpcgen lock -o {sh(output)} {found[1] if found else '--site SITE --stack STACK'}"
-
-
-def _load(text: str) -> Any:
-    """YAML without aliases and merges, by which a short text can stand for endless data; ValueError with them."""
-    import yaml
-
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-        """A YAML loader without merge keys (``<<``)."""
-
-        def flatten_mapping(self, node: Any) -> None:
-            """Leave a merge as it is; nothing can be constructed of it."""
-
-    data = yaml.load(text, Loader=Loader)
-    seen: set[int] = set()
-    rest = [data]
-    while rest:
-        value = rest.pop()
-        if isinstance(value, (dict, list)):
-            if id(value) in seen:
-                raise ValueError("it has an alias")
-            seen.add(id(value))
-            rest.extend(value.values() if isinstance(value, dict) else value)
-    return data
 
 
 def _written_by(text: str) -> str:
