@@ -55,7 +55,7 @@ class JobChange(msgspec.Struct, frozen=True):
 
 
 def changes(site: Site, partition: str, stack: Stack, request: JobRequest) -> Iterator[JobChange]:
-    """Requests with which the job fits the machine: the fewest changes first, one for each set of options."""
+    """Requests with which the job fits the machine: the fewest changes first, of each option the nearest value."""
     every = dict(_candidates(site, partition, stack, request))
     sets = (names for size in range(1, MOST_CHANGES + 1) for names in combinations(every, size))
     left = TRIED
@@ -65,7 +65,6 @@ def changes(site: Site, partition: str, stack: Stack, request: JobRequest) -> It
             change = _changed(dict(zip(names, values, strict=True)), request, partition)
             if _fits(site, change, stack):
                 yield change
-                break
 
 
 def refusal(problems: Sequence[Problem], found: Iterable[JobChange], works: Callable[[JobChange], bool]) -> PolicyError:
@@ -76,12 +75,11 @@ def refusal(problems: Sequence[Problem], found: Iterable[JobChange], works: Call
     works: whether the whole question has an answer with a change; what has none is not told.
     """
     told: list[JobChange] = []
-    for change in filter(works, found):
-        if told and len(change.values) > len(told[0].values):
+    for change in found:
+        if len(told) == SHOWN or (told and len(change.values) > len(told[0].values)):
             break
-        told.append(change)
-        if len(told) == SHOWN:
-            break
+        if all(change.values.keys() != each.values.keys() for each in told) and works(change):
+            told.append(change)
     if not told:
         return PolicyError(problems)
     text, own = " or ".join(map(str, told)).replace(" or try ", " or "), problems[-1].remedy

@@ -12,6 +12,7 @@ REFUSED = [
     ("workstation mpi-hello --ranks-per-node 200", "try --ranks-per-node 8"),
     ("workstation mpi-hello --ranks-per-node 200 --threads 4", "try --ranks-per-node 2"),
     ("workstation mpi-hello --nodes 3", "try --nodes 1"),
+    ("hlrs-testbed mpi-hello --nodes 999", "try --nodes 1"),
     ("workstation mpi-hello --queue long", "leave --queue out"),
     ("workstation mpi-hello --gpus 1", "leave --gpus out"),
     ("supermuc mpi-hello --nodes 100000 --ranks-per-node 200", "try --ranks-per-node 48 --nodes 6336"),
