@@ -16,6 +16,7 @@ from hpcgen.config.in_memory import InMemory
 from hpcgen.config.type_words import bare, detail, extent, hint, noun, one_of, only_optional, shape, shown, with_example
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Problem, did_you_mean
+from hpcgen.support.units import counted
 
 Path = tuple[str | int, ...]
 
@@ -59,7 +60,7 @@ def in_words(value: Any, type_: type[Any], said: str, strict: bool = True) -> st
     walk = _Walk(InMemory({}, ""), strict)
     walk.check(value, shapes.type_info(type_), ())
     told = [f"{each.where}: {each.message}".removeprefix(": ") for each in walk.problems]
-    more = [f"{len(told) - _TOLD} more mistakes"] if len(told) > _TOLD else []
+    more = [counted(len(told) - _TOLD, "more mistake")] if len(told) > _TOLD else []
     return "; ".join([*told[:_TOLD], *more]) if told else said
 
 
@@ -179,7 +180,8 @@ class _Walk:
     def check_length(self, value: Any, kind: Any, path: Path) -> None:
         least, most = kind.min_length or 0, kind.max_length
         if len(value) < least or (most is not None and len(value) > most):
-            message = f"{_name(path)} must have {extent(least, most)} entries, not {len(value)}"
+            entries = "entry" if (most or least) == 1 else "entries"
+            message = f"{_name(path)} must have {extent(least, most)} {entries}, not {len(value)}"
             self.add(message, self.doc.position(path))
 
     def add_wrong(self, value: Any, kind: shapes.Type, path: Path) -> None:

@@ -138,3 +138,11 @@ def test_a_kit_with_a_wrong_field_names_it(hpcgen: Command, tmp_path: Path) -> N
     assert done.returncode == 3
     assert "site.partitions.main.cpu.cores: `cores` must be a whole number of at least 1, not 'eight'" in done.stderr
     assert "stack.run: `command` is missing in `run`" in done.stderr
+    plan["site"].update(title=3, name="A b", status="shut")
+    path.write_text(json.dumps(plan))
+    assert "; 2 more mistakes\n" in hpcgen("build", "kit", "--dry-run").stderr
+
+
+def test_one_is_not_many(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "fleet.yaml").write_text("members: []\n")
+    assert "`members` must have at least 1 entry, not 0\n" in hpcgen("fleet").stderr
