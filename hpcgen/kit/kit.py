@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.decoding import record_from
-from hpcgen.lockfile.lock import lock_text
+from hpcgen.lockfile.lock import HEADER, lock_text
 from hpcgen.model.fields import Record
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import Certificate, RecipeFacts
@@ -98,7 +98,18 @@ def store_kit(folder: Path, files: Mapping[str, KitFile]) -> None:
         older = msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=RecipeFacts).files
     except (OSError, msgspec.MsgspecError):
         older = []
-    write_kit(folder, files, retired=known_files().union(older))
+    write_kit(folder, files, known_files().union(older), _is_kit)
+
+
+def _is_kit(folder: Path) -> bool:
+    """Whether hpcgen wrote what lies there: a lock may be in anybody's folder, beside their own Dockerfile."""
+    try:
+        with (folder / "hpcgen.lock").open("rb") as lock:
+            head = lock.read(len(HEADER))
+        plan = msgspec.json.decode((folder / "plan.json").read_bytes())
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return False
+    return head == HEADER.encode() and isinstance(plan, dict) and {"hpcgen", "site", "stack"} <= plan.keys()
 
 
 def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:

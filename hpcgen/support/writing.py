@@ -26,7 +26,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -92,7 +92,12 @@ def write_file(path: Path, text: str, executable: bool = False, folders: bool = 
         sync_folder(path.parent)
 
 
-def write_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str] = frozenset()) -> None:
+def write_kit(
+    directory: Path,
+    files: Mapping[str, KitFile],
+    retired: frozenset[str] = frozenset(),
+    is_kit: Callable[[Path], bool] = lambda directory: (directory / _MARKER).is_file(),
+) -> None:
     """Write a folder of files that belong together, whole or not at all.
 
     Parameters
@@ -101,6 +106,8 @@ def write_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[
     files: file → content; a file is a plain name, or a path of plain names with ``/`` between them.
     retired: names that an older kit may have and that go away if they are not among ``files``, so that
         a kit for another scheduler or engine does not leave the old job script behind.
+
+    is_kit: whether a folder that is not empty is an older kit.
 
     Raises
     ------
@@ -122,12 +129,10 @@ def write_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[
         with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it has finished")):
             # What an earlier hpcgen may have left when it was killed.
             _settle(directory)
-            if any(directory.iterdir()) and not (directory / _MARKER).is_file():
-                raise _refusal(
-                    directory,
-                    f"this folder is not empty and not a kit (it has no {_MARKER})",
-                    "name a new or an empty folder",
-                )
+            if any(directory.iterdir()) and not is_kit(directory):
+                why = "" if (directory / _MARKER).is_file() else f" (it has no {_MARKER})"
+                refused = f"this folder is not empty and not a kit{why}"
+                raise _refusal(directory, refused, "name a new or an empty folder")
             for name in (*files, *retired):
                 _check_replaceable(directory / name)
                 for parent in (directory / name).relative_to(directory).parents[:-1]:

@@ -242,6 +242,19 @@ def test_rendering_again_replaces_the_kit_and_keeps_foreign_files(hpcgen: Comman
     assert (tmp_path / "kit" / "Dockerfile").read_text().startswith("# syntax=")
 
 
+def test_a_lock_beside_a_users_own_dockerfile_makes_no_kit_of_the_folder(hpcgen: Command, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "Dockerfile").write_text("FROM scratch\n")
+    kit = ["render", "--site", "workstation", "--stack", "mpi-hello", "-o"]
+    assert hpcgen(*kit, "kit").returncode == 0
+    for content in ("", "packages: []\n", (tmp_path / "kit" / "hpcgen.lock").read_text()):
+        (mine / "hpcgen.lock").write_text(content)
+        done = hpcgen(*kit, "mine")
+        assert done.returncode == 7 and "this folder is not empty and not a kit" in done.stderr, done.stderr
+        assert (mine / "Dockerfile").read_text() == "FROM scratch\n"
+
+
 def test_traceback_only_with_debug(hpcgen: Command) -> None:
     words = ["render", "--site", "nowhere", "--stack", "mpi-hello"]
     assert "Traceback" not in hpcgen(*words).stderr
