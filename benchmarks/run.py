@@ -15,12 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import cold_start
+import fleets
 import look_up
 import resolving
 import warm_render
 from timing import CallTimes, Spread
 
-PARTS = ("cold", "warm", "lookup", "growth")
+PARTS = ("cold", "warm", "lookup", "fleet", "growth")
 
 
 def main() -> None:
@@ -49,6 +50,8 @@ def main() -> None:
             result["matrix"] = resolving.matrix()
         if "lookup" in parts:
             result["lookup"] = look_up.measure("mpi-hello", asked.count, asked.rounds, Path(folder))
+        if "fleet" in parts:
+            result["fleet"] = fleets.measure(asked.rounds, Path(folder))
         if "growth" in parts:
             result["growth"] = resolving.growth()
     result["machine"]["load after"] = os.getloadavg()[0]
@@ -72,6 +75,8 @@ def _print(result: Mapping[str, Any]) -> None:
         _print_matrix(result["matrix"])
     if "lookup" in result:
         _print_look_up(result["lookup"])
+    if "fleet" in result:
+        _print_fleets(result["fleet"])
     if "growth" in result:
         _print_growth(result["growth"])
 
@@ -122,6 +127,17 @@ def _print_look_up(found: look_up.LookUp) -> None:
     first = found.first[many].processor.median / found.first[few].processor.median
     command = found.processor[many].median / found.processor[few].median
     print(f"{many} against {few} profiles, processor time: look-up {first:.2f}, command {command:.2f} times as long")
+
+
+def _print_fleets(found: fleets.Fleets) -> None:
+    rows = [[f"{size}", *_cells(found.wall[size], found.processor[size])] for size in found.wall]
+    _table(f"what changed in a fleet with {fleets.PLANS} plans, ms", ["members", *_HEAD], rows)
+    for kind, ratio in found.ratio.items():
+        quartiles = f"quartiles {ratio.lower:.2f} to {ratio.upper:.2f}"
+        print(
+            f"{kind}: {ratio.median:.2f} times as long ({quartiles}); goal ≤ {fleets.GOAL:g}: "
+            f"{_met(ratio.median, fleets.GOAL)}"
+        )
 
 
 _HEAD = ["wall min", "median", "quartiles", "cpu min", "median", "quartiles"]

@@ -23,7 +23,7 @@ from hpcgen.catalog.collections import built_in
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
-from hpcgen.config.yamlfile import Document, load
+from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.model.fields import Name, Record
 from hpcgen.model.plan import PlannedBlock
@@ -313,7 +313,7 @@ class Catalog:
 
     def release_documents(self, name: str) -> list[Document]:
         """The release tables of a block: that of the class that was given, then one per collection that has one."""
-        tables = [load(path, self.shown(path)) for path in self.release_files(name)]
+        tables = [load(path, self.shown(path), LONG_LIST) for path in self.release_files(name)]
         given = self._given.get(name)
         if given is not None:
             tables.insert(0, InMemory({"block": name, "releases": given.releases}, self.block_origin(name)))

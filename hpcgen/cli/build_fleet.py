@@ -131,15 +131,17 @@ def _many(
 ) -> None:
     from hpcgen.fleet.changes import member_states
     from hpcgen.fleet.file import load_fleet
-    from hpcgen.fleet.lock import read_lock
+    from hpcgen.fleet.lock import read_lock, require_room
 
     loaded = load_fleet(own["fleet_file"] or Path("fleet.yaml"), ctx.find_root().obj)
     lock = own["lock_file"] or loaded.lock_path
-    states = member_states(loaded, read_lock(lock), own["names"])
+    locked = read_lock(lock)
+    states = member_states(loaded, locked, own["names"])
     todo = [each for each in states if each.to_build or own["force"]]
     if len(todo) < len(states):
         say(f"{len(states) - len(todo)} of {len(states)} did not change")
     if not dry_run:
+        require_room(lock, locked, [each.member.name for each in todo])
         todo = _accepted(todo, accept)
     if own["array"]:
         _array(loaded, todo, own, asked, dry_run)

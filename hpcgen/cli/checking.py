@@ -12,7 +12,7 @@ from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.config.decoding import convert
-from hpcgen.config.yamlfile import Document, load
+from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.model.release import ReleaseTable
 from hpcgen.model.stack import Stack, StackBlock
@@ -67,7 +67,8 @@ def check_file(catalog: Catalog, path: Path) -> None:
 
         own = path.resolve().parent.parent
         return trial(path.resolve(), [own, *(each for each in catalog.folders[:-1] if each.resolve() != own)])
-    document = load(path, str(path))
+    small = path.resolve().parent.name in ("site_profiles", "recipes")
+    document = load(path, str(path)) if small else load(path, str(path), LONG_LIST)
     kind = _kind(document, path)
     if kind == "site profile":
         _check_site(catalog, document, path)

@@ -19,14 +19,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from hpcgen.config import plain_yaml
 from hpcgen.errors import InputError, Position
 
+
+class Limit(NamedTuple):
+    """How large a file may be, in bytes, and what to do about a larger one."""
+
+    bytes: int
+    remedy: str = "split it, or check that it is the right file"
+
+
 MAX_BYTES = 1024 * 1024
+_USUAL = Limit(MAX_BYTES)
+LONG_LIST = Limit(16 * 1024 * 1024)
+"""For what grows with what it lists: a fleet, a release table."""
 
 
 class Document:
@@ -96,13 +107,14 @@ def says(data: Any, path: Sequence[str | int]) -> bool:
     return True
 
 
-def load(path: Path, shown: str | None = None) -> Document:
+def load(path: Path, shown: str | None = None, limit: Limit = _USUAL) -> Document:
     """Read a YAML file.
 
     Parameters
     ----------
     path: the file.
     shown: how to name it in messages, if not by ``path``.
+    limit: of its size.
 
     Raises
     ------
@@ -112,7 +124,7 @@ def load(path: Path, shown: str | None = None) -> Document:
     try:
         with path.open("rb") as stream:
             # One byte more than allowed tells too long from just fitting, whatever the file's kind.
-            raw = stream.read(MAX_BYTES + 1)
+            raw = stream.read(limit.bytes + 1)
     except FileNotFoundError:
         raise InputError("there is no such file", name, remedy="check the spelling of its path") from None
     except IsADirectoryError:
@@ -124,7 +136,7 @@ def load(path: Path, shown: str | None = None) -> Document:
     except (OSError, ValueError) as failure:
         reason = getattr(failure, "strerror", None) or str(failure)
         raise InputError(f"this file cannot be read: {reason}", name) from None
-    _check_size(len(raw), name)
+    _check_size(len(raw), name, limit)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as failure:
@@ -138,16 +150,16 @@ def load(path: Path, shown: str | None = None) -> Document:
     return _read(text, name)
 
 
-def loads(text: str, name: str) -> Document:
+def loads(text: str, name: str, limit: Limit = _USUAL) -> Document:
     """Read YAML from ``text``; ``name`` is shown in messages in place of a file.
 
     Raises
     ------
     InputError: with all that is wrong, each with its place: not YAML; no mapping at the top; a key that
     stands twice or is not text; an anchor, alias, tag, merge key or second document; control characters;
-    more than ``MAX_BYTES`` bytes or ``MAX_DEPTH`` levels.
+    more bytes than ``limit`` allows, or more than ``MAX_DEPTH`` levels.
     """
-    _check_size(len(text.encode("utf-8", "surrogatepass")), name)
+    _check_size(len(text.encode("utf-8", "surrogatepass")), name, limit)
     return _read(text.removeprefix("\ufeff"), name)
 
 
@@ -163,14 +175,9 @@ def _read(text: str, name: str) -> Document:
     return Document(plain_yaml.PlainReader(text, name).read(), name, text)
 
 
-def _check_size(size: int, name: str) -> None:
-    if size > MAX_BYTES:
-        raise InputError(
-            "this file is too large",
-            name,
-            f"at most {MAX_BYTES} bytes",
-            "split it, or check that it is the right file",
-        )
+def _check_size(size: int, name: str, limit: Limit) -> None:
+    if size > limit.bytes:
+        raise InputError("this file is too large", name, f"at most {limit.bytes} bytes", limit.remedy)
 
 
 def _place(text: str, offset: int, name: str) -> Position:

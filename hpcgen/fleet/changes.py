@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.engines import format_to_build
 from hpcgen.errors import HpcgenError, Position, Problem
 from hpcgen.fleet.file import FleetMember, LoadedFleet
+from hpcgen.model.fields import FormatName
 from hpcgen.model.fleet import LockedImage
 from hpcgen.model.plan import Plan
+from hpcgen.model.record import BuilderName
 
 State = Literal["unchanged", "changed", "new", "no plan"]
 
@@ -35,33 +39,52 @@ class MemberState(msgspec.Struct, frozen=True):
 def member_states(
     loaded: LoadedFleet, locked: Mapping[str, LockedImage], names: Sequence[str] = ()
 ) -> list[MemberState]:
-    """Plan every member, or those of ``names``, and compare. A member that has no plan is no exception."""
+    """Plan what the members, or those of ``names``, ask for, and compare. A member that has no plan is no exception."""
     members = [loaded.member(name) for name in names] if names else loaded.members
-    return [_state(loaded, member, locked.get(member.name)) for member in members]
+    answer = functools.cache(functools.partial(_answer, loaded.catalog))
+    return [_state(answer(_question(member)), member, locked.get(member.name)) for member in members]
 
 
-def plan_member(loaded: LoadedFleet, member: FleetMember) -> tuple[Plan, str]:
-    """A member's plan and its hash. HpcgenError as make_plan, with the member's place where it has no other."""
+class _Question(NamedTuple):
+    """All of a member that its plan depends on: members that ask the same share one plan."""
+
+    site: str
+    stack: str
+    partition: str | None
+    settings: tuple[str, ...]
+    format: FormatName | None
+    engine: BuilderName | None
+    allow_unsupported: bool
+
+
+def _question(member: FleetMember) -> _Question:
+    # With a format the engine does not choose one.
+    engine = member.engine if member.format is None else None
+    asked = (member.partition, member.settings, member.format, engine, member.allow_unsupported)
+    return _Question(member.site, member.stack, *asked)
+
+
+def _answer(catalog: Catalog, asked: _Question) -> tuple[Plan, str] | HpcgenError:
+    """The plan and its hash, or why there is none."""
     from hpcgen.planning.planner import make_plan
     from hpcgen.recipe.assemble import assemble
 
-    catalog = loaded.catalog
     try:
-        site = catalog.site(member.site)
+        site = catalog.site(asked.site)
         plan = make_plan(
             catalog,
             site,
-            catalog.stack(member.stack),
-            partition=member.partition,
-            settings=member.settings,
-            format=member.format or format_to_build(site.containers.preferred, member.engine),
-            allow_unsupported=member.allow_unsupported,
-            site_document=catalog.site_document(member.site),
-            stack_document=catalog.stack_document(member.stack),
+            catalog.stack(asked.stack),
+            partition=asked.partition,
+            settings=asked.settings,
+            format=asked.format or format_to_build(site.containers.preferred, asked.engine),
+            allow_unsupported=asked.allow_unsupported,
+            site_document=catalog.site_document(asked.site),
+            stack_document=catalog.stack_document(asked.stack),
         )
         return plan, assemble(plan, catalog).labels["io.hpcgen.content"]
     except HpcgenError as error:
-        raise type(error)([_placed(each, member) for each in error.problems]) from error
+        return error
 
 
 def _placed(problem: Problem, member: FleetMember) -> Problem:
@@ -69,11 +92,11 @@ def _placed(problem: Problem, member: FleetMember) -> Problem:
     return Problem(f"{member.name}: {problem.message}", where, problem.expected, problem.remedy)
 
 
-def _state(loaded: LoadedFleet, member: FleetMember, before: LockedImage | None) -> MemberState:
-    try:
-        plan, content = plan_member(loaded, member)
-    except HpcgenError as error:
-        return MemberState(member, "no plan", error.problems[0].message, problems=error.problems)
+def _state(answer: tuple[Plan, str] | HpcgenError, member: FleetMember, before: LockedImage | None) -> MemberState:
+    if isinstance(answer, HpcgenError):
+        problems = tuple(_placed(each, member) for each in answer.problems)
+        return MemberState(member, "no plan", problems[0].message, problems=problems)
+    plan, content = answer
     if before is None:
         return MemberState(member, "new", "never built", content, plan)
     reason = _difference(member, plan, content, before)

@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.catalog.catalog import Catalog, is_file_name
 from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.config.decoding import convert
-from hpcgen.config.yamlfile import Document, load
+from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.engines import builder_for
 from hpcgen.errors import HpcgenError, InputError, Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.model.fields import FormatName, Name
@@ -71,7 +71,7 @@ def load_fleet(path: Path, collections: Sequence[Path] = ()) -> LoadedFleet:
     ------
     InputError: with every mistake of the file, each with file, line and column.
     """
-    return fleet_from(load(path, str(path)), path, collections)
+    return fleet_from(load(path, str(path), LONG_LIST), path, collections)
 
 
 def fleet_from(document: Document, path: Path, collections: Sequence[Path] = ()) -> LoadedFleet:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.config.decoding import convert
-from hpcgen.config.yamlfile import load, loads
-from hpcgen.errors import OutputError
+from hpcgen.config.yamlfile import LONG_LIST, Limit, load, loads
+from hpcgen.errors import InputError, OutputError
 from hpcgen.model.fleet import FleetLock, LockedImage
 from hpcgen.support.file_formats import FLEET_LOCK
 from hpcgen.support.writing import write_file
@@ -20,28 +20,53 @@ _HEAD = """\
 # Written by hpcgen: the last successful build of each member of the fleet. A member is built again when the hash of
 # its plan has changed, or when it is not in here.
 """
+LIMIT = Limit(LONG_LIST.bytes, "split the fleet: each fleet.yaml has a lock of its own")
+_ENTRY_BYTES = 1024
+"""More than a member takes: some 380, and a long path or name in a registry."""
 
 
 def read_lock(path: Path) -> dict[str, LockedImage]:
     """What is locked, by member; nothing if there is no file. InputError for a file that is no lock."""
     if not path.exists():
         return {}
-    document = load(path, str(path))
+    document = load(path, str(path), LIMIT)
     FLEET_LOCK.check(document.data, str(path))
     return dict(convert(document, FleetLock).images)
 
 
-def lock_text(images: Mapping[str, LockedImage]) -> str:
-    """The lock as YAML, members by name."""
+def require_room(path: Path, locked: Collection[str], names: Collection[str]) -> None:
+    """InputError if the lock would become too large by what is built next: said before it is built.
+
+    Parameters
+    ----------
+    locked: members that are in the lock.
+    names: members that are built.
+    """
+    size = path.stat().st_size if path.exists() else 0
+    more = len(set(names).difference(locked))
+    if size + more * _ENTRY_BYTES > LIMIT.bytes:
+        message = f"there is no room in {path} for {more} more members"
+        raise InputError(message, expected=f"at most {LIMIT.bytes} bytes", remedy=LIMIT.remedy)
+
+
+def lock_text(images: Mapping[str, LockedImage], name: str = "fleet.lock") -> str:
+    """The lock as YAML, members by name.
+
+    Parameters
+    ----------
+    name: what messages call it.
+    """
     import yaml
 
     data = {
         FLEET_LOCK.field: FLEET_LOCK.newest,
         "images": {name: msgspec.to_builtins(images[name]) for name in sorted(images)},
     }
-    body: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)
+    # libyaml where it is built in: each build writes the whole lock again.
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    body: str = yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True, width=110)
     text = _HEAD + body
-    convert(loads(text, "fleet.lock"), FleetLock)
+    convert(loads(text, name, LIMIT), FleetLock)
     return text
 
 
@@ -53,7 +78,7 @@ def update_lock(path: Path, changes: Mapping[str, LockedImage]) -> None:
     OutputError: it cannot be written, or the file system has no locks; the file is as it was.
     """
     with _alone(path):
-        write_file(path, lock_text({**read_lock(path), **changes}))
+        write_file(path, lock_text({**read_lock(path), **changes}, str(path)))
 
 
 @contextlib.contextmanager
