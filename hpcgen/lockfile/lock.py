@@ -117,7 +117,8 @@ def is_sealed(text: str) -> bool:
 def _check_number(text: str, name: str) -> None:
     """Before the seal: a newer release may seal in another way."""
     if found := re.search(r"^lock: ([0-9]{1,9})$", text, re.MULTILINE):
-        LOCK.check({LOCK.field: int(found[1]), "hpcgen": _written_by(text)}, name)
+        names = dict(re.findall(r"^(site|stack): (\S+)$", text, re.MULTILINE))
+        LOCK.check({**names, LOCK.field: int(found[1]), "hpcgen": _written_by(text)}, name)
 
 
 def _check_seal(text: str, name: str) -> None:

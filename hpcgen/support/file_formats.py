@@ -6,9 +6,10 @@ A file without a number is of format 1. docs/file-formats.md says what is promis
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hpcgen.errors import InputError
+from hpcgen.support.quoting import NAME_PATTERN
 
 _NUMBER = re.compile(r"[0-9]{1,9}")
 _RELEASE = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
@@ -47,7 +48,7 @@ class FileFormat(NamedTuple):
             raise InputError(
                 f"{name} is damaged: `{self.field}` is {ascii(number)[:40]}",
                 expected="the number of its format, from 1 on",
-                remedy=f"get it again from its source, or regenerate it with: {self.command}",
+                remedy=f"get it again from its source, or regenerate it with: {self._command(data)}",
             )
         if number > self.newest:
             wrote = data.get("hpcgen")
@@ -55,8 +56,17 @@ class FileFormat(NamedTuple):
             raise NewerFormatError(
                 f"{name} was made by a newer hpcgen (format {number}; this one reads up to {self.newest})",
                 remedy=f"use hpcgen {f'>= {wrote}' if known else 'of the release that wrote it'}, "
-                f"or regenerate it with: {self.command}",
+                f"or regenerate it with: {self._command(data)}",
             )
+
+    def _command(self, data: dict[Any, Any]) -> str:
+        """What writes such a file, with the site and the stack of this one where they are names."""
+        command = self.command
+        for word, said in (("SITE", data.get("site")), ("STACK", data.get("stack"))):
+            name = said.get("name") if isinstance(said, dict) else said
+            if isinstance(name, str) and re.search(NAME_PATTERN, name):
+                command = command.replace(f" {word} ", f" {name} ")
+        return command
 
 
 KIT = FileFormat("plan", 2, "hpcgen render --site SITE --stack STACK -o DIR")

@@ -246,19 +246,54 @@ def numbered(path: Path, field: str, number: object = 3) -> None:
 
 IN_IMAGE = f"images/docker/{KIT}"
 NEWER = {  # the file, the field of its number, a command that reads it, how it is written again
-    "kit": ("kits/docker/plan.json", "plan", "build kits/docker --engine docker --dry-run", "render --site SITE"),
+    "kit": (
+        "kits/docker/plan.json",
+        "plan",
+        "build kits/docker --engine docker --dry-run",
+        "render --site example-cluster --stack example-app -o DIR",
+    ),
     "kit's lock": (
         "kits/docker/hpcgen.lock",
         "lock",
         "build kits/docker --engine docker --dry-run",
-        "lock --site SITE",
+        "lock --site example-cluster --stack example-app -o FILE",
     ),
-    "job": (f"{IN_IMAGE}/plan.json", "plan", "job images/docker", "render --site SITE"),
-    "job's lock": (f"{IN_IMAGE}/hpcgen.lock", "lock", "job images/docker", "lock --site SITE"),
-    "rebuild": (f"{IN_IMAGE}/plan.json", "plan", "rebuild images/docker -o again", "render --site SITE"),
-    "lock": ("locks/hpcgen.lock", "lock", "render --locked locks/hpcgen.lock", "lock --site SITE"),
-    "checked lock": ("locks/hpcgen.lock", "lock", "lock --check -o locks/hpcgen.lock", "lock --site SITE"),
-    "plan of a lock": ("locks/hpcgen.lock", "plan", "render --locked locks/hpcgen.lock", "lock --site SITE"),
+    "job": (
+        f"{IN_IMAGE}/plan.json",
+        "plan",
+        "job images/docker",
+        "render --site example-cluster --stack example-app -o DIR",
+    ),
+    "job's lock": (
+        f"{IN_IMAGE}/hpcgen.lock",
+        "lock",
+        "job images/docker",
+        "lock --site example-cluster --stack example-app -o FILE",
+    ),
+    "rebuild": (
+        f"{IN_IMAGE}/plan.json",
+        "plan",
+        "rebuild images/docker -o again",
+        "render --site example-cluster --stack example-app -o DIR",
+    ),
+    "lock": (
+        "locks/hpcgen.lock",
+        "lock",
+        "render --locked locks/hpcgen.lock",
+        "lock --site example-cluster --stack example-app -o FILE",
+    ),
+    "checked lock": (
+        "locks/hpcgen.lock",
+        "lock",
+        "lock --check -o locks/hpcgen.lock",
+        "lock --site example-cluster --stack example-app -o FILE",
+    ),
+    "plan of a lock": (
+        "locks/hpcgen.lock",
+        "plan",
+        "render --locked locks/hpcgen.lock",
+        "lock --site example-cluster --stack example-app -o FILE",
+    ),
     "bundle": ("bundles/folder/bundle.json", "bundle", "bundle verify bundles/folder", "bundle create --lock FILE"),
     "older bundle": (
         "bundles/folder/bundle.json",
