@@ -28,7 +28,7 @@ COMMANDS = {
     "inspect": "Show what an image was built from.",
     "rebuild": "Extract the kit from an image.",
     "convert": "Convert an image to another format.",
-    "records": "List, show and compare build records.",
+    "records": "List, show, compare and remove build records.",
     "fleet": "List many images, and which have to be built.",
     "ci": "Write the pipeline that builds a fleet.",
     "list": "List sites, stacks or blocks.",

@@ -337,6 +337,19 @@ def print_json(data: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
 
 
+def print_json_list(items: Iterable[Any]) -> None:
+    """As :func:`print_json` prints a list, but one item after the other: only one is in memory."""
+    if (ctx := click.get_current_context(silent=True)) is not None:
+        ctx.meta[PRINTED] = True
+    before = "["
+    for item in items:
+        text = msgspec.json.format(msgspec.json.encode(item), indent=2).decode()
+        # No line break is part of a JSON text.
+        click.echo(before + "\n  " + text.replace("\n", "\n  "), nl=False)
+        before = ","
+    click.echo("[]" if before == "[" else "\n]")
+
+
 def shown_files(names: Iterable[str]) -> str:
     """Names of the files of a kit for a person; a folder stands for all that is in it."""
     parts = (name.partition("/") for name in names)

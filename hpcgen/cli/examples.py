@@ -60,6 +60,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "records": ("hpcgen records --limit 5", "hpcgen records show 22dd1060"),
     "records show": ("hpcgen records show 22dd1060 --json",),
     "records compare": ("hpcgen records compare 22dd1060 6fa58952",),
+    "records prune": ("hpcgen records prune --result failed --older-than 30 --dry-run",),
     "fleet": ("hpcgen fleet", "hpcgen fleet --changed --json"),
     "fleet publish": ("hpcgen fleet publish --dry-run",),
     "fleet merge": ("hpcgen fleet merge one.lock other.lock",),

@@ -3,41 +3,54 @@
 from __future__ import annotations
 
 import sys
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import print_json, say
-from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.common import option_group, print_json, print_json_list, say
+from hpcgen.cli.numbers import COUNT, DAYS, WHOLE
 from hpcgen.cli.tables import table
-from hpcgen.support.units import duration, size
+from hpcgen.support.units import counted, duration, size
 
 if TYPE_CHECKING:
     from hpcgen.model.record import BuildRecord
+
+_filters = option_group(
+    click.option("--site", metavar="NAME", help="Only builds for this site."),
+    click.option("--stack", metavar="NAME", help="Only builds of this stack."),
+    click.option("--result", type=click.Choice(["built", "failed", "interrupted"]), help="Only builds that ended so."),
+    click.option("--older-than", type=DAYS, metavar="DAYS", help="Only builds that began longer ago."),
+    click.option("--newer-than", type=DAYS, metavar="DAYS", help="Only builds that began since then."),
+)
 
 
 @click.group("records", invoke_without_command=True)
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
 @click.option("--limit", type=COUNT, metavar="N", help="Show only the newest N.")
+@_filters
 @click.pass_context
-def command(ctx: click.Context, as_json: bool, limit: int | None) -> None:
-    """List the records of builds on this machine, newest first; show or compare some.
+def command(ctx: click.Context, /, as_json: bool, limit: int | None, **asked: Any) -> None:
+    """List the records of builds on this machine, newest first; show, compare or remove some.
 
     They are in $HPCGEN_RECORDS, else in hpcgen/records of the user's state folder. The beginning of an id is enough.
     """
     if ctx.invoked_subcommand is not None:
         return
+    from hpcgen.records.selection import Selection
     from hpcgen.records.store import load_all, records_folder
 
-    records = load_all()[:limit]
+    records = islice(load_all(Selection(**asked).has), limit)
     if as_json:
-        print_json(records)
+        print_json_list(records)
         return
-    if not records:
-        say(f"there are no records yet in {records_folder()}")
+    rows = [_row(record) for record in records]
+    if not rows:
+        what = "no such records" if any(each is not None for each in asked.values()) else "no records yet"
+        say(f"there are {what} in {records_folder()}")
         return
     head = ["id", "when (UTC)", "stack", "site", "engine", "result", "time", "size", "tests"]
-    click.echo(table(head, [_row(record) for record in records], sys.stdout))
+    click.echo(table(head, rows, sys.stdout))
 
 
 def _row(record: BuildRecord) -> list[str]:
@@ -82,3 +95,25 @@ def compare_two(first: str, second: str, as_json: bool) -> None:
     from hpcgen.cli.describe_record import compared
 
     click.echo(compared(told, sys.stdout))
+
+
+@command.command("prune")
+@_filters
+@click.option("--keep", type=WHOLE, metavar="N", help="Keep the newest N of them.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed.")
+def prune(keep: int | None, dry_run: bool, **asked: Any) -> None:
+    """Remove records, with the logs beside them, and say which; images stay.
+
+    The options choose which: all of them have to hold, and at least one has to be given.
+    """
+    from hpcgen.records.prune import prune as remove
+    from hpcgen.records.selection import Selection
+
+    if keep is None and all(each is None for each in asked.values()):
+        raise click.UsageError("this would remove all records: say which, such as --older-than 365 or --keep 100")
+    count = freed = 0
+    for head, taken in remove(Selection(**asked), keep or 0, dry_run=dry_run):
+        click.echo(f"{head.id}  {head.started[:10]}  {head.stack}  {head.site}  {head.result}")
+        count, freed = count + 1, freed + taken
+    done = "would be removed" if dry_run else "removed"
+    say(f"{counted(count, 'record')} {done}, {size(freed)}" if count else "no record is to be removed")

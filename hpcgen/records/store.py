@@ -6,7 +6,9 @@ import os
 import re
 import secrets
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -14,12 +16,32 @@ from hpcgen.config.decoding import record_from
 from hpcgen.config.user_config import configured
 from hpcgen.errors import InputError, OutputError, UnknownNameError, did_you_mean
 from hpcgen.images.reference import ImageReference
-from hpcgen.model.record import BuildRecord, BuiltImage, TestRun
+from hpcgen.model.record import BuildRecord, BuiltImage, RecordPart, TestRun
 from hpcgen.support.file_formats import RECORD
 from hpcgen.support.writing import write_file
 
 MAX_BYTES = 64 * 1024 * 1024
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,200}")
+
+
+class RecordHead(RecordPart, frozen=True):
+    """What records are chosen and sorted by: a few fields of :class:`BuildRecord`, a hundredth of its memory."""
+
+    id: str
+    started: str
+    site: str
+    stack: str
+    result: str = "built"
+    image: BuiltImage | None = None
+    record: Any = 1
+    hpcgen: Any = ""
+
+
+class Entry(NamedTuple):
+    """A record that is there: its head and its file."""
+
+    head: RecordHead
+    path: Path
 
 
 def records_folder() -> Path:
@@ -57,17 +79,50 @@ def save(record: BuildRecord) -> Path:
     return path
 
 
-def load_all() -> list[BuildRecord]:
-    """All records, the newest first; one that cannot be read is told on stderr and skipped."""
+def _any(head: RecordHead) -> bool:
+    return True
+
+
+def entries(wanted: Callable[[RecordHead], bool] = _any) -> list[Entry]:
+    """The records that are wanted, the newest first; one that cannot be read is told on stderr and skipped."""
+    decoder = msgspec.json.Decoder(RecordHead)
     found = []
     for path in records_folder().glob("*.json"):
         if path.name.startswith("."):
             continue
         try:
-            found.append(_load(path))
+            head = _head(path, decoder)
         except InputError as error:
-            print(f"hpcgen: warning: {error.problems[0]}", file=sys.stderr)
-    return sorted(found, key=lambda record: (record.started, record.id), reverse=True)
+            _skip(error)
+            continue
+        if wanted(head):
+            found.append(Entry(head, path))
+    return sorted(found, key=lambda each: (each.head.started, each.head.id), reverse=True)
+
+
+def load_all(wanted: Callable[[RecordHead], bool] = _any) -> Iterator[BuildRecord]:
+    """The records that are wanted, the newest first, each read when it is its turn; as :func:`entries`."""
+    for _, path in entries(wanted):
+        try:
+            yield _load(path)
+        except InputError as error:
+            _skip(error)
+
+
+def _head(path: Path, decoder: msgspec.json.Decoder[RecordHead]) -> RecordHead:
+    try:
+        if path.stat().st_size <= MAX_BYTES:
+            head = decoder.decode(path.read_bytes())
+            RECORD.check({RECORD.field: head.record, "hpcgen": head.hpcgen}, str(path))
+            return head
+    except (msgspec.DecodeError, OSError):
+        pass
+    _load(path)  # says what is wrong with it
+    raise InputError(f"{path} was written while it was read", remedy="list the records again")
+
+
+def _skip(error: InputError) -> None:
+    print(f"hpcgen: warning: {error.problems[0]}", file=sys.stderr)
 
 
 def find(id_or_prefix: str) -> BuildRecord:
@@ -90,10 +145,11 @@ def find(id_or_prefix: str) -> BuildRecord:
 
 def of_image(image: ImageReference) -> BuildRecord | None:
     """The newest record of a build that made this image."""
-    for record in load_all():
-        if record.result == "built" and record.image is not None and _same(record.image, image):
-            return record
-    return None
+
+    def made_it(head: RecordHead) -> bool:
+        return head.result == "built" and head.image is not None and _same(head.image, image)
+
+    return next(load_all(made_it), None)
 
 
 def add_test_run(record: BuildRecord, test_run: TestRun) -> BuildRecord:

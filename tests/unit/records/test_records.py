@@ -58,7 +58,7 @@ def test_a_record_is_read_as_it_was_saved(folder: Path) -> None:
     one = record()
     assert save(one) == folder / "0a1b2c3d-x.json"
     assert find("0a1b") == one
-    assert load_all() == [one]
+    assert list(load_all()) == [one]
 
 
 def test_ids_are_new_and_say_what_they_are_of() -> None:
