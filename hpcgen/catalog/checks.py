@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.catalog.fact_checks import wrong_facts
+from hpcgen.catalog.passwords import passwords
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import ENGINES
 from hpcgen.errors import InputError, Problem, Problems, did_you_mean
@@ -29,6 +30,7 @@ def check_site(site: Site, document: Document) -> None:
             problems.append(_unknown(document, place, "partition", layout.partition, partitions))
     problems += _batch_problems(site, document)
     problems += wrong_facts(site, document)
+    problems += passwords(document)
     containers = site.containers
     for name in containers.engines:
         if name not in ENGINES:
@@ -96,4 +98,5 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
         if block.version:
             with problems.caught(partial(document.position, ["blocks", name, "version"])):
                 version_range(block.version)
+    problems += passwords(document)
     problems.raise_as(InputError)

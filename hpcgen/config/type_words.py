@@ -173,7 +173,11 @@ def hint(kind: shapes.Type, value: Any) -> str:
     return ""
 
 
+_USER = re.compile(r"://[^/@\s]*@")
+
+
 def shown(value: Any) -> str:
+    """A value for people, cut where it is long, and without what stands before the host of an address."""
     if isinstance(value, dict):
         return "a mapping"
     if isinstance(value, list):
@@ -182,5 +186,6 @@ def shown(value: Any) -> str:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
-    text = str(value) if len(str(value)) <= 60 else f"{str(value)[:57]}..."
+    text = _USER.sub("://…@", str(value))
+    text = text if len(text) <= 60 else f"{text[:57]}..."
     return f"'{text}'" if text.isprintable() else repr(text)

@@ -139,3 +139,45 @@ def test_a_range_without_a_release_is_found(hpcgen: Command, collection: Path, a
     done = hpcgen("check", str(file))
     assert done.returncode == 3
     assert said in done.stderr
+
+
+SECRETS = [
+    ("proxy: {https: 'http://jane:s3cret@proxy.example.org:3128'}", "a password", "APPTAINERENV_http_proxy"),
+    ("proxy: {http: 'http://s3cret@proxy.example.org:3128'}", "a user's name", "APPTAINERENV_http_proxy"),
+    (
+        "mirrors: {apt: {ubuntu: {archive: 'http://jane:s3cret@mirror.example.org/u'}}}",
+        "a password",
+        "use a mirror that",
+    ),
+    (
+        "mirrors: {pip: 'https://jane:s3cret@mirror.example.org/simple'}",
+        "not 'https://…@mirror.example.org/simple'",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "message", "remedy"), SECRETS)
+def test_a_password_in_a_profile_is_refused_and_not_shown(
+    hpcgen: Command, tmp_path: Path, line: str, message: str, remedy: str
+) -> None:
+    (tmp_path / "mine.yaml").write_text(f"{SITE}network: {{internet: {{login: true, compute: true}}, {line}}}\n")
+    for words in (["check", "mine.yaml"], ["render", "--site", "./mine.yaml", "--stack", "mpi-hello"]):
+        done = hpcgen(*words)
+        assert done.returncode == 3, (words, done.stdout)
+        assert message in done.stderr and remedy in done.stderr and ":3:" in done.stderr, done.stderr
+        assert "s3cret" not in done.stderr + done.stdout
+
+
+def test_a_password_in_a_stack_is_refused(hpcgen: Command, tmp_path: Path) -> None:
+    run = "run: {command: [run], environment: {INDEX: 'https://jane:s3cret@example.org'}}"
+    (tmp_path / "s.yaml").write_text(f"name: s\ntitle: S\n{run}\nblocks: {{base: {{}}}}\n")
+    done = hpcgen("check", "s.yaml")
+    assert done.returncode == 3 and "this address contains a password" in done.stderr, done.stderr
+    assert "s3cret" not in done.stderr
+
+
+def test_a_git_user_is_no_secret(hpcgen: Command, tmp_path: Path) -> None:
+    run = "run: {command: [run], environment: {SOURCE: 'ssh://git@example.org/x'}}"
+    (tmp_path / "s.yaml").write_text(f"name: s\ntitle: S\n{run}\nblocks: {{base: {{}}}}\n")
+    assert hpcgen("check", "s.yaml").returncode == 0
