@@ -19,7 +19,7 @@ import msgspec
 from hpcgen.bundle.documents import MANIFEST_BYTES, read_record
 from hpcgen.bundle.parts import TOP, Joined, Slice
 from hpcgen.errors import InputError
-from hpcgen.images.archive import BoundedMember
+from hpcgen.images.limits import BoundedMember
 from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import MANIFEST
 from hpcgen.support.hashing import open_plain

@@ -20,6 +20,7 @@ MAX_NAMES = 10_000
 MAX_ALL = 2 * 1024**3
 """Bytes of all files together: a stranger's tree can have many that are each small enough."""
 _MAX_LINKS = 40
+_MAX_PARTS = 2048
 
 
 class Budget:
@@ -88,6 +89,8 @@ class Tree:
             target = self.link(here)
             if target is None:
                 done.append(part)
+                if len(done) > _MAX_PARTS:
+                    return None
                 continue
             links.append(here)
             if len(links) > _MAX_LINKS:

@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import posixpath
 import tarfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Any, cast
+from typing import IO, cast
 
 import msgspec
 
 from hpcgen.errors import InputError
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, too_large
+from hpcgen.images.limits import LONGEST_PATH, READING_S, BoundedMember, ReadingLimit, Unpacked
 
-_HEADER_BYTES = 1024 * 1024
-_EXTENDED = (
-    tarfile.XHDTYPE,
-    tarfile.XGLTYPE,
-    tarfile.SOLARIS_XHDTYPE,
-    tarfile.GNUTYPE_LONGNAME,
-    tarfile.GNUTYPE_LONGLINK,
-)
 _ROUNDS = 10
 
 _DAMAGE = (
@@ -47,33 +41,26 @@ class Entry(msgspec.Struct, frozen=True):
     link: str | None = None
 
 
-class BoundedMember(tarfile.TarInfo):
-    """A member whose extended header is of a sensible size: tarfile reads it into memory as a whole."""
-
-    def _proc_member(self, archive: tarfile.TarFile) -> Any:
-        if self.type in _EXTENDED and self.size > _HEADER_BYTES:
-            raise tarfile.ReadError("an extended header is far too large")
-        return super()._proc_member(archive)  # type: ignore[misc]
-
-
-def read_archive(open_layers: Layers, paths: Sequence[str], name: str, top: str = "") -> dict[str, bytes]:
+def read_archive(open_layers: Layers, paths: Sequence[str], name: str, packed: int, top: str = "") -> dict[str, bytes]:
     """Files of an image whose layers are tar files, perhaps compressed (gzip, bzip2, xz).
 
     Parameters
     ----------
     open_layers: opens the layers, the lowest first; called again where a link leads to a path not yet read.
     name: of the image, for messages.
+    packed: bytes of the layers as they are stored.
     top: the folder in the archive that is the image's root.
 
     Raises
     ------
-    InputError: damaged, of an unknown compression, or a file in it is absurdly large.
+    InputError: damaged, of an unknown compression, a file in it is absurdly large, or reading it takes too long.
     """
+    limit = ReadingLimit(name, packed, READING_S)
     interest = {path for wanted in paths for path in prefixes(normal(wanted))}
     for _ in range(_ROUNDS):
         view: dict[str, Entry] = {}
         for layer in open_layers():
-            _apply(view, layer, interest, name, top)
+            _apply(view, layer, interest, limit, top)
         resolved = {wanted: _resolve(view, normal(wanted)) for wanted in paths}
         more = {path for place in resolved.values() for path in prefixes(place)} - interest
         if not more:
@@ -83,34 +70,57 @@ def read_archive(open_layers: Layers, paths: Sequence[str], name: str, top: str 
     return {wanted: entry.data for wanted, entry in entries.items() if entry is not None and entry.data is not None}
 
 
-def members(stream: IO[bytes], name: str) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
-    """The members of a tar file, one after the other, without keeping them; InputError where it is damaged."""
+def members(
+    stream: IO[bytes], name: str, limit: ReadingLimit | None = None
+) -> Iterator[tuple[tarfile.TarFile, tarfile.TarInfo]]:
+    """The members of a tar file, one after the other, without keeping them; InputError where it is damaged.
+
+    Parameters
+    ----------
+    limit: what may be unpacked; without one, what the size of this stream allows.
+    """
     try:
         # tarfile's own decompression copies its whole buffer for each header; this is many times faster.
-        with tarfile.open(fileobj=decompressed(stream, name), mode="r:", tarinfo=BoundedMember) as archive:
+        limit = limit or ReadingLimit(name, stream_bytes(stream))
+        with tarfile.open(fileobj=decompressed(stream, name, limit), mode="r:", tarinfo=BoundedMember) as archive:
             while (member := archive.next()) is not None:
+                limit.member()
+                if max(len(member.name), len(member.linkname)) > LONGEST_PATH:
+                    raise tarfile.ReadError("a name in it is far too long")
                 archive.members.clear()  # type: ignore[attr-defined]
                 yield archive, member
     except _DAMAGE as failure:
         raise _unreadable(name, failure) from failure
 
 
-def decompressed(stream: IO[bytes], name: str) -> IO[bytes]:
-    """A tar file's bytes, whatever it was compressed with; InputError for zstd."""
+def stream_bytes(stream: IO[bytes]) -> int:
+    """How long a stream is, as it is stored; it is at its start afterwards."""
+    stream.seek(0, io.SEEK_END)
+    size = stream.tell()
+    stream.seek(0)
+    return size
+
+
+def decompressed(stream: IO[bytes], name: str, limit: ReadingLimit | None = None) -> IO[bytes]:
+    """A tar file's bytes, whatever it was compressed with; InputError for zstd, and where a limit is reached."""
     first = stream.read(6)
     stream.seek(0)
     if first.startswith(b"\x1f\x8b"):
-        return cast(IO[bytes], gzip.open(stream))
+        return _counted(cast(IO[bytes], gzip.open(stream)), stream, name, limit)
     if first.startswith(b"BZh"):
-        return bz2.open(stream)
+        return _counted(bz2.open(stream), stream, name, limit)
     if first == b"\xfd7zXZ\0":
-        return lzma.open(stream)
+        return _counted(lzma.open(stream), stream, name, limit)
     if first.startswith(b"\x28\xb5\x2f\xfd"):
         raise InputError(
             f"a layer of {name} is compressed with zstd, which hpcgen does not read",
             remedy="skopeo copy --dest-compress-format gzip oci-archive:IMAGE oci-archive:OTHER",
         )
     return stream
+
+
+def _counted(unpacked: IO[bytes], stream: IO[bytes], name: str, limit: ReadingLimit | None) -> IO[bytes]:
+    return cast(IO[bytes], Unpacked(unpacked, limit or ReadingLimit(name, stream_bytes(stream))))
 
 
 def content(archive: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> bytes:
@@ -132,10 +142,10 @@ def _unreadable(name: str, failure: Exception) -> InputError:
     return InputError(f"{name} cannot be read: {failure}", remedy="copy the image again")
 
 
-def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: str, top: str) -> None:
+def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], limit: ReadingLimit, top: str) -> None:
     """Lay one layer over the view. Whiteouts are the OCI image specification's (layer.md)."""
     upper: set[str] = set()
-    for archive, member in members(layer, name):
+    for archive, member in members(layer, limit.name, limit):
         path = normal(member.name).removeprefix(top)
         folder, last = posixpath.split(path)
         if last == ".wh..wh..opq":
@@ -152,7 +162,7 @@ def _apply(view: dict[str, Entry], layer: IO[bytes], interest: set[str], name: s
         if not member.isdir():
             _forget(view, path, set())
         if member.isreg():
-            view[path] = Entry(data=content(archive, member, name))
+            view[path] = Entry(data=content(archive, member, limit.name))
         elif member.islnk():
             target = normal(member.linkname).removeprefix(top)
             view[path] = view.get(target) or Entry(link=target)
@@ -170,6 +180,8 @@ def _forget(view: dict[str, Entry], folder: str, kept: set[str]) -> None:
 def _resolve(view: dict[str, Entry], path: str) -> str:
     """Where a path leads, as far as the view tells."""
     for _ in range(MAX_LINKS):
+        if len(path) > LONGEST_PATH:
+            break
         for prefix in prefixes(path):
             entry = view.get(prefix)
             if entry is not None and entry.link is not None:

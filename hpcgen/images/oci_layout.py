@@ -18,8 +18,9 @@ from typing import IO, Any
 import msgspec
 
 from hpcgen.errors import InputError, OutputError, Problem
-from hpcgen.images.archive import read_archive
+from hpcgen.images.archive import read_archive, stream_bytes
 from hpcgen.images.folder import MAX_FILE
+from hpcgen.images.limits import BoundedMember
 from hpcgen.model.bundle_paths import image_name
 from hpcgen.support.hashing import hash_file, open_plain, sha256_of
 from hpcgen.support.writing import alone_in, write_file
@@ -31,6 +32,8 @@ _VERSION = '{"imageLayoutVersion":"1.0.0"}'
 _ASIDE = ".hpcgen-fetch"
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}|sha512:[0-9a-f]{128}")
 _MAX_MEMBERS = 10_000
+_MAX_LAYERS = 1000
+"""Engines stop at 127."""
 _DEPTH = 4
 
 
@@ -125,6 +128,8 @@ class LayoutImage:
         layers = self.manifest.get("layers")
         if not isinstance(layers, list) or not isinstance(self.manifest.get("config"), dict):
             raise LayoutError(layout.where, f"{blob_path(digest)} is not an image manifest that lists layers")
+        if len(layers) > _MAX_LAYERS:
+            raise LayoutError(layout.where, f"an image in it has {len(layers)} layers")
         self._layers = layers
 
     def config(self) -> dict[str, Any]:
@@ -153,7 +158,12 @@ class LayoutImage:
 
     def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Files as a container of the image would have them."""
-        return read_archive(lambda: (self.layer(number) for number in range(self.layer_count())), paths, self.path)
+        packed = 0
+        for digest in {self.layout.digest(each) for each in self._layers}:
+            with self.layout.open(blob_path(digest)) as stream:
+                packed += stream_bytes(stream)
+        layers = range(self.layer_count())
+        return read_archive(lambda: (self.layer(number) for number in layers), paths, self.path, packed)
 
 
 def folder_layout(layout: Path) -> OciLayout:
@@ -169,13 +179,16 @@ def archive_image(path: str) -> LayoutImage:
     InputError: it is none, or damaged.
     """
     try:
-        archive = tarfile.open(path, "r:")  # noqa: SIM115 - open as long as the image is used
+        stream = open_plain(Path(path), links=True)
+        archive = tarfile.open(fileobj=stream, mode="r:", tarinfo=BoundedMember)  # noqa: SIM115 - as long as it is used
         there = {member.name.removeprefix("./"): member for member in islice(archive, _MAX_MEMBERS)}
     except (tarfile.TarError, OSError, ValueError) as failure:
         raise InputError(f"{path} cannot be read as an OCI archive: {failure}") from failure
 
     def opened(name: str) -> IO[bytes]:
-        stream = archive.extractfile(there[name]) if name in there and there[name].isreg() else None
+        member = there.get(name)
+        plain = member is not None and member.isreg() and not member.issparse()
+        stream = archive.extractfile(member) if member is not None and plain else None
         if stream is None:
             raise LayoutError(path, f"{name} is missing")
         return stream

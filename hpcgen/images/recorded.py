@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.config.decoding import record_from
-from hpcgen.errors import HpcgenError, InputError, MissingToolError
+from hpcgen.errors import InputError, MissingToolError
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import known_files, programs, read_plan
 from hpcgen.model.fields import EnvName, matching
@@ -22,6 +22,8 @@ from hpcgen.support.quoting import plain
 from hpcgen.support.writing import KitFile
 
 LABEL = "io.hpcgen."
+_LABELS = "/.singularity.d/labels.json"
+"""Apptainer's place for labels. Source: its documentation, "SIF and the /.singularity.d folder"."""
 _Content = Annotated[
     str, matching(r"^[0-9a-f]{16,128}$(?!\n)", "a hash of lower-case hexadecimal digits", 4 * "0123456789abcdef")
 ]
@@ -89,10 +91,13 @@ def stored_kit(image: ImageReference) -> StoredKit:
     """The kit that an image carries, as it is; InputError if there is none."""
     from hpcgen.config.yamlfile import loads
 
-    labels = image_labels(image)
+    beside = image.image_kind.settings(image.name)
+    labels = _own_labels(beside.labels if beside is not None else {})
+    places = [f"{KIT}/{name}" for name in sorted(known_files())]
     whole = True
     try:
-        found = image.read([f"{KIT}/{name}" for name in sorted(known_files())])
+        found = image.read(places if beside is not None else [*places, _LABELS])
+        labels = labels or _labels_in(found.pop(_LABELS, b"{}"))
         data = {path.rsplit("/", 1)[1]: content for path, content in found.items()}
     except (MissingToolError, InputError):
         data, whole = from_labels(labels), False
@@ -140,15 +145,14 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
     return msgspec.structs.replace(kit, files=kit.files | more)
 
 
-def image_labels(image: ImageReference) -> dict[str, str]:
+def _labels_in(data: bytes) -> dict[str, str]:
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        return _own_labels(msgspec.json.decode(data))
+    return {}
+
+
+def _own_labels(labels: Any) -> dict[str, str]:
     """The labels io.hpcgen.* of an image, as far as its kind has any that can be read without starting it."""
-    beside = image.image_kind.settings(image.name)
-    labels: Any = beside.labels if beside is not None else {}
-    if beside is None:
-        # Apptainer's place for labels. Source: its documentation, "SIF and the /.singularity.d folder".
-        with contextlib.suppress(HpcgenError, msgspec.DecodeError, RecursionError):
-            read = image.read(["/.singularity.d/labels.json"])
-            labels = msgspec.json.decode(read.get("/.singularity.d/labels.json", b"{}"))
     if not isinstance(labels, dict):
         return {}
     return {str(key): str(value) for key, value in labels.items() if str(key).startswith(LABEL)}

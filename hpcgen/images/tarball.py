@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import IO
 
 from hpcgen.errors import InputError
-from hpcgen.images.archive import members, read_archive
+from hpcgen.images.archive import members, read_archive, stream_bytes
+from hpcgen.support.hashing import open_plain
 
 
 def read_tar(path: str, paths: Sequence[str]) -> dict[str, bytes]:
     """Files of a tar file of an image's root; the root may lie in one folder of its own."""
-    found = read_archive(lambda: opened(path), paths, path)
+    packed = sum(map(stream_bytes, opened(path)))
+    found = read_archive(lambda: opened(path), paths, path, packed)
     if not found and (top := _first_folder(path)):
-        return read_archive(lambda: opened(path), paths, path, top)
+        return read_archive(lambda: opened(path), paths, path, packed, top)
     return found
 
 
 def opened(path: str) -> Iterator[IO[bytes]]:
     """One file, open while it is used; InputError if it cannot be."""
     try:
-        stream = open(path, "rb")  # noqa: SIM115 - closed below, after the reader is done
+        stream = open_plain(Path(path), links=True)
     except OSError as failure:
         raise InputError(f"{path} cannot be read: {failure.strerror}") from failure
     with stream:

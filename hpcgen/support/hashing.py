@@ -41,10 +41,16 @@ def hash_stream(stream: IO[bytes], moved: Callable[[int], None] = lambda count: 
     return hasher.hexdigest(), count
 
 
-def open_plain(path: Path) -> BinaryIO:
-    """A regular file to be read; OSError for a symbolic link and all else."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+def open_plain(path: Path, links: bool = False) -> BinaryIO:
+    """A regular file to be read; OSError for all else, such as a named pipe, which nobody may ever write to.
+
+    Parameters
+    ----------
+    links: follow symbolic links to it.
+    """
+    follow = 0 if links else os.O_NOFOLLOW
+    descriptor = os.open(path, os.O_RDONLY | follow | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
+        raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return open(descriptor, "rb")

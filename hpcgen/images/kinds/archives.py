@@ -18,6 +18,7 @@ from hpcgen.images.kinds.base import (
     conversion_command,
 )
 from hpcgen.images.kinds.directory import marked
+from hpcgen.images.limits import BoundedMember
 from hpcgen.images.oci_layout import archive_image
 from hpcgen.images.roots import Marks
 from hpcgen.images.tarball import read_tar
@@ -29,7 +30,7 @@ _FIRST_MEMBERS = 200
 def _is_layout(path: Path) -> bool:
     """Whether an uncompressed tar file is an OCI archive; InputError for Docker's older kind of archive."""
     try:
-        with tarfile.open(path, "r:") as archive:
+        with tarfile.open(path, "r:", tarinfo=BoundedMember) as archive:
             names = {member.name.removeprefix("./") for member in islice(archive, _FIRST_MEMBERS)}
     except (tarfile.TarError, OSError, ValueError) as failure:
         raise InputError(f"{path} cannot be read as a tar file: {failure}") from failure

@@ -6,6 +6,7 @@ need real engines: tests/containers/test_images.py.
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -271,6 +273,69 @@ def test_damaged_archives_are_input_errors(tmp_path: Path, root: Path) -> None:
     for path in (cut, half, bomb):
         with pytest.raises(InputError):
             parse_image(f"oci-archive:{path}" if path == cut else str(path)).read(["/opt/hpcgen/kit/plan.json"])
+
+
+def header(kind: bytes, size: int) -> bytes:
+    """The first block of a tar file: a member of a kind that claims a size."""
+    member = tarfile.TarInfo("a" if kind == tarfile.REGTYPE else "././@LongLink")
+    member.type, member.size = kind, size
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+def zeros(pack: Any, first: bytes, count: int) -> bytes:
+    """Compressed: some bytes, and mebibytes of zeros."""
+    data = pack.compress(first)
+    return data + b"".join(pack.compress(bytes(1 << 20)) for _ in range(count)) + pack.flush()
+
+
+def endless_map() -> bytes:
+    """A sparse file of GNU tar's newest form, whose map names ten million pieces."""
+    out = io.BytesIO()
+    keys = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": "a", "GNU.sparse.realsize": "9"}
+    member = tarfile.TarInfo("a")
+    member.size, member.pax_headers = 2 << 20, keys
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        archive.addfile(member, io.BytesIO((b"9999999\n" + b"1\n" * (1 << 20))[: 2 << 20]))
+    return out.getvalue()
+
+
+BOMBS = {
+    "a.tar.bz2": (
+        lambda: zeros(bz2.BZ2Compressor(), header(tarfile.REGTYPE, 8 << 30), 600),
+        "would unpack to far more",
+    ),
+    "a.tar.gz": (
+        lambda: zeros(zlib.compressobj(9, wbits=31), header(tarfile.REGTYPE, 8 << 30), 1),
+        "would unpack to far more",
+    ),
+    "b.tar.gz": (lambda: gzip.compress(header(tarfile.DIRTYPE, 0) * 300_000), "far more files"),
+    "name.tar": (lambda: header(tarfile.GNUTYPE_LONGNAME, 3 << 30), "extended header is far too large"),
+    "pax.tar": (lambda: header(tarfile.XHDTYPE, 3 << 30), "extended header is far too large"),
+    "path.tar": (lambda: layer({"a/" * 5000: b""}), "a name in it is far too long"),
+    "sparse.tar": (lambda: endless_map(), "does not end"),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_cannot_stand_for_endless_reading(name: str, tmp_path: Path) -> None:
+    make, said = BOMBS[name]
+    path = tmp_path / name
+    path.write_bytes(make())
+    if name in ("name.tar", "pax.tar"):
+        os.truncate(path, 4 << 30)  # sparse: it takes a block of the disk
+    began = time.monotonic()
+    with pytest.raises(InputError, match=said):
+        recorded_kit(parse_image(str(path)))
+    assert time.monotonic() - began < 60
+
+
+def test_layers_and_links_without_end_are_input_errors(tmp_path: Path) -> None:
+    many = oci_archive(tmp_path / "many.oci", [layer({"a": b""})] * 2000)
+    with pytest.raises(InputError, match="2000 layers"):
+        recorded_kit(parse_image(str(many)))
+    links = layer({"opt": "/opt/" + "x/" * 2000})
+    with pytest.raises(InputError, match="there is no kit"):
+        recorded_kit(parse_image(str(oci_archive(tmp_path / "links.oci", [links]))))
 
 
 def test_images_are_known_by_what_they_hold(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
