@@ -14,7 +14,7 @@ _PASSWORD = re.compile(r"://[^/@:\s]*:[^/@\s]+@")
 
 _ELSEWHERE = {
     "proxy": "leave it out, and set http_proxy and https_proxy where the image is built: buildah, podman and ch-image "
-    "take them from the environment, Apptainer takes APPTAINERENV_http_proxy, and docker the proxies of its config.json",
+    "take them from the environment, Apptainer takes APPTAINERENV_http_proxy, docker the proxies of its config.json",
     "mirrors": "leave it out, and use a mirror that asks for none",
 }
 """What to do instead, by the part of ``network`` that it is in."""
