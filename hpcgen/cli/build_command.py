@@ -193,7 +193,7 @@ def _prove(
 
     image = record.image
     assert image is not None
-    run = verify_image(ImageReference(image.kind, image.name), catalog_of(ctx), trust=trust)
+    run = verify_image(ImageReference(image.kind, image.name, start=True), catalog_of(ctx), trust=trust)
     if keep:
         from hpcgen.records.store import add_test_run
 

@@ -88,6 +88,9 @@ TRUST = click.option(
     is_flag=True,
     help="Let the image's own record decide what runs on this host: variables, modules, binds, launcher.",
 )
+START = click.option(
+    "--start", is_flag=True, help="Start IMAGE to read it where nothing else can: a SIF that is no squashfs."
+)
 NOTES = click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
 _OPTIONS: list[Callable[[Any], Any]] = [
     click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's."),

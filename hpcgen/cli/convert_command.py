@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hpcgen.cli.common import print_json, say
+from hpcgen.cli.common import START, print_json, say
 from hpcgen.cli.words import IMAGE
 from hpcgen.support.units import size
 
@@ -17,7 +17,8 @@ from hpcgen.support.units import size
 @click.option("--force", "-f", is_flag=True, help="Replace an existing OUTPUT once the new image is complete.")
 @click.option("--dry-run", is_flag=True, help="Print the commands and do nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) -> None:
+@START
+def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool, start: bool) -> None:
     """Convert an image to another kind: OCI, SIF, squashfs, folder, tar file, with what is installed here.
 
     OUTPUT is a file ending in .sif, .sqfs, .tar, .tar.gz or .oci (an OCI archive), a folder, or a name in a store:
@@ -27,7 +28,7 @@ def command(image: str, output: str, force: bool, dry_run: bool, as_json: bool) 
     from hpcgen.images.reference import parse_image
     from hpcgen.images.roots import Marks
 
-    source, target = parse_image(image), parse_output(output)
+    source, target = parse_image(image, start), parse_output(output)
     if dry_run:
         check_output(target, force)
         click.echo("\n".join(shown(planned(source, target, Path("WORK"), Marks()))))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
-from hpcgen.cli.common import print_json, say
+from hpcgen.cli.common import START, print_json, say
 from hpcgen.cli.tables import table, word
 from hpcgen.cli.words import IMAGE
 from hpcgen.errors import InputError
@@ -21,7 +21,8 @@ from hpcgen.support.units import size
 @click.option("--plan", "part", flag_value="plan.json", help="Print only the plan, as it is in the image.")
 @click.option("--lock", "part", flag_value="hpcgen.lock", help="Print only the lock, as it is in the image.")
 @click.option("--recipe", "part", flag_value="recipe", help="Print only the recipe, as it is in the image.")
-def command(image: str, as_json: bool, part: str | None) -> None:
+@START
+def command(image: str, as_json: bool, part: str | None, start: bool) -> None:
     """Show what an image was built from, for which site, and by which hpcgen.
 
     IMAGE is a file (.sif, .sqfs, .tar, .tar.gz, OCI archive), a folder, or a name in a store: podman:NAME,
@@ -31,11 +32,11 @@ def command(image: str, as_json: bool, part: str | None) -> None:
     from hpcgen.images.reference import parse_image
     from hpcgen.recipe.formats import format_for
 
-    found = parse_image(image)
+    found = parse_image(image, start)
     kit = stored_kit(found)
     if part is not None:
         name = format_for(str(kit.plan.get("format"))).recipe_file if part == "recipe" else part
-        click.echo(kit.files[name].text, nl=False)
+        click.echo(_for(sys.stdout, kit.files[name].text), nl=False)
         return
     try:
         kit = with_its_files(kit, found)
@@ -79,6 +80,13 @@ def _shown(told: dict[str, Any]) -> str:
     files = [(each["name"], size(each["bytes"]), each["sha256"]) for each in told["files"]]
     parts.append(table(["file", "size", "sha256"], _plain(files), sys.stdout))
     return "\n\n".join(parts)
+
+
+def _for(stream: TextIO, text: str) -> str:
+    """A file as it is; for a terminal without what that would obey."""
+    if not stream.isatty():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else "�" for c in text)
 
 
 def _plain(rows: Sequence[Sequence[Any]]) -> list[list[str]]:

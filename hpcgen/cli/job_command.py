@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from hpcgen.cli.common import PATH, print_json, say
+from hpcgen.cli.common import PATH, START, print_json, say
 from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
 
 
 @click.command("job", cls=JobCommand)
 @job_options
+@START
 @click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to this file, and its preflight beside it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job, its script and its preflight as JSON.")
 def command(ctx: click.Context, output: Path | None, as_json: bool, **asked: Any) -> None:

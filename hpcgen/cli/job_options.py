@@ -67,15 +67,16 @@ job_options = option_group(
 """The options of every command that starts something."""
 
 
-def job_from(ctx: click.Context, batch: bool = True, **asked: Any) -> ImageJob:
+def job_from(ctx: click.Context, batch: bool = True, *, start: bool, **asked: Any) -> ImageJob:
     """The job that the command line asks for; findings, and with ``--explain`` the reasons, are said on stderr.
 
     Parameters
     ----------
     batch: it goes to the batch system, so that accounts matter, and what is installed here does not.
+    start: the image may be started to be read.
     """
     request = job_request(asked, asked["account"], ctx.meta.get(_WORDS))
-    job = _job(ctx, request, asked, batch)
+    job = _job(ctx, request, asked, batch, start)
     _say_findings(job, batch, asked["notes"])
     if asked["explain"]:
         _explain(job, request)
@@ -100,11 +101,11 @@ def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
         say(f"note: {job.image} is in a store of this machine; a compute node may have another")
 
 
-def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: bool) -> ImageJob:
+def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: bool, start: bool) -> ImageJob:
     from hpcgen.cli.personal import account_for
     from hpcgen.run.image_job import plan_for_image
 
-    reference = _reference(asked["image"])
+    reference = _reference(asked["image"], start)
     if asked["stack"] is not None:
         return _planned_anew(ctx, request, reference, asked, batch)
     for option, given in (("--set", asked["settings"]), ("--add", asked["added"])):
@@ -129,12 +130,12 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: 
     )
 
 
-def _reference(image: str | None) -> ImageReference | None:
+def _reference(image: str | None, start: bool) -> ImageReference | None:
     if image is None:
         return None
     from hpcgen.images.reference import parse_image
 
-    return parse_image(image)
+    return parse_image(image, start)
 
 
 def _planned_anew(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen._version import __version__
-from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
+from hpcgen.cli.common import PATH, START, catalog_of, print_json, say, shown_files
 from hpcgen.cli.words import IMAGE
 from hpcgen.errors import HpcgenError
 
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     help="Write the kit to this folder: new, empty, or an older kit.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print what was written and what would differ as JSON.")
+@START
 @click.pass_context
-def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None:
+def command(ctx: click.Context, image: str, output: Path, as_json: bool, start: bool) -> None:
     """Extract the kit that an image was built from, byte for byte.
 
     Then say whether this hpcgen, with its collections, would write the same files from the plan. Whether or not it
@@ -41,7 +42,7 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool) -> None
     from hpcgen.images.summary import notes
     from hpcgen.kit.kit import store_kit
 
-    found = parse_image(image)
+    found = parse_image(image, start)
     kit = with_its_files(stored_kit(found), found)
     catalog = catalog_of(ctx)
     comparison = compare(kit, catalog, str(found))

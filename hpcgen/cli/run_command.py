@@ -20,7 +20,7 @@ def command(ctx: click.Context, as_json: bool, **asked: Any) -> None:
     """Start IMAGE right here, as the site starts it, and wait until it ends."""
     from hpcgen.run.here import failure, notes, run_here
 
-    job = job_from(ctx, batch=False, **asked)
+    job = job_from(ctx, batch=False, start=True, **asked)
     for note in notes(job, os.environ):
         say(f"note: {note}")
     began = time.monotonic()

@@ -62,7 +62,7 @@ def command(
     from hpcgen.support.processes import interruptible
     from hpcgen.verify import verify_image
 
-    reference = parse_image(image)
+    reference = parse_image(image, start=True)
     catalog = catalog_of(ctx)
     profile = catalog.site(site) if site is not None else None
     with interruptible(), _progress() as tell:

@@ -109,7 +109,7 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: B
     name = state.member.test_site
     site = loaded.catalog.site(name) if name is not None else None
     # What it starts by is the plan that was just built, of the user's own profile.
-    run = verify_image(ImageReference(image.kind, image.name), loaded.catalog, trust=True, site=site)
+    run = verify_image(ImageReference(image.kind, image.name, start=True), loaded.catalog, trust=True, site=site)
     if how.options.record:
         add_test_run(record, run)
     how.report(state.member.name, image.name, run)

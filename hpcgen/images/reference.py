@@ -19,10 +19,14 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@+%-]{0,254}")
 
 
 class ImageReference(msgspec.Struct, frozen=True):
-    """One image: the name of its kind, and its absolute path or its name in the store."""
+    """One image: the name of its kind, and its absolute path or its name in the store.
+
+    ``start``: it may be started where it cannot be read otherwise.
+    """
 
     kind: ImageKindName
     name: str
+    start: bool = False
 
     @property
     def image_kind(self) -> ImageKind:
@@ -34,7 +38,8 @@ class ImageReference(msgspec.Struct, frozen=True):
 
     def read(self, paths: Sequence[str]) -> dict[str, bytes]:
         """Regular files of the image by their absolute path in it; errors as :meth:`ImageKind.read`."""
-        return self.image_kind.read(self.name, paths)
+        kind = self.image_kind
+        return kind.read_started(self.name, paths) if self.start else kind.read(self.name, paths)
 
     def bytes_on_disk(self) -> int | None:
         """How much it takes on the disk; None if nobody can tell."""
@@ -44,17 +49,25 @@ class ImageReference(msgspec.Struct, frozen=True):
             return None
 
 
-def parse_image(text: str) -> ImageReference:
+def parse_image(text: str, start: bool = False) -> ImageReference:
     """The image that a person names.
 
     ``podman:NAME``, ``docker:NAME``, ``ch-image:NAME`` and ``oci-archive:FILE`` say it themselves; a path is taken
     for what it holds; another word is looked up in the stores of the engines that are installed.
+
+    Parameters
+    ----------
+    start: it may be started where it cannot be read otherwise.
 
     Raises
     ------
     UnknownNameError: nothing of that name is here.
     InputError: it is no image, or several stores have the name.
     """
+    return msgspec.structs.replace(_parsed(text), start=start)
+
+
+def _parsed(text: str) -> ImageReference:
     plain(text, "the image's name")
     kind, _, rest = text.partition(":")
     if kind in KINDS and rest:

@@ -112,6 +112,10 @@ class ImageKind:
         """
         raise NotImplementedError
 
+    def read_started(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """The same where the image may be started for it."""
+        return self.read(name, paths)
+
     def settings(self, name: str) -> Marks | None:
         """Variables and labels that stand beside the image's files; None for a kind that has none."""
         return None

@@ -19,6 +19,7 @@ _HEADER = struct.Struct("<32s10s3s3s16s8q")
 _DESCRIPTOR = struct.Struct("<i?3I7q128s384s")
 _PARTITION, _SQUASHFS, _PRIMARY = 0x4004, 1, 2
 _MAX_DESCRIPTORS = 4096
+_START = "if you trust the image, --start has it started to read it"
 
 
 def sif_squashfs_offset(path: str) -> int | None:
@@ -50,7 +51,7 @@ def sif_squashfs_offset(path: str) -> int | None:
 
 
 def _read_by_engine(engine: str, path: str, paths: Sequence[str]) -> dict[str, bytes]:
-    """Where the root file system is no plain squashfs, or unsquashfs is missing: the engine prints the files."""
+    """The engine starts the image, which prints the files."""
     found = {}
     for wanted in paths:
         answer = ask([engine, "exec", "--containall", "--no-home", path, "cat", wanted], limit=MAX_FILE)
@@ -100,10 +101,24 @@ class SifKind(ImageKind):
         return first[32:41] == b"SIF_MAGIC"
 
     def read(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
-        """The root file system with unsquashfs, or where that cannot be done, by the engine."""
+        """The root file system with unsquashfs: the engine would start the image, and a start can do anything."""
         offset = sif_squashfs_offset(name)
-        if offset is not None and shutil.which("unsquashfs"):
-            return read_squashfs(name, paths, offset)
+        if offset is None:
+            raise InputError(
+                f"the root file system of {name} is no plain squashfs (ext3, encrypted, or OCI layers): "
+                "nothing but a start of the image reads it",
+                remedy=_START,
+            )
+        if not shutil.which("unsquashfs"):
+            raise MissingToolError(
+                f"unsquashfs is not on PATH; it is needed to read {name}", remedy=f"install squashfs-tools; {_START}"
+            )
+        return read_squashfs(name, paths, offset)
+
+    def read_started(self, name: str, paths: Sequence[str]) -> dict[str, bytes]:
+        """Where the root file system is no plain squashfs, or unsquashfs is missing, the engine prints the files."""
+        if sif_squashfs_offset(name) is not None and shutil.which("unsquashfs"):
+            return self.read(name, paths)
         engine = shutil.which("apptainer") or shutil.which("singularity")
         if engine is None:
             raise MissingToolError(

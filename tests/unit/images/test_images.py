@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tarfile
@@ -316,6 +317,26 @@ BOMBS = {
 }
 
 
+def test_a_file_of_a_kit_cannot_command_the_terminal_either(root: Path) -> None:
+    recipe = root / KIT / "Dockerfile"
+    recipe.write_text(recipe.read_text() + "# \x1b]0;owned\x07\n")
+    command = [sys.executable, "-m", "hpcgen", "inspect", str(root), "--recipe"]
+    whole = subprocess.run(command, capture_output=True, check=True).stdout
+    assert whole == recipe.read_bytes(), "a pipe gets it byte for byte"
+    terminal, inside = os.openpty()
+    process = subprocess.Popen(command, stdout=inside)
+    os.close(inside)
+    shown = b""
+    try:
+        while piece := os.read(terminal, 65536):
+            shown += piece
+    except OSError:  # the end of a terminal
+        pass
+    os.close(terminal)
+    assert process.wait() == 0
+    assert "# �]0;owned�".encode() in shown and b"\x1b" not in shown
+
+
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_small_file_cannot_stand_for_endless_reading(name: str, tmp_path: Path) -> None:
     make, said = BOMBS[name]
@@ -336,6 +357,27 @@ def test_layers_and_links_without_end_are_input_errors(tmp_path: Path) -> None:
     links = layer({"opt": "/opt/" + "x/" * 2000})
     with pytest.raises(InputError, match="there is no kit"):
         recorded_kit(parse_image(str(oci_archive(tmp_path / "links.oci", [links]))))
+
+
+def test_a_sif_that_only_a_start_reads_is_started_when_asked_alone(tmp_path: Path, hpcgen: Command) -> None:
+    head = b"#!/usr/bin/env run-singularity\n".ljust(32, b"\0") + b"SIF_MAGIC\0" + b"01\0" + b"02\0" + bytes(16)
+    head += struct.pack("<8q", 0, 0, 0, 1, 128, 585, 1024, 0)
+    partition = struct.pack(
+        "<i?3I7q128s384s", 0x4004, True, 1, 1, 0, 1024, 0, 0, 0, 0, 0, 0, b"", struct.pack("<2i", 2, 2)
+    )
+    (tmp_path / "a.sif").write_bytes((head + partition).ljust(4096, b"\0"))
+    env = with_programs(tmp_path, apptainer=f'echo "$@" >> {tmp_path}/started; echo "No such file" >&2; exit 1')
+    for command in (
+        ["inspect", "a.sif"],
+        ["rebuild", "a.sif", "-o", "kit"],
+        ["job", "a.sif"],
+        ["convert", "a.sif", "b"],
+    ):
+        done = hpcgen(*command, env=env)
+        assert done.returncode == 3 and "nothing but a start of the image reads it" in done.stderr
+    assert "--start" in done.stderr and not (tmp_path / "started").exists()
+    done = hpcgen("inspect", "a.sif", "--start", env=env)
+    assert "there is no kit" in done.stderr and "exec --containall" in (tmp_path / "started").read_text()
 
 
 def test_images_are_known_by_what_they_hold(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
