@@ -63,11 +63,16 @@ class Buildah(DockerfileEngine):
         return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
 
     def load(self, work: Work) -> list[EngineCommand]:
-        """Each base from the OCI layout, under the name that the recipe has."""
+        """Each base from the OCI layout, under the name that the recipe has.
+
+        buildah and podman first give it a name that is the layout's path, which need not be one that they allow.
+        """
+        if work.bundle is None:
+            return []
         calls = []
-        for base in work.bundle.bases if work.bundle is not None else []:
-            layout = f"oci:{work.bundle.folder / IMAGES}:{base.held}" if work.bundle is not None else ""
-            calls.append(EngineCommand((self.builder_name(), "pull", "--quiet", layout)))
+        for base in work.bundle.bases:
+            pull = (self.builder_name(), "pull", "--quiet", f"oci:{IMAGES}:{base.held}")
+            calls.append(EngineCommand(pull, cwd=work.bundle.folder))
             calls.append(EngineCommand((self.builder_name(), "tag", base.identity, base.stored)))
         return calls
 
@@ -94,6 +99,8 @@ class Buildah(DockerfileEngine):
         from the base or from a layer that this build has named. One from a base may also be another build's.
         """
         calls = [EngineCommand((self.builder_name(), "rmi", work.target.temporary))]
+        if work.bundle is not None and work.bundle.bases:
+            calls.append(EngineCommand((self.builder_name(), "rmi", f"localhost/{IMAGES}")))
         if built or self._before is None:
             return calls
         bases = {step.image for step in work.steps if step.image}

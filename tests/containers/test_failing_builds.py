@@ -361,3 +361,26 @@ def test_a_step_sees_the_proxy_as_the_profile_has_it(
     done = buildah.run([*command, "-o", output, "--log", log], env=environment(tmp_path), check=False, timeout=120)
     assert done.returncode == 8, done.stdout
     assert "the proxy is http://127.0.0.1:9, not for localhost,.example.org" in log.read_text().splitlines()
+
+
+@pytest.mark.parametrize(("engine", "format"), [("buildah", "docker"), ("ch-image", "charliecloud")])
+def test_a_proxys_password_in_the_environment_is_used_and_left_nowhere(
+    make_kit: MakeKit, buildah: Buildah, tmp_path: Path, engine: str, format: str
+) -> None:
+    """It reaches the steps; neither the image, its history, the log nor the record has it."""
+    address = "http://jane:s3cret@127.0.0.1:9"
+    # The step's own words are in the image; there the shell puts the two halves together.
+    kit = make_kit(format, ("""test "$http_proxy" = http://jane:s3''cret@127.0.0.1:9""",))
+    made = tmp_path / "made"
+    made.mkdir()
+    output = IMAGE if engine == "buildah" else str(made / "image")
+    command = [sys.executable, "-m", "hpcgen", "build", kit, "--engine", engine, "--no-cache", "-o", output]
+    env = {**environment(tmp_path), "http_proxy": address, "https_proxy": address}
+    done = buildah.run([*command, "--log", made / "log"], env=env, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout
+    if engine == "buildah":
+        buildah.run(["buildah", "push", "-q", "--disable-compression", IMAGE, f"oci:{made}/image:here"])
+        buildah.run(["buildah", "rmi", IMAGE])
+    assert (made / "log").stat().st_size and any((made / "image").iterdir())
+    found = subprocess.run(["grep", "-rl", "s3cret", made, tmp_path / "records", kit], capture_output=True, text=True)
+    assert found.returncode == 1, found.stdout

@@ -63,7 +63,8 @@ def lock(machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_fa
 @pytest.fixture(scope="session")
 def bundle(lock: Path) -> Path:
     """Its bundle."""
-    folder = lock.parent / "bundle"
+    # A path that no image could be called by.
+    folder = lock.parent / "Übung Eins @A__b"
     done = run([*HPCGEN, "bundle", "create", "--lock", lock, "-o", folder])
     REPORTS.append(done.stdout.splitlines()[-1])
     return folder

@@ -13,6 +13,10 @@ for ((number = 0; number < ${#bases[@]}; number += 2)); do
     stored=${bases[number]} held=${bases[number + 1]}
     case $(basename "$engine") in
         docker) options+=(--build-context "$stored=oci-layout://$bundle/images:$held") ;;
-        *) "$engine" tag "$("$engine" pull --quiet "oci:$bundle/images:$held" | tail -n 1)" "$stored" ;;
+        *)
+            # Pulled, it is called as the path is, which must then be a name that an image can have.
+            "$engine" tag "$(cd "$bundle" && "$engine" pull --quiet "oci:images:$held" | tail -n 1)" "$stored"
+            "$engine" rmi localhost/images > /dev/null
+            ;;
     esac
 done
