@@ -236,6 +236,7 @@ def _array(
     dry_run: bool,
 ) -> None:
     """One task for each member that has a plan; the others are told, and make the exit code."""
+    from hpcgen.fleet.build_job import arrays
     from hpcgen.fleet.queued import array_site
 
     planned = {each.member.name: each.plan for each in todo if each.plan is not None}
@@ -243,7 +244,11 @@ def _array(
         site, partition = array_site(loaded, [each for each in todo if each.plan is not None], own["build_on"])
         job = _job(site, partition, "build-fleet", _NOT_IN_TASK, asked)
         job = replace(job, members=list(planned), limit=own["limit"] or 0)
-        _hand_over(job, next(iter(planned.values())), dry_run, follow=False)
+        before = ""
+        for part in arrays(job):
+            # A limit is one for all of them, so that they run one after the other.
+            part = replace(part, after=before if job.limit else "")
+            before = _hand_over(part, next(iter(planned.values())), dry_run, follow=False)
     else:
         say("nothing has to be built")
     Problems(problem for each in todo for problem in each.problems).raise_as(InputError)
@@ -292,13 +297,13 @@ def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked:
     )
 
 
-def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
-    """Print the script, or submit it and follow the job."""
+def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> str:
+    """Print the script, or submit it and follow the job; its id, or a word for it where the script is only shown."""
     if dry_run:
         from hpcgen.fleet.build_job import build_script
 
         click.echo(build_script(job)[1], nl=False)
-        return
+        return "JOB-ID"
     from hpcgen.cli.submit_command import followed
     from hpcgen.fleet.queued import submit_build
     from hpcgen.run.follow import failure
@@ -308,8 +313,9 @@ def _hand_over(job: BuildJob, plan: Plan, dry_run: bool, follow: bool) -> None:
     if not follow:
         say(submitted.hint)
         click.echo(submitted.id)
-        return
+        return submitted.id
     result = followed(submitted)
     if not result.good:
         raise failure(result, submitted.queue)
     say(f"job {result.id} succeeded")
+    return submitted.id

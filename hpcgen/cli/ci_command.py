@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hpcgen.cli.common import PATH, say
 from hpcgen.cli.fleet_command import fleet_options
+from hpcgen.cli.numbers import COUNT
 from hpcgen.errors import InputError
+
+if TYPE_CHECKING:
+    from hpcgen.fleet.file import LoadedFleet
+    from hpcgen.fleet.pipelines.options import PipelineOptions
 
 
 @click.command("ci")
@@ -33,7 +39,12 @@ from hpcgen.errors import InputError
     "--branch", default="main", show_default=True, metavar="NAME", help="GitHub: the branch whose pushes publish."
 )
 @click.option(
-    "--jobs", is_flag=True, help="GitLab: print the child pipeline for what changed; the pipeline calls this."
+    "--jobs",
+    is_flag=True,
+    help="Print the child pipeline (GitLab) or matrix for what changed; the pipeline calls this.",
+)
+@click.option(
+    "--parts", type=COUNT, metavar="N", help="Matrices or child pipelines; by default as many as the fleet takes."
 )
 @click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it here instead of to stdout.")
 @click.pass_context
@@ -47,6 +58,7 @@ def command(
     requirement: str | None,
     branch: str,
     jobs: bool,
+    parts: int | None,
     output: Path | None,
 ) -> None:
     """Write a pipeline that builds, tests and publishes the images of a fleet whose plan has changed.
@@ -56,8 +68,6 @@ def command(
     from hpcgen.fleet.file import load_fleet
     from hpcgen.fleet.pipelines.options import PipelineOptions, by_format
 
-    if jobs and service != "gitlab":
-        raise click.UsageError("--jobs is only for GitLab: GitHub's workflow has a matrix instead")
     if images and service != "gitlab":
         raise click.UsageError("--image is only for GitLab: GitHub's jobs run on the runner itself")
     if ctx.find_root().obj:
@@ -71,27 +81,56 @@ def command(
         runners=labels,
         images=by_format(images, "--image"),
         branch=branch,
+        parts=_parts(service, len(loaded.members), parts, jobs),
         **({"requirement": requirement} if requirement else {}),
     )
-    if service == "github":
+    if jobs:
+        texts = _jobs(service, loaded, lock_file, options)
+    elif service == "github":
         from hpcgen.fleet.pipelines.github import github_workflow
 
-        text = github_workflow(options)
-    elif jobs:
-        from hpcgen.fleet.changes import member_states
-        from hpcgen.fleet.lock import read_lock
-        from hpcgen.fleet.pipelines.gitlab import gitlab_jobs
-
-        states = member_states(loaded, read_lock(lock_file or loaded.lock_path))
-        for each in states:
-            for problem in each.problems:
-                say(f"warning: {problem}")
-        text = gitlab_jobs(states, options)
+        texts = [github_workflow(options)]
     else:
         from hpcgen.fleet.pipelines.gitlab import gitlab_pipeline
 
-        text = gitlab_pipeline(options)
-    _write(text, output)
+        texts = [gitlab_pipeline(options)]
+    if len(texts) > 1 and output is None:
+        raise click.UsageError("--parts requires -o FILE: each child pipeline is a file")
+    _write(texts, output)
+
+
+def _most(service: str) -> tuple[int, int]:
+    """Jobs of one part, and how many parts there can be."""
+    from hpcgen.fleet.pipelines import github, gitlab
+
+    return (github.MATRIX, github.MOST_PARTS) if service == "github" else (gitlab.CHILD, 100)
+
+
+def _parts(service: str, members: int, asked: int | None, jobs: bool) -> int:
+    """As many as were asked for, else as the fleet takes; what a running pipeline has not asked for, it has not."""
+    each, most = _most(service)
+    return min(asked or (1 if jobs else -(-members // each)), most)
+
+
+def _jobs(service: str, loaded: LoadedFleet, lock_file: Path | None, options: PipelineOptions) -> list[str]:
+    from hpcgen.fleet.changes import member_states
+    from hpcgen.fleet.lock import read_lock
+
+    states = member_states(loaded, read_lock(lock_file or loaded.lock_path))
+    for each in states:
+        for problem in each.problems:
+            say(f"warning: {problem}")
+    room = _most(service)[0] * options.parts
+    if (more := sum(each.to_build for each in states) - room) > 0:
+        say(f"warning: {more} members have to wait for the next run: this pipeline has {room} jobs")
+        say(f"  remedy: write it again: hpcgen ci {service}")
+    if service == "github":
+        from hpcgen.fleet.pipelines.github import github_matrices
+
+        return [github_matrices(states, options.parts)]
+    from hpcgen.fleet.pipelines.gitlab import gitlab_jobs
+
+    return gitlab_jobs(states, options)
 
 
 def _in_repository(file: Path) -> str:
@@ -101,11 +140,14 @@ def _in_repository(file: Path) -> str:
     return file.as_posix()
 
 
-def _write(text: str, output: Path | None) -> None:
+def _write(texts: list[str], output: Path | None) -> None:
     if output is None:
-        click.echo(text, nl=False)
+        click.echo(texts[0], nl=False)
         return
+    from hpcgen.fleet.pipelines.options import part_name
     from hpcgen.support.writing import write_file
 
-    write_file(output, text)
-    say(f"wrote {output}")
+    for number, text in enumerate(texts):
+        file = output.with_stem(part_name(output.stem, number))
+        write_file(file, text)
+        say(f"wrote {file}")

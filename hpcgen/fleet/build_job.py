@@ -43,6 +43,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     folder: where they are typed; relative paths in them are from there.
     members: with some, the job is an array with one task each, which gets ``--member NAME``.
     limit: how many tasks may run at once; 0 for no limit.
+    after: the job that has to end first; "" for none.
     environment: what :func:`passed_on` gives.
     """
 
@@ -54,6 +55,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     request: JobRequest = JobRequest()
     members: list[str] = []
     limit: int = 0
+    after: str = ""
     environment: dict[str, str] = {}
 
 
@@ -111,6 +113,8 @@ def build_script(job: BuildJob) -> tuple[str, str]:
             message = f"hpcgen cannot submit arrays to {scheduler.title}, the batch system of {site.name}"
             raise PolicyError(message, "--array", remedy="build one after the other: omit --array")
         directives.append(scheduler.array(len(job.members), job.limit))
+    if job.after:
+        directives.append(scheduler.after(job.after))
     modules = _modules(job)
     # VALET is there in a login shell alone.
     shell = "#!/bin/bash -l" if modules and site.system.modules == "valet" else "#!/bin/bash"
@@ -121,6 +125,20 @@ def build_script(job: BuildJob) -> tuple[str, str]:
     lines += [f"export {sh_assign(name, value)}" for name, value in job.environment.items()]
     lines += ["", *_call(job, scheduler.task_variable)]
     return f"build.{scheduler.file_name.rpartition('.')[2]}", "\n".join(lines) + "\n"
+
+
+def arrays(job: BuildJob) -> list[BuildJob]:
+    """The job as arrays of no more tasks than the site's batch system takes in one."""
+    facts = job.site.scheduler
+    most = facts.max_array_size or scheduler_for(facts).array_size
+    if not most or len(job.members) <= most:
+        return [job]
+    starts = range(0, len(job.members), most)
+    replace = msgspec.structs.replace
+    return [
+        replace(job, name=f"{job.name}-{number}", members=job.members[start : start + most])
+        for number, start in enumerate(starts, 1)
+    ]
 
 
 def _about(job: BuildJob) -> str:

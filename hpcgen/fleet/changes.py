@@ -31,6 +31,11 @@ class MemberState(msgspec.Struct, frozen=True):
     problems: tuple[Problem, ...] = ()
 
     @property
+    def format(self) -> str:
+        """Of the recipe; empty where no plan says it."""
+        return self.plan.format if self.plan is not None else self.member.format or ""
+
+    @property
     def to_build(self) -> bool:
         """Whether something is to be done; a member without a plan too, which then says what is wrong."""
         return self.state != "unchanged"
@@ -132,7 +137,7 @@ def as_json(loaded: LoadedFleet, states: Sequence[MemberState]) -> list[dict[str
                 "stack": member.stack,
                 "site": member.site,
                 "partition": plan.partition if plan is not None else member.partition or "",
-                "format": plan.format if plan is not None else member.format or "",
+                "format": each.format,
                 "engine": member.engine or "",
                 "test": member.test,
                 "state": each.state,

@@ -257,6 +257,7 @@ class BatchSystem(Record, frozen=True):
     ``gpu_request``: the option of Slurm that asks for a node's GPUs; ``none`` where they come with the node.
     ``gpu_bind``: how each rank gets its own GPU: by a ``variable`` that the start line sets, such as
     CUDA_VISIBLE_DEVICES, or by the batch system's own ``launcher``, as with Slurm's ``--gpus-per-task``.
+    ``max_array_size``: tasks that an array may have, Slurm's MaxArraySize; where it is not known, Slurm's default.
     ``before_submitting``: what a person does first in the shell that submits, usually a command.
     """
 
@@ -270,6 +271,7 @@ class BatchSystem(Record, frozen=True):
     output: Text = ""
     error: Text = ""
     default_time: WallTime = "01:00:00"
+    max_array_size: Count | None = None
 
 
 class Layout(Record, frozen=True):

@@ -86,6 +86,7 @@ class Scheduler:
     output_variables: by these a person has its launcher label or redirect what ranks print.
     selecting: options by which a job lands on one kind of node, whatever else its queue has.
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
+    array_size: tasks that an array may have unless a site says otherwise.
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
     id_form: a regular expression of the job's id in a line that the submitting command prints.
@@ -109,6 +110,7 @@ class Scheduler:
     output_variables: ClassVar[tuple[str, ...]] = ()
     selecting: ClassVar[tuple[str, ...]] = ()
     task_variable: ClassVar[str] = ""
+    array_size: ClassVar[int] = 0
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()
     id_form: ClassVar[str] = ""
@@ -156,6 +158,10 @@ class Scheduler:
 
     def submit(self, script: Path) -> list[str]:
         """The command that submits a script, to be run in the job's folder."""
+        raise NotImplementedError
+
+    def after(self, job_id: str) -> str:
+        """The option of a job's header that makes it wait for the end of another, however that ends."""
         raise NotImplementedError
 
     def job_id(self, output: str) -> str:

@@ -64,6 +64,7 @@ class Slurm(Scheduler):
     output_variables = ("SLURM_LABELIO", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SLURM_UNBUFFEREDIO")
     selecting = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
     task_variable = "SLURM_ARRAY_TASK_ID"
+    array_size = 1001  # MaxArraySize in man slurm.conf
     launcher = "srun"
     # Those that srun has a plugin of.
     pmi = ("pmix", "pmi2")
@@ -100,6 +101,9 @@ class Slurm(Scheduler):
 
     def array(self, tasks: int, limit: int | None) -> str:
         return option("--array", f"0-{tasks - 1}" + (f"%{limit}" if limit else ""))
+
+    def after(self, job_id: str) -> str:
+        return option("--dependency", f"afterany:{job_id}")
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
         words = [*self._task_words(job.nodes, job.ranks), f"--ntasks-per-node={job.ranks_per_node}"]

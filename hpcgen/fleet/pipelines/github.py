@@ -6,9 +6,20 @@ It never changes with the fleet's members: its first job asks hpcgen which of th
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, heading, setup_variable, setups
+from hpcgen.fleet.changes import MemberState
+from hpcgen.fleet.pipelines.options import (
+    WORK,
+    PipelineOptions,
+    dump,
+    heading,
+    in_parts,
+    part_name,
+    setup_variable,
+    setups,
+)
 from hpcgen.model.image_paths import NOTEST
 from hpcgen.recipe.formats import FORMATS
 
@@ -24,11 +35,18 @@ ACTIONS = {
 RUNNER = "ubuntu-24.04"
 LOCK = f"{WORK}/fleet.lock"
 CACHE = "hpcgen-fleet"
+MATRIX = 256
+"""Jobs that GitHub takes in one matrix."""
+MOST_PARTS = 16
+"""All lists together are outputs of one job, which may have 1 MB: 4,096 members, 110 characters of two bytes each."""
 
 
 def github_workflow(options: PipelineOptions) -> str:
     """.github/workflows/fleet.yml as text."""
-    jobs: dict[str, Any] = {"changed": _changed(), "build": _build(options), "collect": _collect()}
+    build = _build(options)
+    builds = {part_name("build", number): {**build, **_of_part(number)} for number in range(options.parts)}
+    jobs: dict[str, Any] = {"changed": _changed(options.parts), **builds, "collect": _collect(list(builds))}
+    shared: dict[str, Any] = {name: build[name] for name in ("permissions", "env", "steps") if name in build}
     data = {
         "name": "fleet",
         "on": {
@@ -45,7 +63,29 @@ def github_workflow(options: PipelineOptions) -> str:
         },
         "jobs": jobs,
     }
-    return _with_versions(dump(data, _head(options)))
+    return _with_versions(dump(data, _head(options), shared if options.parts > 1 else None))
+
+
+def github_matrices(states: Sequence[MemberState], parts: int) -> str:
+    """What the first job tells the matrices: for each a line ``NAME=JSON``, its members with their formats."""
+    lines = []
+    for number, part in enumerate(in_parts(states, parts, MATRIX)):
+        members = [{"name": each.member.name, "format": each.format} for each in part]
+        lines.append(f"{_output(number)}={json.dumps(members, separators=(',', ':'))}\n")
+    return "".join(lines)
+
+
+def _output(number: int) -> str:
+    return part_name("members", number)
+
+
+def _of_part(number: int) -> dict[str, Any]:
+    """What the jobs of one matrix do not share with those of the others."""
+    members = f"needs.changed.outputs.{_output(number)}"
+    return {
+        "if": f"${{{{ {members} != '[]' }}}}",
+        "strategy": {"fail-fast": False, "matrix": {"member": f"${{{{ fromJSON({members}) }}}}"}},
+    }
 
 
 def _head(options: PipelineOptions) -> list[str]:
@@ -77,22 +117,18 @@ def _start() -> list[dict[str, Any]]:
     ]
 
 
-def _changed() -> dict[str, Any]:
+def _changed(parts: int) -> dict[str, Any]:
     script = f"""\
 mkdir -p {WORK}
-# A member without a plan is in the list too, and fails in a job of its own; without a list nothing goes on.
-hpcgen fleet --fleet "$HPCGEN_FLEET" --lock {LOCK} --changed --json > {WORK}/changed.json || [ -s {WORK}/changed.json ]
-{{
-  echo 'members<<END-OF-MEMBERS'
-  cat {WORK}/changed.json
-  echo 'END-OF-MEMBERS'
-}} >> "$GITHUB_OUTPUT"
+# A member without a plan is in the list too, and fails in a job of its own.
+hpcgen ci github --jobs --parts {parts} --fleet "$HPCGEN_FLEET" --lock {LOCK} >> "$GITHUB_OUTPUT"
 """
+    names = [_output(number) for number in range(parts)]
     return {
         "name": "What changed",
         "runs-on": RUNNER,
         "timeout-minutes": 30,
-        "outputs": {"members": "${{ steps.list.outputs.members }}"},
+        "outputs": {name: f"${{{{ steps.list.outputs.{name} }}}}" for name in names},
         "steps": [
             *_start(),
             {
@@ -115,14 +151,10 @@ def _build(options: PipelineOptions) -> dict[str, Any]:
     job: dict[str, Any] = {
         "name": "${{ matrix.member.name }}",
         "needs": "changed",
-        "if": "${{ needs.changed.outputs.members != '[]' }}",
+        **_of_part(0),
         "runs-on": _runs_on(options),
         "timeout-minutes": 350,
         **({"permissions": {"contents": "read", "packages": "write"}} if own else {}),
-        "strategy": {
-            "fail-fast": False,
-            "matrix": {"member": "${{ fromJSON(needs.changed.outputs.members) }}"},
-        },
         "env": {
             "HPCGEN_MEMBER": "${{ matrix.member.name }}",
             "HPCGEN_FORMAT": "${{ matrix.member.format }}",
@@ -212,14 +244,14 @@ def _part() -> dict[str, Any]:
     }
 
 
-def _collect() -> dict[str, Any]:
+def _collect(builds: Sequence[str]) -> dict[str, Any]:
     script = f"""\
 shopt -s nullglob
 hpcgen fleet merge --fleet "$HPCGEN_FLEET" --lock {LOCK} {WORK}/parts/*.lock
 """
     return {
         "name": "Note what was built",
-        "needs": ["changed", "build"],
+        "needs": ["changed", *builds],
         "if": "${{ !cancelled() && needs.build.result != 'skipped' }}",
         "runs-on": RUNNER,
         "timeout-minutes": 30,

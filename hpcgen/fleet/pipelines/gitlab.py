@@ -11,18 +11,29 @@ from typing import Any
 
 from hpcgen._version import __version__
 from hpcgen.fleet.changes import MemberState
-from hpcgen.fleet.pipelines.options import WORK, PipelineOptions, dump, heading, setup_variable, setups
+from hpcgen.fleet.pipelines.options import (
+    WORK,
+    PipelineOptions,
+    dump,
+    heading,
+    in_parts,
+    part_name,
+    setup_variable,
+    setups,
+)
 from hpcgen.recipe.formats import format_for
 from hpcgen.support.quoting import sh
 
 IMAGE = "debian:12"
-JOBS = f"{WORK}/jobs.yml"
+CHILD = 1000
+"""Jobs of a child pipeline. GitLab takes 2 MB of YAML, counted as objects in memory: an estimated 0.7 kB a job."""
 LOCK = f"{WORK}/fleet.lock"
 _INSTALL = "apt-get -q update && apt-get -qy --no-install-recommends install"
 
 
 def gitlab_pipeline(options: PipelineOptions) -> str:
     """.gitlab-ci.yml as text: lists what changed, writes the child pipeline and starts it."""
+    files = [_file(number) for number in range(options.parts)]
     data = {
         "stages": ["changed", "images"],
         "variables": _variables(options),
@@ -30,26 +41,39 @@ def gitlab_pipeline(options: PipelineOptions) -> str:
             "stage": "changed",
             **_machine(options, ""),
             "cache": _cache("pull"),
-            "script": [*_prepare(), f"hpcgen ci gitlab --jobs {_again(options)} -o {JOBS}"],
-            "artifacts": {"paths": [JOBS], "expire_in": "1 week"},
-        },
-        "images": {
-            "stage": "images",
-            "trigger": {"include": [{"artifact": JOBS, "job": "changed"}], "strategy": "depend"},
+            "script": [*_prepare(), f"hpcgen ci gitlab --jobs {_again(options)} -o {files[0]}"],
+            "artifacts": {"paths": files, "expire_in": "1 week"},
         },
     }
+    for number, file in enumerate(files):
+        include = [{"artifact": file, "job": "changed"}]
+        data[part_name("images", number)] = {
+            "stage": "images",
+            "trigger": {"include": include, "strategy": "depend"},
+        }
     return dump(data, _head(options))
 
 
-def gitlab_jobs(states: Sequence[MemberState], options: PipelineOptions) -> str:
-    """The child pipeline: a job for each member that is to be built, and one that notes what was."""
-    todo = [each for each in states if each.to_build]
+def _file(number: int) -> str:
+    return f"{WORK}/{part_name('jobs', number)}.yml"
+
+
+def gitlab_jobs(states: Sequence[MemberState], options: PipelineOptions) -> list[str]:
+    """The child pipelines: a job for each member that is to be built, and in each child one that notes what was."""
+    return [_child(todo, options) for todo in in_parts(states, options.parts, CHILD)]
+
+
+def _child(todo: Sequence[MemberState], options: PipelineOptions) -> str:
     head = [f"Written by hpcgen {__version__}: hpcgen ci gitlab --jobs"]
     if not todo:
         empty = {"nothing changed": {"script": ["echo 'every image of the fleet is as its plan says'"]}}
         return dump(empty, head)
     data: dict[str, Any] = {"stages": ["build", "collect"], "variables": _variables(options)}
-    data |= {f"build {each.member.name}": _build(each, options) for each in todo}
+    formats = {each.member.name: each.format or "docker" for each in todo}
+    data |= {f".{form}": _build(form, options) for form in sorted(set(formats.values()))}
+    data |= {
+        f"build {name}": {"extends": f".{form}", "variables": {"HPCGEN_MEMBER": name}} for name, form in formats.items()
+    }
     data["collect"] = _collect(options)
     return dump(data, head)
 
@@ -91,7 +115,8 @@ def _prepare() -> list[str]:
 
 def _again(options: PipelineOptions) -> str:
     """The options of this very pipeline, for the job that writes the child."""
-    words = ["--fleet", '"$HPCGEN_FLEET"', "--hpcgen", '"$HPCGEN_REQUIREMENT"', "--lock", LOCK]
+    words = ["--parts", str(options.parts)] if options.parts > 1 else []
+    words += ["--fleet", '"$HPCGEN_FLEET"', "--hpcgen", '"$HPCGEN_REQUIREMENT"', "--lock", LOCK]
     given = {"--runner": {form: ",".join(tags) for form, tags in options.runners.items()}, "--image": options.images}
     for option, values in given.items():
         for form, value in sorted(values.items()):
@@ -108,9 +133,9 @@ def _cache(policy: str) -> dict[str, Any]:
     }
 
 
-def _build(state: MemberState, options: PipelineOptions) -> dict[str, Any]:
-    member = state.member
-    form = state.plan.format if state.plan is not None else member.format or "docker"
+def _build(form: str, options: PipelineOptions) -> dict[str, Any]:
+    """What all jobs share that build one format."""
+    unprivileged = format_for(form).unprivileged
     part = f'"{WORK}/parts/$HPCGEN_MEMBER.lock"'
     setup = setup_variable(form)
     script = [
@@ -126,7 +151,7 @@ def _build(state: MemberState, options: PipelineOptions) -> dict[str, Any]:
     return {
         "stage": "build",
         **_machine(options, form),
-        "variables": {"HPCGEN_MEMBER": member.name, **format_for(form).unprivileged},
+        **({"variables": dict(unprivileged)} if unprivileged else {}),
         "script": script,
         "artifacts": {
             "when": "always",
@@ -142,6 +167,8 @@ def _collect(options: PipelineOptions) -> dict[str, Any]:
         "stage": "collect",
         # What was built is noted even if another member failed.
         "when": "always",
+        # Children take turns: the cache is what the last one wrote.
+        **({"resource_group": "hpcgen-fleet-$CI_COMMIT_REF_SLUG"} if options.parts > 1 else {}),
         **_machine(options, ""),
         "cache": _cache("pull-push"),
         "script": [

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.errors import InputError, Problem
+from hpcgen.fleet.changes import MemberState
 from hpcgen.model.image_paths import NOTEST
 from hpcgen.recipe.formats import FORMATS
 from hpcgen.support.quoting import plain
@@ -23,6 +24,7 @@ class PipelineOptions(msgspec.Struct, frozen=True):
 
     ``runners`` and ``images`` by recipe format, under ``""`` for all others: labels or tags of the machine
     that builds, and (GitLab) the container image that a job runs in. ``requirement`` is what pip installs.
+    ``parts``: matrices (GitHub) or child pipelines (GitLab) that the jobs are spread over.
     """
 
     fleet: str
@@ -31,6 +33,7 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     images: dict[str, str] = {}
     requirement: str = f"hpcgen=={__version__}"
     branch: str = "main"
+    parts: int = 1
 
     def runner(self, form: str, default: Sequence[str]) -> list[str]:
         """Labels of the machine that builds a format."""
@@ -39,6 +42,20 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     def image(self, form: str, default: str) -> str:
         """The container image that a format is built in."""
         return self.images.get(form) or self.images.get("") or default
+
+
+def part_name(name: str, number: int) -> str:
+    """What belongs to the part of that number, from 0: the first keeps the name."""
+    return f"{name}-{number + 1}" if number else name
+
+
+def in_parts(states: Sequence[MemberState], parts: int, most: int) -> list[list[MemberState]]:
+    """What is to be built, spread over so many parts of at most so many members; the last ones may be empty.
+
+    What does not fit is still to be built when the pipeline runs again.
+    """
+    todo = [each for each in states if each.to_build]
+    return [todo[number * most : (number + 1) * most] for number in range(parts)]
 
 
 def by_format(given: Sequence[str], option: str) -> dict[str, str]:
@@ -80,9 +97,17 @@ def heading(service: str, variables: str, machine: str) -> list[str]:
     ]
 
 
-def dump(data: dict[str, Any], head: Sequence[str]) -> str:
-    """A pipeline as YAML: keys in their order, scripts of several lines as blocks, ``head`` as comments."""
+def dump(data: dict[str, Any], head: Sequence[str], shared: Mapping[str, Any] | None = None) -> str:
+    """A pipeline as YAML: keys in their order, scripts of several lines as blocks, ``head`` as comments.
+
+    Parameters
+    ----------
+    shared: what is written once, under an anchor of that name, however often it occurs.
+    """
     import yaml
+
+    anchors = {id(value): name for name, value in (shared or {}).items()}
+    named: dict[int, str] = {}
 
     class Dumper(yaml.SafeDumper):
         """Lists are indented below their key, as pipelines are written by hand."""
@@ -90,12 +115,21 @@ def dump(data: dict[str, Any], head: Sequence[str]) -> str:
         def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
             super().increase_indent(flow, False)
 
+        def represent_data(self, value: Any) -> yaml.Node:
+            node: yaml.Node = super().represent_data(value)
+            if (name := anchors.get(id(value))) is not None:
+                named[id(node)] = name
+            return node
+
+        def generate_anchor(self, node: yaml.Node) -> str:
+            return named[id(node)]
+
     def text(dumper: yaml.SafeDumper, value: str) -> yaml.ScalarNode:
         style = "|" if "\n" in value else None
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
     Dumper.add_representer(str, text)
-    # Without aliases: readers differ in what they take.
-    Dumper.ignore_aliases = lambda self, data: True  # type: ignore[method-assign]
+    # Without other aliases: readers differ in what they take.
+    Dumper.ignore_aliases = lambda self, data: id(data) not in anchors  # type: ignore[method-assign]
     body: str = yaml.dump(data, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=4096)
     return "".join(f"# {plain(line)}\n" if line else "#\n" for line in head) + body

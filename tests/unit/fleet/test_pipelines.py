@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -35,6 +36,13 @@ def written(hpcgen: Command, folder: Path, *words: str) -> tuple[Path, dict[str,
     done = hpcgen("ci", *words, "-o", "pipeline.yml")
     assert done.returncode == 0, done.stderr
     return file, yaml.safe_load(file.read_text())
+
+
+def job_of(child: dict[str, Any], name: str) -> dict[str, Any]:
+    """A job of GitLab's as it is with what it extends: mappings are merged, all else is replaced."""
+    own = child[f"build {name}"]
+    base = child[own["extends"]]
+    return {**base, **own, "variables": {**base.get("variables", {}), **own["variables"]}}
 
 
 def one_changed(folder: Path) -> None:
@@ -72,7 +80,7 @@ def test_gitlabs_child_has_one_build_for_one_changed_plan(hpcgen: Command, tmp_p
     validate(SERVICES["gitlab"], file)
     builds = [name for name in child if name.startswith("build ")]
     assert builds == ["build tf-horovod-workstation"]
-    job = child[builds[0]]
+    job = job_of(child, "tf-horovod-workstation")
     assert job["variables"]["HPCGEN_MEMBER"] == "tf-horovod-workstation"
     assert job["artifacts"]["reports"] == {"junit": ".hpcgen/reports/*.xml"}
     assert child["collect"]["when"] == "always"
@@ -110,6 +118,8 @@ def run_step(workflow: dict[str, Any], job: str, name: str, folder: Path, **vari
             "HPCGEN_FLEET": workflow["env"]["HPCGEN_FLEET"],
             "HPCGEN_ENTRY_POINTS": "0",
             "HPCGEN_RECORDS": str(folder / "records"),
+            # The hpcgen that is tested, where it is not the one that is installed.
+            "PYTHONPATH": os.environ.get("PYTHONPATH", ""),
             **variables,
         },
         stdout=subprocess.PIPE,
@@ -126,11 +136,11 @@ def run_list_step(workflow: dict[str, Any], folder: Path) -> Any:
     if (folder / "fleet.lock").exists():
         (folder / ".hpcgen").mkdir(exist_ok=True)
         (folder / "fleet.lock").rename(folder / ".hpcgen" / "fleet.lock")
+    (folder / "output").unlink(missing_ok=True)
     run_step(workflow, "changed", "List what is to be built", folder)
-    found = re.fullmatch(r"members<<(\S+)\n(.*)\n\1\n", (folder / "output").read_text(), re.DOTALL)
+    found = re.fullmatch(r"members=(.*)\n", (folder / "output").read_text())
     assert found is not None
-    (folder / "output").unlink()
-    return json.loads(found[2])
+    return json.loads(found[1])
 
 
 def test_the_steps_of_the_workflow_build_publish_and_note_what_changed(hpcgen: Command, tmp_path: Path) -> None:
@@ -145,12 +155,13 @@ def test_the_steps_of_the_workflow_build_publish_and_note_what_changed(hpcgen: C
     run_step(workflow, "build", "Make the runner ready", tmp_path, HPCGEN_SETUP_DOCKER=setup, **values)
     assert (tmp_path / "setup").exists()
     run_step(workflow, "build", "Build and test", tmp_path, **values)
-    assert member["publish"] in run_step(workflow, "build", "Publish", tmp_path, **values)
-    assert f"push {member['publish']}\n" in (tmp_path / "docker.calls").read_text()
+    (row,) = json.loads(hpcgen("fleet", "--json", "--member", member["name"]).stdout)
+    assert row["publish"] in run_step(workflow, "build", "Publish", tmp_path, **values)
+    assert f"push {row['publish']}\n" in (tmp_path / "docker.calls").read_text()
     run_step(workflow, "collect", "Merge", tmp_path)
     noted = read_lock(tmp_path / ".hpcgen" / "fleet.lock")
     assert len(noted) == 6
-    assert noted[member["name"]].published == member["publish"]
+    assert noted[member["name"]].published == row["publish"]
     assert run_list_step(workflow, tmp_path) == []
 
 
@@ -163,7 +174,7 @@ def test_nothing_changed_is_an_empty_matrix_and_a_child_that_says_so(hpcgen: Com
     assert run_list_step(workflow, tmp_path) == []
     assert workflow["jobs"]["build"]["if"] == "${{ needs.changed.outputs.members != '[]' }}"
     # The condition of the jobs below compares this very text.
-    assert hpcgen("fleet", "--lock", ".hpcgen/fleet.lock", "--changed", "--json").stdout == "[]\n"
+    assert (tmp_path / "output").read_text() == "members=[]\n"
 
 
 def test_a_member_without_a_plan_fails_in_a_job_of_its_own(hpcgen: Command, tmp_path: Path) -> None:
@@ -172,7 +183,7 @@ def test_a_member_without_a_plan_fails_in_a_job_of_its_own(hpcgen: Command, tmp_
     _, child = written(hpcgen, tmp_path, "gitlab", "--jobs")
     assert "build mpi-hello-supermuc" in child
     _, workflow = written(hpcgen, tmp_path, "github")
-    assert [member["state"] for member in run_list_step(workflow, tmp_path)] == ["no plan"]
+    assert run_list_step(workflow, tmp_path) == [{"name": "mpi-hello-supermuc", "format": ""}]
 
 
 def steps_of(workflow: dict[str, Any]) -> list[dict[str, Any]]:
@@ -220,9 +231,9 @@ def test_gitlabs_parent_starts_the_child_with_its_own_choices(hpcgen: Command, t
     assert "--runner charliecloud=hpc,big --image singularity=registry.example.org/apptainer:1" in call
     assert parent["images"]["trigger"]["include"] == [{"artifact": ".hpcgen/jobs.yml", "job": "changed"}]
     _, child = written(hpcgen, tmp_path, "gitlab", "--jobs", *words)
-    assert child["build mpi-hello-supermuc"]["tags"] == ["hpc", "big"]
-    assert child["build mpi-hello-hlrs-testbed"]["image"] == "registry.example.org/apptainer:1"
-    assert child["build mpi-hello-workstation"]["variables"]["BUILDAH_ISOLATION"] == "chroot"
+    assert job_of(child, "mpi-hello-supermuc")["tags"] == ["hpc", "big"]
+    assert job_of(child, "mpi-hello-hlrs-testbed")["image"] == "registry.example.org/apptainer:1"
+    assert job_of(child, "mpi-hello-workstation")["variables"]["BUILDAH_ISOLATION"] == "chroot"
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -252,7 +263,7 @@ def test_the_same_fleet_gives_the_same_bytes(hpcgen_process: Command, tmp_path: 
 @pytest.mark.parametrize(
     ("words", "status", "told"),
     [
-        (("github", "--jobs"), 2, "is only for GitLab"),
+        (("gitlab", "--jobs", "--parts", "2"), 2, "requires -o FILE"),
         (("github", "--image", "x"), 2, "is only for GitLab"),
         (("gitlab", "--runner", "dockre=x"), 3, "does not name a format"),
         (("gitlab", "--fleet", "../fleet.yaml"), 3, "is not a path inside a repository"),
