@@ -70,7 +70,7 @@ def _base(folder: Path, name: str, digest: str) -> BundledBase:
         blob = folder / IMAGES / "blobs" / "sha256" / digest.removeprefix("sha256:")
         manifest = msgspec.json.decode(blob.read_bytes(), type=dict)
         identity = str(manifest["config"]["digest"]).removeprefix("sha256:")
-    except (OSError, msgspec.DecodeError, KeyError, TypeError) as failure:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError) as failure:
         raise InputError(
             f"the bundle {folder} has no image {name} {digest}", remedy="regenerate the bundle from this lock"
         ) from failure

@@ -16,6 +16,7 @@ from hpcgen.model.fields import Record, Sha256
 from hpcgen.model.lock import Lock
 from hpcgen.support.file_formats import BUNDLE
 from hpcgen.support.file_formats import INCREMENT as INCREMENT_FORMAT
+from hpcgen.support.hashing import read_plain
 
 R = TypeVar("R")
 
@@ -48,7 +49,7 @@ def read_record(data: bytes, type_: type[R], name: str) -> R:
         raw = msgspec.json.decode(data)
         (BUNDLE if type_ is Manifest else INCREMENT_FORMAT).check(raw, name)
         return record_from(raw, type_)
-    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError, UnicodeDecodeError) as failure:
+    except (ValueError, RecursionError) as failure:
         raise InputError(
             f"{name} is not understood: {failure}",
             remedy="get the bundle again from its source; if another hpcgen made it, use that one",
@@ -119,8 +120,7 @@ What is where:
 def load_manifest(path: Path) -> tuple[Manifest, bytes]:
     """A manifest and its bytes; InputError where it cannot be read or is not understood."""
     try:
-        with open(path, "rb") as stream:
-            data = stream.read(MANIFEST_BYTES + 1)
+        data = read_plain(path, MANIFEST_BYTES)
     except OSError as failure:
         raise InputError(
             f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: its folder or its tar file"

@@ -59,7 +59,7 @@ class Workspace:
 
     def load(self) -> None:
         """What the last run left as its state; nothing where that is not understood."""
-        with contextlib.suppress(OSError, msgspec.DecodeError, msgspec.ValidationError):
+        with contextlib.suppress(OSError, ValueError, RecursionError):
             self.state = msgspec.json.decode((self.folder / _STATE).read_bytes(), type=State)
 
     def save(self) -> None:

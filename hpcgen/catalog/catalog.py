@@ -335,7 +335,7 @@ class Catalog:
         path = self._beside_blocks("wheels", f"{name}.txt")
         if path is None:
             return None
-        lines = (line.strip() for line in path.read_text("utf-8").splitlines())
+        lines = (line.strip() for line in _text(path).splitlines())
         return tuple(line for line in lines if line and not line.startswith("#"))
 
     def _beside_blocks(self, *parts: str) -> Path | None:
@@ -362,8 +362,15 @@ class Catalog:
             path = self._beside_blocks("files", name)
             if path is None:
                 raise InputError(f"no collection has building_blocks/files/{name}")
-            self._files[name] = path.read_text("utf-8")
+            self._files[name] = _text(path)
         return self._files[name]
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as failure:
+        raise InputError("this is no text in UTF-8", str(path), remedy="save the file as UTF-8") from failure
 
 
 def _with_table(release: Release, table: ReleaseTable) -> Release:

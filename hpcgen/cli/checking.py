@@ -63,6 +63,8 @@ def collected_files(folder: Path) -> list[Path]:
 def check_file(catalog: Catalog, path: Path) -> None:
     """InputError with every mistake of the file."""
     if path.suffix == ".py":
+        if not path.is_file():
+            raise InputError("there is no such file, or it is not a regular one", str(path))
         from hpcgen.cli.block_trial import trial
 
         own = path.resolve().parent.parent

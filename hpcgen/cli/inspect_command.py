@@ -69,7 +69,7 @@ def _shown(told: dict[str, Any]) -> str:
         ("content", told["content"]),
         ("base", " ".join(str(each.get("name")) for each in told["images"].values() if isinstance(each, dict))),
         ("job", _layout(job)),
-        ("starts", " ".join(str(word) for word in job.get("command", []))),
+        ("starts", _words(job.get("command"))),
         ("build", _build(told["record"])),
     ]
     parts = [table(["what", "value"], _plain(facts), sys.stdout)]
@@ -98,6 +98,10 @@ def _layout(job: dict[str, Any]) -> str:
     words = [f"{job.get('nodes', '?')} × {job.get('ranks_per_node', '?')} ranks"]
     words.append(f"{job.get('threads_per_rank', '?')} threads each, {job.get('walltime_s', '?')} s")
     return ", ".join(words + ([f"queue {job['queue']}"] if job.get("queue") else []))
+
+
+def _words(command: Any) -> str:
+    return " ".join(str(each) for each in command) if isinstance(command, list) else str(command or "")
 
 
 def _options(options: dict[str, Any]) -> str:

@@ -93,7 +93,7 @@ def _loaded(path: Path, _state: tuple[int, int, int]) -> UserConfig:
 def _only_comments(path: Path) -> bool:
     """Whether nothing is said in the file yet; what cannot be read as text is left to the reader of YAML."""
     try:
-        return _nothing_said(path.read_text("utf-8-sig"))
+        return path == Path(os.devnull) or (path.is_file() and _nothing_said(path.read_text("utf-8-sig")))
     except (OSError, ValueError):
         return False
 
@@ -183,7 +183,10 @@ def with_licences(text: str, new: Mapping[str, str]) -> str | None:
     lines = [*text.splitlines(keepends=True)]
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError:
+        return None  # libyaml, which read it, takes a tab where PyYAML's own parser does not
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
     found = next((pair for pair in pairs if pair[0].value == "licences"), None)
     if found is None:

@@ -25,6 +25,7 @@ import yaml  # type: ignore[import-untyped, unused-ignore]
 
 from hpcgen.config import plain_yaml
 from hpcgen.errors import InputError, Position
+from hpcgen.support.hashing import read_plain
 
 
 class Limit(NamedTuple):
@@ -122,9 +123,7 @@ def load(path: Path, shown: str | None = None, limit: Limit = _USUAL) -> Documen
     """
     name = str(path) if shown is None else shown
     try:
-        with path.open("rb") as stream:
-            # One byte more than allowed tells too long from just fitting, whatever the file's kind.
-            raw = stream.read(limit.bytes + 1)
+        raw = read_plain(path, limit.bytes)
     except FileNotFoundError:
         raise InputError("there is no such file", name, remedy="check the spelling of its path") from None
     except IsADirectoryError:

@@ -12,6 +12,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.doctor.report import Drift, Report
 from hpcgen.errors import HpcgenError, InputError
 from hpcgen.model.plan import Plan
+from hpcgen.support.hashing import read_plain
 
 _MOST_FILES = 20_000
 _MAX_BYTES = 16 * 1024 * 1024
@@ -112,8 +113,7 @@ def _plan(path: Path) -> Plan | None:
     from hpcgen.lockfile.lock import is_sealed, parse_lock
 
     try:
-        with path.open("rb") as stream:
-            text = stream.read(_MAX_BYTES + 1).decode("utf-8")
+        text = read_plain(path, _MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     if len(text) > _MAX_BYTES:
@@ -124,5 +124,5 @@ def _plan(path: Path) -> Plan | None:
         return None
     try:
         return read_plan(msgspec.json.decode(text), str(path))
-    except msgspec.MsgspecError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"not the plan of a kit of this hpcgen: {error}", str(path)) from error

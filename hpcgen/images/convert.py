@@ -75,7 +75,7 @@ def _own_marks(image: ImageReference) -> tuple[dict[str, str], dict[str, str]]:
     lines = found.get(places[0], b"").decode("utf-8", "replace").splitlines()
     try:
         labels = msgspec.json.decode(found.get(places[1], b"{}"))
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         labels = {}
     return _proper(line.partition("=")[::2] for line in lines if "=" in line), _texts(labels)
 

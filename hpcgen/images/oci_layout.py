@@ -199,7 +199,7 @@ def archive_image(path: str) -> LayoutImage:
 def decoded(data: bytes, what: str, where: str = "") -> dict[str, Any]:
     """A JSON object of bounded size; LayoutError for anything else."""
     found = None
-    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+    with contextlib.suppress(ValueError, RecursionError):
         found = msgspec.json.decode(data) if len(data) <= MAX_FILE else None
     if not isinstance(found, dict):
         raise LayoutError(where or what, f"{what if where else 'it'} is not the expected JSON")

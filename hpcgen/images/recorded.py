@@ -146,7 +146,7 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
 
 
 def _labels_in(data: bytes) -> dict[str, str]:
-    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+    with contextlib.suppress(ValueError, RecursionError):
         return _own_labels(msgspec.json.decode(data))
     return {}
 

@@ -21,7 +21,7 @@ from hpcgen.model.recipe_facts import RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
 from hpcgen.recipe.formats.base import DAWN
 from hpcgen.support.file_formats import LOCK
-from hpcgen.support.hashing import sha256_of
+from hpcgen.support.hashing import read_plain, sha256_of
 
 T = TypeVar("T")
 _FIRST_HEREDOC = "HPCGEN_DOCKERFILE"
@@ -120,9 +120,10 @@ def _lock(path: Path) -> dict[str, Any]:
 
 def _read(path: Path) -> str:
     try:
-        if path.stat().st_size > MAX_BYTES:
+        data = read_plain(path, MAX_BYTES)
+        if len(data) > MAX_BYTES:
             raise InputError(f"{path} is larger than any file of a kit", remedy="render the kit again")
-        return path.read_text(encoding="utf-8")
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as failure:
         said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
         raise InputError(

@@ -20,11 +20,14 @@ from hpcgen.recipe.formats.bundled import base_name
 from hpcgen.recipe.stages import Assembly
 from hpcgen.schedulers import SCHEDULERS
 from hpcgen.support.file_formats import KIT
+from hpcgen.support.hashing import read_plain
 from hpcgen.support.writing import KitFile
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock
     from hpcgen.recipe.formats.hpccm_session import Written
+
+_MAX_BYTES = 64 * 1024 * 1024
 
 
 class Kit(msgspec.Struct, frozen=True):
@@ -65,7 +68,10 @@ def read_plan(data: object, name: str) -> Plan:
     msgspec.ValidationError: it is no plan of this release.
     """
     KIT.check(data, name)
-    return record_from(data, Plan)
+    plan = record_from(data, Plan)
+    if said := plan.contradiction():
+        raise msgspec.ValidationError(said)
+    return plan
 
 
 def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
@@ -95,8 +101,8 @@ def store_kit(folder: Path, files: Mapping[str, KitFile]) -> None:
     from hpcgen.support.writing import write_kit
 
     try:
-        older = msgspec.json.decode((folder / FACTS_FILE).read_bytes(), type=RecipeFacts).files
-    except (OSError, msgspec.MsgspecError):
+        older = msgspec.json.decode(read_plain(folder / FACTS_FILE, _MAX_BYTES), type=RecipeFacts).files
+    except (OSError, ValueError, RecursionError):
         older = []
     write_kit(folder, files, known_files().union(older), _is_kit)
 
@@ -104,10 +110,9 @@ def store_kit(folder: Path, files: Mapping[str, KitFile]) -> None:
 def _is_kit(folder: Path) -> bool:
     """Whether hpcgen wrote what lies there: a lock may be in anybody's folder, beside their own Dockerfile."""
     try:
-        with (folder / "hpcgen.lock").open("rb") as lock:
-            head = lock.read(len(HEADER))
-        plan = msgspec.json.decode((folder / "plan.json").read_bytes())
-    except (OSError, msgspec.DecodeError, RecursionError):
+        head = read_plain(folder / "hpcgen.lock", len(HEADER))[: len(HEADER)]
+        plan = msgspec.json.decode(read_plain(folder / "plan.json", _MAX_BYTES))
+    except (OSError, ValueError, RecursionError):
         return False
     return head == HEADER.encode() and isinstance(plan, dict) and {"hpcgen", "site", "stack"} <= plan.keys()
 

@@ -20,7 +20,7 @@ from hpcgen.errors import InputError
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support.file_formats import KIT, LOCK
-from hpcgen.support.hashing import sha256_of
+from hpcgen.support.hashing import read_plain, sha256_of
 from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def read_lock(path: Path) -> Lock:
     InputError: it cannot be read, it was edited, it pins nothing, or a newer hpcgen wrote it.
     """
     try:
-        with path.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_plain(path, MAX_BYTES)
         text = data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as failure:
         said = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8"
@@ -90,10 +89,13 @@ def parse_lock(text: str, name: str) -> Lock:
         KIT._replace(command=LOCK.command).check(data["plan"], name)
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
         fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections", "packages", "inputs")}
-        return record_from({**fields, "pins": pins, "text": text}, Lock)
+        lock = record_from({**fields, "pins": pins, "text": text}, Lock)
+        if said := lock.plan.contradiction():
+            raise ValueError(said)
+        return lock
     except (KeyError, AttributeError, ValueError, RecursionError) as failure:
-        said = f"it has no `{failure.args[0]}`" if isinstance(failure, KeyError) else failure
-        raise _not_understood(text, name, said) from failure
+        why = f"it has no `{failure.args[0]}`" if isinstance(failure, KeyError) else failure
+        raise _not_understood(text, name, why) from failure
 
 
 def _not_understood(text: str, name: str, said: object) -> InputError:

@@ -114,6 +114,14 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
             return (block.mpi if block is not None else None) or PlannedMpi()
         return _OLD_MPI.get(block.name, PlannedMpi())
 
+    def contradiction(self) -> str:
+        """What no planner writes: a partition that its site lacks; "" where all is well."""
+        known = self.site.partitions
+        for name in (self.partition, self.site.default_partition):
+            if name not in known:
+                return f"`partition` must be one of its site's ({', '.join(known)}), not {name!r}"
+        return ""
+
 
 _OLD_MPI = {
     "openmpi": PlannedMpi(abi="openmpi", flavour="openmpi"),

@@ -113,7 +113,7 @@ class Part:
         """The entity tag that this address gave the part with; empty if it had none or it was another address."""
         try:
             kept = msgspec.json.decode(self._tag().read_bytes()[:_TAG_BYTES], type=tuple[str, str])
-        except (OSError, msgspec.DecodeError):
+        except (OSError, ValueError):
             return ""
         return kept[1] if kept[0] == url else ""
 

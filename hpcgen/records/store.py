@@ -18,6 +18,7 @@ from hpcgen.errors import InputError, OutputError, UnknownNameError, did_you_mea
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.record import BuildRecord, BuiltImage, RecordPart, TestRun
 from hpcgen.support.file_formats import RECORD
+from hpcgen.support.hashing import read_plain
 from hpcgen.support.writing import write_file
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -111,11 +112,11 @@ def load_all(wanted: Callable[[RecordHead], bool] = _any) -> Iterator[BuildRecor
 
 def _head(path: Path, decoder: msgspec.json.Decoder[RecordHead]) -> RecordHead:
     try:
-        if path.stat().st_size <= MAX_BYTES:
-            head = decoder.decode(path.read_bytes())
+        if len(data := read_plain(path, MAX_BYTES)) <= MAX_BYTES:
+            head = decoder.decode(data)
             RECORD.check({RECORD.field: head.record, "hpcgen": head.hpcgen}, str(path))
             return head
-    except (msgspec.DecodeError, OSError):
+    except (ValueError, RecursionError, OSError):
         pass
     _load(path)  # says what is wrong with it
     raise InputError(f"{path} was written while it was read", remedy="list the records again")
@@ -183,16 +184,17 @@ def _path(record_id: str) -> Path:
 
 def _load(path: Path) -> BuildRecord:
     try:
-        if path.stat().st_size > MAX_BYTES:
+        text = read_plain(path, MAX_BYTES)
+        if len(text) > MAX_BYTES:
             raise InputError(f"{path} is too large for a build record")
-        data = msgspec.json.decode(path.read_bytes())
+        data = msgspec.json.decode(text)
         RECORD.check(data, str(path))
         for run in data.get("tests", ()):
             for each in run["results"]:
                 if each.get("result") == "left out":  # in format 1
                     each["result"] = "skipped"
         return record_from(data, BuildRecord)
-    except (msgspec.DecodeError, RecursionError, OSError, LookupError, TypeError, AttributeError) as failure:
+    except (ValueError, RecursionError, OSError, LookupError, TypeError, AttributeError) as failure:
         raise InputError(
             f"{path} is not a build record that this hpcgen can read: {failure}", remedy="remove it, or use a newer one"
         ) from failure

@@ -41,6 +41,12 @@ def hash_stream(stream: IO[bytes], moved: Callable[[int], None] = lambda count: 
     return hasher.hexdigest(), count
 
 
+def read_plain(path: Path, most: int) -> bytes:
+    """A regular file, links followed, as far as one byte beyond ``most``; OSError as :func:`open_plain`."""
+    with open_plain(path, links=True) as stream:
+        return stream.read(most + 1)
+
+
 def open_plain(path: Path, links: bool = False) -> BinaryIO:
     """A regular file to be read; OSError for all else, such as a named pipe, which nobody may ever write to.
 
@@ -50,7 +56,10 @@ def open_plain(path: Path, links: bool = False) -> BinaryIO:
     """
     follow = 0 if links else os.O_NOFOLLOW
     descriptor = os.open(path, os.O_RDONLY | follow | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
         os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
         raise OSError(errno.EINVAL, "it is not a regular file", str(path))
     return open(descriptor, "rb")

@@ -7,7 +7,8 @@ import re
 
 from tests.conftest import ROOT
 
-OPENING = {"open", "read_text", "read_bytes", "write_text", "write_bytes", "TarFile", "ZipFile"}
+OPENING = {"open", "open_plain", "read_plain", "read_text", "read_bytes"}
+OPENING |= {"write_text", "write_bytes", "TarFile", "ZipFile"}
 
 
 def opens(path_text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcgen.images.kinds.base import ImageKind
+from hpcgen.support.hashing import open_plain
 from hpcgen.support.registry import Registry
 
 __all__ = ["KINDS", "ImageKind", "every_kind", "kind_for", "recognised"]
@@ -44,6 +45,6 @@ def recognised(path: Path) -> ImageKind | None:
     """
     first = b""
     if not path.is_dir():
-        with path.open("rb") as stream:
+        with open_plain(path, links=True) as stream:
             first = stream.read(512)
     return next((kind for kind in every_kind() if kind.recognises(path, first)), None)

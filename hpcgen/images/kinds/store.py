@@ -62,7 +62,7 @@ def _stored(kind: str, program: str, name: str) -> StoredImage:
         raise InputError(f"{Path(program).name} cannot inspect {name}: {answer.last_line}")
     try:
         told = msgspec.json.decode(answer.output)
-    except (msgspec.DecodeError, RecursionError) as failure:
+    except (ValueError, RecursionError) as failure:
         raise InputError(f"{Path(program).name} does not print JSON for {name}") from failure
     return _facts(told[0] if isinstance(told, list) and told else told)
 

@@ -201,8 +201,10 @@ def test_a_lock_is_read_byte_for_byte_and_no_further_than_a_lock_goes(tmp_path: 
     (tmp_path / "hpcgen.lock").write_bytes(lock().text.replace("\n", "\r\n").encode())
     with pytest.raises(InputError):
         read_lock(tmp_path / "hpcgen.lock")
+    (tmp_path / "large.lock").touch()
+    os.truncate(tmp_path / "large.lock", 1 << 40)
     with pytest.raises(InputError, match="larger than any lock"):
-        read_lock(Path("/dev/zero"))
+        read_lock(tmp_path / "large.lock")
 
 
 @pytest.mark.parametrize("sign", ["\x1b[2J", "\n", "\x9b2J", "\u2028"])

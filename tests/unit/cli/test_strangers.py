@@ -1,0 +1,123 @@
+"""What strangers made: nothing stops a command, and nothing in their files ends as a bug in hpcgen."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import GOLDEN, OWN_SETTINGS, Command
+
+STORED = GOLDEN / "workstation" / "mpi-hello"
+KIT = "opt/hpcgen/kit"
+
+
+def bounded(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """The command as a process of its own, which has a minute."""
+    command = [sys.executable, "-m", "hpcgen", *words]
+    return subprocess.run(
+        command, cwd=cwd, env={**os.environ, **OWN_SETTINGS, **env}, capture_output=True, text=True, timeout=60
+    )
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["inspect", "there"],
+        ["inspect", "oci-archive:there"],
+        ["check", "there"],
+        ["check", "there.py"],
+        ["bundle", "verify", "there"],
+        ["bundle", "create", "--lock", "there", "-o", "bundle"],
+        ["render", "--locked", "there"],
+        ["build", "kit"],
+    ],
+)
+def test_only_regular_files_are_read(words: list[str], kind: str, tmp_path: Path) -> None:
+    (tmp_path / "kit").mkdir()
+    for place in (tmp_path / "there", tmp_path / "there.py", tmp_path / "kit" / "plan.json"):
+        if kind == "pipe":
+            os.mkfifo(place)
+        elif kind == "device":
+            place.symlink_to("/dev/zero")
+        else:
+            place.mkdir()
+    done = bounded(*words, cwd=tmp_path)
+    assert done.returncode in (3, 4), done.stderr
+    assert "error:" in done.stderr
+
+
+def test_the_user_s_own_files_may_be_pipes_too(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.yaml")
+    done = bounded("list", "sites", cwd=tmp_path, HPCGEN_CONFIG=str(tmp_path / "config.yaml"))
+    assert done.returncode == 3 and "not a regular file" in done.stderr
+    assert bounded("list", "sites", cwd=tmp_path, HPCGEN_CONFIG="/dev/null").returncode == 0
+    os.mkfifo(tmp_path / "a.json")
+    done = bounded("records", cwd=tmp_path, HPCGEN_RECORDS=str(tmp_path))
+    assert done.returncode == 0 and "not a regular file" in done.stderr
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A folder with an image's root and a kit in it."""
+    shutil.copytree(STORED, tmp_path / "root" / KIT)
+    return tmp_path / "root"
+
+
+def changed(image: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    place = image / KIT / "plan.json"
+    plan = json.loads(place.read_text())
+    change(plan)
+    place.write_text(json.dumps(plan))
+
+
+@pytest.mark.parametrize("words", [["inspect", "root"], ["rebuild", "root", "-o", "kit"], ["job", "root"]])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda plan: plan.update(partition="no"),
+        lambda plan: plan["site"].update(default_partition="no"),
+        lambda plan: plan["job"].update(command=5),
+        lambda plan: plan["job"].update(nodes=10**400),
+        lambda plan: plan.update(job=5, stack=[5], blocks=5, site=5),
+    ],
+)
+def test_no_plan_of_an_image_ends_as_a_bug(
+    change: Callable[[dict[str, Any]], object], words: list[str], image: Path, hpcgen: Command
+) -> None:
+    changed(image, change)
+    done = hpcgen(*words)
+    assert done.returncode in ((3, 6) if words[0] == "job" else (0,)), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_labels_that_are_no_text_are_no_labels(image: Path, hpcgen: Command) -> None:
+    (image / ".singularity.d").mkdir()
+    (image / ".singularity.d" / "labels.json").write_bytes(b'{"io.hpcgen.content": "\xff"}')
+    assert hpcgen("inspect", "root").returncode == 0
+    assert hpcgen("convert", "root", "b.tar").returncode == 0
+
+
+def test_lists_of_wheels_that_are_no_text_are_an_input_error(collection: Path, hpcgen: Command) -> None:
+    (collection / "building_blocks" / "wheels").mkdir()
+    (collection / "building_blocks" / "wheels" / "mine.txt").write_bytes(b"\xff\n")
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.errors import InputError
+
+    with pytest.raises(InputError, match="no text in UTF-8"):
+        Catalog([collection]).wheels("mine")
+
+
+def test_a_tab_in_the_config_file_is_no_bug(tmp_path: Path, hpcgen: Command) -> None:
+    (tmp_path / "config.yaml").write_text("records: \t\n")
+    from hpcgen.config.user_config import with_licences
+
+    assert with_licences("records: \t\n", {"x": "2026-01-01"}) is None
