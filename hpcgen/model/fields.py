@@ -25,7 +25,7 @@ Name = Annotated[
 ]
 Version = Annotated[str, matching(VERSION_PATTERN, "a version of letters, digits, '.', '_', '+' and '-'", "2.15.1")]
 VersionRange = Annotated[
-    str, matching(r"^[0-9A-Za-z.*+!<>=~, _-]*$", "a version range, or '' for any version", ">=2.3,<2.16")
+    str, matching(r"^[0-9A-Za-z.*+!<>=~, _-]*$(?!\n)", "a version range, or '' for any version", ">=2.3,<2.16")
 ]
 AbsolutePath = Annotated[
     str,

@@ -16,7 +16,7 @@ class Internet(Record, frozen=True):
 ProxyAddress = Annotated[
     str,
     matching(
-        r"^https?://[A-Za-z0-9.:@/_-]+$",
+        r"^https?://[A-Za-z0-9.:@/_-]+$(?!\n)",
         "the http(s):// address of a proxy, with its port",
         "http://proxy.example.org:3128",
     ),
@@ -24,7 +24,9 @@ ProxyAddress = Annotated[
 ProxyExceptions = Annotated[
     str,
     matching(
-        r"^[A-Za-z0-9.:,*/_-]*$", "names of hosts, with commas and no spaces between them", "localhost,.example.org"
+        r"^[A-Za-z0-9.:,*/_-]*$(?!\n)",
+        "names of hosts, with commas and no spaces between them",
+        "localhost,.example.org",
     ),
 ]
 
@@ -40,7 +42,7 @@ class Proxy(Record, frozen=True):
 AptAddress = Annotated[
     str,
     matching(
-        r"^https?://[A-Za-z0-9.:@/_~+-]+$",
+        r"^https?://[A-Za-z0-9.:@/_~+-]+$(?!\n)",
         "the http(s):// address of an archive, without spaces or quotes",
         "http://mirror.example.org/debian",
     ),
@@ -74,7 +76,8 @@ class DnfMirror(Record, frozen=True):
 
 
 ImageReference = Annotated[
-    str, matching(r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$", "an image name or a path", "registry.example.org/debian:12")
+    str,
+    matching(r"^[A-Za-z0-9/][A-Za-z0-9._/:@+-]*$(?!\n)", "an image name or a path", "registry.example.org/debian:12"),
 ]
 Registry = Annotated[
     str,

@@ -14,7 +14,7 @@ from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import loading
 
 _DRIVER = re.compile(r"Kernel Module\s+(?:for \S+\s+)?(\d+(?:\.\d+)+)")
-_VERSION = re.compile(r"\d+(?:\.\d+)+")
+_VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,9}")
 _END = "hpcgen-node:"
 
 

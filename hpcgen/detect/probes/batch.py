@@ -153,7 +153,7 @@ def _conventions(machine: Machine, rows: list[Rows], seen: Seen) -> None:
         "/etc/slurm/plugstack.conf.d/ear.conf",
         "/etc/slurm/plugstack.conf.d/earplug.conf",
     ):
-        if re.search(r"^\s*(required|optional)\s+\S*earplug\.so", machine.text(path) or "", re.MULTILINE):
+        if re.search(r"^[ \t]*(required|optional)[ \t]+\S*earplug\.so", machine.text(path) or "", re.MULTILINE):
             # EAR loads itself into every process, and is not in an image. Source: EAR's user guide, "--ear=on|off".
             seen.add("scheduler.directives", ["--ear=off"], f"EAR's plugin in {path}")
 
@@ -163,7 +163,7 @@ def _pbs_queues(text: str) -> list[dict[str, Any]]:
     queues = []
     for block in re.split(r"^Queue:\s*", text, flags=re.MULTILINE)[1:]:
         name, _, rest = block.partition("\n")
-        facts = dict(re.findall(r"^\s*([A-Za-z_.]+)\s*=\s*(\S+)\s*$", rest, re.MULTILINE))
+        facts = dict(re.findall(r"^[ \t]*([A-Za-z_.]+)[ \t]*=[ \t]*(\S+)[ \t]*$", rest, re.MULTILINE))
         fine = facts.get("queue_type", "").lower().startswith("e") and facts.get("started", "").lower() == "true"
         if not fine or facts.get("enabled", "").lower() != "true" or not _NAME.fullmatch(name.strip()):
             continue

@@ -8,7 +8,7 @@ from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
 from hpcgen.engines import ENGINES
 
-_VERSION = re.compile(r"\d+(?:\.\d+){1,3}")
+_VERSION = re.compile(r"(?<!\d)\d{1,9}(?:\.\d{1,9}){1,3}")
 _NAMES = (
     "apptainer",
     "singularity",

@@ -17,8 +17,8 @@ _PCI = "/sys/bus/pci/devices"
 _VENDORS = {"0x10de": "nvidia", "0x1002": "amd", "0x8086": "intel"}
 _NVIDIA = "/proc/driver/nvidia"
 _KFD = "/sys/class/kfd/kfd/topology/nodes"
-_VERSION = re.compile(r"\d+(\.\d+){1,3}")
-_NVRM = re.compile(r"Kernel Module(?: for \S+)?\s+(\d+(?:\.\d+){1,2})\b")
+_VERSION = re.compile(r"\d{1,9}(\.\d{1,9}){1,3}")
+_NVRM = re.compile(r"Kernel Module(?: for \S+)?\s+(\d{1,9}(?:\.\d{1,9}){1,2})\b")
 
 
 def probe(machine: Machine, seen: Seen) -> None:
@@ -117,7 +117,7 @@ def _amd(machine: Machine, seen: Seen) -> None:
             break
     for path in machine.glob(f"{_PCI}/*/mem_info_vram_total"):
         size = machine.line(path) or ""
-        if size.isdigit() and int(size) >= 2**30:
+        if re.fullmatch("[0-9]{1,18}", size) and int(size) >= 2**30:
             seen.add("node.gpu.memory_gb", round(int(size) / 2**30), path)
             break
 

@@ -17,6 +17,7 @@ from hpcgen.detect.seen import Seen
 _DISTRIBUTIONS = ("debian", "ubuntu")
 """Those whose images have the names of the distributions themselves."""
 BASE = re.compile(rf"({'|'.join(_DISTRIBUTIONS)}):\d+(\.\d+)?")
+_GRAPHROOT = re.compile(r'^[ \t]*graphroot[ \t]*=[ \t]*"(/[^"\n]+)"', re.MULTILINE)
 LOCAL = "localhost/"
 _MAX_INDEX = 16 * 1024 * 1024
 
@@ -57,7 +58,7 @@ def _storage(machine: Machine) -> list[str]:
     settings = [machine.environment.get("CONTAINERS_STORAGE_CONF", "")]
     settings += [f"{home}/.config/containers/storage.conf"] if home else []
     for path in settings:
-        match = re.search(r'^\s*graphroot\s*=\s*"(/[^"]+)"', machine.text(path) or "", re.MULTILINE) if path else None
+        match = _GRAPHROOT.search(machine.text(path) or "") if path else None
         if match:
             return [match[1]]
     own = (

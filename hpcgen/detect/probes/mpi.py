@@ -22,15 +22,18 @@ _NAME = re.compile(r"libmpi(ch|_[a-z]+(_\d+)?)?\.so\.\d+")
 SYMBOLS = ("MPII_Version_string", "MPIR_Version_string")
 VENDOR = re.compile(rb"CRAY MPICH|Intel\(R\) MPI Library|MVAPICH")
 VERSIONS = {
-    "cray-mpich": re.compile(rb"CRAY MPICH version (\d+\.\d+\.\d+)"),
+    "cray-mpich": re.compile(rb"CRAY MPICH version (\d{1,9}\.\d{1,9}\.\d{1,9})"),
     "intel": re.compile(
-        rb"Intel\(R\) MPI Library (?:%s for Linux\* OS\n\0)?(20\d\d(?:\.\d+)*(?: Update \d+)?)(?:\0| for Linux)"
+        rb"Intel\(R\) MPI Library (?:%s for Linux\* OS\n\0)?"
+        rb"(20\d\d(?:\.\d{1,9}){0,9}(?: Update \d{1,9})?)(?:\0| for Linux)"
     ),
     # Names of its source files in messages, where the symbol with its version was stripped.
-    "mpich": re.compile(rb"/mpich-(\d+\.\d+(?:\.\d+)*)/src/"),
-    "openmpi": re.compile(rb"\0v(\d+\.\d+\.\d+)[0-9a-z]*\0Open MPI\0|Open MPI v(\d+\.\d+\.\d+)"),
+    "mpich": re.compile(rb"/mpich-(\d{1,9}\.\d{1,9}(?:\.\d{1,9}){0,9})/src/"),
+    "openmpi": re.compile(
+        rb"\0v(\d{1,9}\.\d{1,9}\.\d{1,9})[0-9a-z]{0,40}\0Open MPI\0|Open MPI v(\d{1,9}\.\d{1,9}\.\d{1,9})"
+    ),
 }
-_IN_PATH = re.compile(r"/(?:[a-z]*mpi(?:ch)?[a-z0-9]*|hpcx)[/-](?:[A-Za-z]+-)?v?(\d+(?:\.\d+)+)")
+_IN_PATH = re.compile(r"/(?:[a-z]{0,40}mpi(?:ch)?[a-z0-9]{0,40}|hpcx)[/-](?:[A-Za-z]+-)?v?(\d{1,9}(?:\.\d{1,9}){1,9})")
 ROOTS = (
     "I_MPI_ROOT",
     "CRAY_MPICH_DIR",
@@ -238,7 +241,7 @@ def _version_elsewhere(machine: Machine, root: str, folder: str, flavour: str) -
         f"{folder}/pkgconfig/{names.get(flavour, 'mpich')}.pc",
         f"{root}/lib/pkgconfig/{names.get(flavour, 'mpich')}.pc",
     ):
-        match = re.search(r"^Version:\s*(\d+(?:\.\d+)+)", machine.text(path) or "", re.MULTILINE)
+        match = re.search(r"^Version:[ \t]*(\d{1,9}(?:\.\d{1,9}){1,9})", machine.text(path) or "", re.MULTILINE)
         if match:
             return match[1], path
     real = machine.real(folder) or folder

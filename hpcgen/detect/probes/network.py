@@ -93,7 +93,7 @@ def _pip(machine: Machine, seen: Seen) -> None:
         files.append(path)
     index, how = "", ""
     for path in files:
-        match = re.search(r"^\s*index[-_]url\s*[=:]\s*(\S+)\s*$", machine.text(path) or "", re.MULTILINE)
+        match = re.search(r"^[ \t]*index[-_]url[ \t]*[=:][ \t]*(\S+)[ \t]*$", machine.text(path) or "", re.MULTILINE)
         if match:
             index, how = match[1], path
     if address := machine.environment.get("PIP_INDEX_URL"):

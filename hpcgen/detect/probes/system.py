@@ -8,7 +8,7 @@ from hpcgen.detect.machine import Machine
 from hpcgen.detect.seen import Seen
 
 _SETTING = re.compile(r"([A-Z_]+)=(.*)")
-RELEASE = re.compile(rb"GNU C Library [^\n\0]{0,200}? release version (\d+\.\d+)")
+RELEASE = re.compile(rb"GNU C Library [^\n\0]{0,200}? release version (\d{1,9}\.\d{1,9})")
 _LIBC = ("/lib64/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6", "/lib/aarch64-linux-gnu/libc.so.6", "/lib/libc.so.6")
 _MAX_LIBC = 16 * 1024 * 1024
 _KERNEL = re.compile(r"[A-Za-z0-9._+-]+")
@@ -70,7 +70,7 @@ def _kernel(machine: Machine, seen: Seen) -> None:
 def _namespaces(machine: Machine, seen: Seen) -> None:
     """Three switches can forbid them. Sources: user_namespaces(7), Debian's and Ubuntu's kernel settings."""
     most = machine.line("/proc/sys/user/max_user_namespaces")
-    if most is None or not most.isdigit():
+    if most is None or not re.fullmatch("[0-9]{1,18}", most):
         seen.add_unseen("system.user_namespaces", "/proc/sys/user/max_user_namespaces cannot be read")
         return
     closed = [path for path, forbidding in _SWITCHES.items() if machine.line(path) == forbidding]

@@ -173,6 +173,39 @@ def test_junk_everywhere_gives_no_facts_and_no_error(tmp_path: Path, hpcgen: con
     assert "lacks required facts" in done.stderr
 
 
+LONG = {
+    "digits": "1" * 40_000,
+    "points": "1." * 20_000 + "x",
+    "blank lines": "\n" * 40_000,
+    "blanks": " " * 40_000,
+    "blank queue": "Queue: a\n" + "\n" * 40_000 + "x",
+    "names": "/mpi-" + "mpi" * 13_000,
+    "a number that is none": "²",
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_no_text_of_a_tree_takes_quadratic_time(text: str, tmp_path: Path) -> None:
+    places = [
+        "/proc/sys/user/max_user_namespaces",
+        "/proc/driver/nvidia/version",
+        "/sys/module/nvidia/version",
+        "/etc/slurm/plugstack.conf",
+        "/etc/pip.conf",
+        "/root/storage.conf",
+        "/etc/apt/sources.list.d/a.sources",
+        "/opt/openmpi/share/Version",
+    ]
+    blobs = dict.fromkeys(["/lib64/libc.so.6", "/usr/lib64/libmpi.so.12"], b"\0v1.1." + text.encode())
+    commands = ["sinfo", "qstat-queues", "docker-version", "apptainer-version", "srun-mpi-list", "module-avail"]
+    environment = {"USER": "root", "CONTAINERS_STORAGE_CONF": "/root/storage.conf", "PIP_CONFIG_FILE": "/etc/pip.conf"}
+    tree = make_tree(tmp_path, {**dict.fromkeys(places, text), **blobs}, dict.fromkeys(commands, text), environment)
+    (tree / "commands" / "sinfo").unlink()
+    began = time.monotonic()
+    seen_in(tree)
+    assert time.monotonic() - began < 5
+
+
 def test_a_tree_with_nothing_lists_what_is_open(tmp_path: Path, hpcgen: conftest.Command) -> None:
     (tmp_path / "t" / "root").mkdir(parents=True)
     done = hpcgen("site", "new", "x", "--detect", "--root", "t", "-o", "x.yaml")
