@@ -126,7 +126,7 @@ def test_another_distribution_installs_hpcgen_from_the_bundle_and_builds(
         "set -e; cd /far; python3 -m venv tool; "
         "tool/bin/python -m pip -q install --no-index --find-links bundle/hpcgen.html hpcgen; "
         "tool/bin/hpcgen bundle verify bundle; "
-        "tool/bin/hpcgen build --bundle bundle --format singularity -o /far/hello.sif --test; "
+        "tool/bin/hpcgen build --bundle bundle --format singularity -o /far/hello.sif --test --trust-image; "
         f"{COUNTERS}"
     )
     done = sid.run(["bash", "-c", script], binds=[(home, "/far")], alone=True)
