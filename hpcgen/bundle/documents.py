@@ -45,15 +45,14 @@ def record_text(record: msgspec.Struct) -> bytes:
 
 def read_record(data: bytes, type_: type[R], name: str) -> R:
     """A record from its JSON; InputError where it is not understood, or a newer hpcgen wrote it."""
+    known = BUNDLE if type_ is Manifest else INCREMENT_FORMAT
+    raw: object = None
     try:
         raw = msgspec.json.decode(data)
-        (BUNDLE if type_ is Manifest else INCREMENT_FORMAT).check(raw, name)
+        known.check(raw, name)
         return record_from(raw, type_)
     except (ValueError, RecursionError) as failure:
-        raise InputError(
-            f"{name} is not understood: {failure}",
-            remedy="get the bundle again from its source; if another hpcgen made it, use that one",
-        ) from failure
+        raise known.not_understood(raw, name, failure) from failure
 
 
 def manifest_of(lock: Lock, lock_hash: str, items: Iterable[BundleItem]) -> Manifest:

@@ -68,12 +68,12 @@ def _row(record: BuildRecord) -> list[str]:
 @click.option("--json", "as_json", is_flag=True, help="Print the record as it is stored.")
 def show(record_id: str, as_json: bool) -> None:
     """Show one record: what was requested, each step's time, the image, the tests, why it failed."""
-    from hpcgen.records.store import find
+    from hpcgen.records.store import find, stored
 
-    record = find(record_id)
     if as_json:
-        print_json(record)
+        print_json(stored(record_id))
         return
+    record = find(record_id)
     from hpcgen.cli.describe_record import described
 
     click.echo(described(record, sys.stdout))

@@ -13,7 +13,7 @@ from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Limit, load, loads
 from hpcgen.errors import InputError, OutputError
 from hpcgen.model.fleet import FleetLock, LockedImage
-from hpcgen.support.file_formats import FLEET_LOCK
+from hpcgen.support.file_formats import FLEET_LOCK, NewerFormatError
 from hpcgen.support.writing import write_file
 
 _HEAD = """\
@@ -31,7 +31,13 @@ def read_lock(path: Path) -> dict[str, LockedImage]:
         return {}
     document = load(path, str(path), LIMIT)
     FLEET_LOCK.check(document.data, str(path))
-    return dict(convert(document, FleetLock).images)
+    try:
+        return dict(convert(document, FleetLock).images)
+    except InputError as failure:
+        other = FLEET_LOCK.not_understood(document.data, str(path), failure.problems[0])
+        if isinstance(other, NewerFormatError):
+            raise other from failure
+        raise
 
 
 def require_room(path: Path, locked: Collection[str], names: Collection[str]) -> None:

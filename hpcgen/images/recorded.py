@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import msgspec
 
-from hpcgen._version import __version__
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, MissingToolError
 from hpcgen.images.reference import ImageReference
@@ -17,6 +16,7 @@ from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE
+from hpcgen.support.file_formats import KIT as KIT_FORMAT
 from hpcgen.support.file_formats import LOCK
 from hpcgen.support.quoting import plain
 from hpcgen.support.writing import KitFile
@@ -75,13 +75,7 @@ def typed_kit(kit: StoredKit, name: str) -> RecordedKit:
         LOCK.check(kit.lock, f"the lock in {name}")
         lock = record_from(kit.lock, _Lock)
     except (msgspec.ValidationError, RecursionError) as failure:
-        wrote = kit.plan.get("hpcgen")
-        raise InputError(
-            f"the record in {name} is not understood: {failure}",
-            expected=f"a record of hpcgen {__version__}",
-            remedy=f"use hpcgen {wrote if isinstance(wrote, str) and wrote.isprintable() else 'that wrote it'}; "
-            "hpcgen rebuild writes its kit with any release",
-        ) from failure
+        raise KIT_FORMAT.not_understood(kit.plan, f"the kit in {name}", failure) from failure
     for variable, value in lock.environment.items():
         plain(value, f"the variable {variable} in {name}")
     return RecordedKit(kit.files, plan, lock.environment, lock.content)

@@ -20,7 +20,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
 from hpcgen.recipe.formats.base import DAWN
-from hpcgen.support.file_formats import LOCK
+from hpcgen.support.file_formats import KIT, LOCK
 from hpcgen.support.hashing import read_plain, sha256_of
 
 T = TypeVar("T")
@@ -98,12 +98,12 @@ def files_of(plan: Plan) -> list[str]:
 
 
 def _decoded(path: Path, convert: Callable[[object, str], T]) -> T:
+    data: object = None
     try:
-        return convert(msgspec.json.decode(_read(path)), str(path))
+        data = msgspec.json.decode(_read(path))
+        return convert(data, str(path))
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise InputError(
-            f"{path} is not from a kit: {error}", remedy="render the kit again with this hpcgen"
-        ) from error
+        raise KIT.not_understood(data, str(path), error) from error
 
 
 def _lock(path: Path) -> dict[str, Any]:

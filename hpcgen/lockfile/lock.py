@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpcgen._version import __version__
 from hpcgen.blocks.inputs.image import Image
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError
@@ -84,7 +83,7 @@ def parse_lock(text: str, name: str) -> Lock:
     try:
         data = read_written(text, name)
     except InputError as failure:
-        raise _not_understood(text, name, failure.problems[0]) from failure
+        raise LOCK.not_understood({"hpcgen": _written_by(text)}, name, failure.problems[0]) from failure
     try:
         KIT._replace(command=LOCK.command).check(data["plan"], name)
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
@@ -95,15 +94,7 @@ def parse_lock(text: str, name: str) -> Lock:
         return lock
     except (KeyError, AttributeError, ValueError, RecursionError) as failure:
         why = f"it has no `{failure.args[0]}`" if isinstance(failure, KeyError) else failure
-        raise _not_understood(text, name, why) from failure
-
-
-def _not_understood(text: str, name: str, said: object) -> InputError:
-    return InputError(
-        f"the lock {name} is not understood: {said}",
-        expected=f"a lock of hpcgen {__version__}",
-        remedy=f"use hpcgen {_written_by(text)}, or regenerate it with hpcgen lock",
-    )
+        raise LOCK.not_understood({"hpcgen": _written_by(text)}, name, why) from failure
 
 
 def for_build(lock: Lock, *, bundled: bool) -> Plan:

@@ -75,9 +75,13 @@ def save(record: BuildRecord) -> Path:
         raise OutputError(
             f"cannot make {path.parent}: {failure.strerror}", remedy="set HPCGEN_RECORDS to one of your own folders"
         ) from failure
-    numbered = {RECORD.field: RECORD.newest, **msgspec.to_builtins(record)}
-    write_file(path, msgspec.json.format(msgspec.json.encode(numbered), indent=1).decode() + "\n")
+    _write(path, msgspec.to_builtins(record))
     return path
+
+
+def _write(path: Path, data: dict[str, Any]) -> None:
+    numbered = {RECORD.field: RECORD.newest, **{name: data[name] for name in data if name != RECORD.field}}
+    write_file(path, msgspec.json.format(msgspec.json.encode(numbered), indent=1).decode() + "\n")
 
 
 def _any(head: RecordHead) -> bool:
@@ -127,14 +131,24 @@ def _skip(error: InputError) -> None:
 
 
 def find(id_or_prefix: str) -> BuildRecord:
-    """The record of that id, or the one whose id begins so; UnknownNameError if none or several do."""
+    """The record of that id, as :func:`find_file` finds it."""
+    return _load(find_file(id_or_prefix))
+
+
+def stored(id_or_prefix: str) -> dict[str, Any]:
+    """All that is stored of that record, with what newer releases wrote."""
+    return _read(find_file(id_or_prefix))[0]
+
+
+def find_file(id_or_prefix: str) -> Path:
+    """The file of the record of that id, or the one whose id begins so; UnknownNameError if none or several do."""
     if _ID.fullmatch(id_or_prefix) and _path(id_or_prefix).is_file():
-        return _load(_path(id_or_prefix))
+        return _path(id_or_prefix)
     folder = records_folder()
     names = sorted(path.stem for path in folder.glob("*.json") if not path.name.startswith("."))
     fitting = [name for name in names if name.startswith(id_or_prefix)] if id_or_prefix else []
     if len(fitting) == 1:
-        return _load(_path(fitting[0]))
+        return _path(fitting[0])
     if fitting:
         raise UnknownNameError(
             f"{len(fitting)} records begin with {id_or_prefix}", remedy=f"name one of them: {', '.join(fitting[:5])}"
@@ -154,12 +168,13 @@ def of_image(image: ImageReference) -> BuildRecord | None:
 
 
 def add_test_run(record: BuildRecord, test_run: TestRun) -> BuildRecord:
-    """The record with one more test run, saved. What another process added meanwhile is kept."""
+    """The record with one more test run, saved. What another process or a newer release added is kept."""
     path = _path(record.id)
-    latest = _load(path) if path.is_file() else record
-    extended = msgspec.structs.replace(latest, tests=[*latest.tests, test_run])
-    save(extended)
-    return extended
+    if not path.is_file():
+        save(record)
+    data, latest = _read(path)
+    _write(path, {**data, "tests": [*data.get("tests", ()), msgspec.to_builtins(test_run)]})
+    return msgspec.structs.replace(latest, tests=[*latest.tests, test_run])
 
 
 def _same(built: BuiltImage, image: ImageReference) -> bool:
@@ -183,6 +198,12 @@ def _path(record_id: str) -> Path:
 
 
 def _load(path: Path) -> BuildRecord:
+    return _read(path)[1]
+
+
+def _read(path: Path) -> tuple[dict[str, Any], BuildRecord]:
+    """All that is in a record's file, as the newest format says it, and what this release knows of it."""
+    data: Any = None
     try:
         text = read_plain(path, MAX_BYTES)
         if len(text) > MAX_BYTES:
@@ -193,8 +214,6 @@ def _load(path: Path) -> BuildRecord:
             for each in run["results"]:
                 if each.get("result") == "left out":  # in format 1
                     each["result"] = "skipped"
-        return record_from(data, BuildRecord)
+        return data, record_from(data, BuildRecord)
     except (ValueError, RecursionError, OSError, LookupError, TypeError, AttributeError) as failure:
-        raise InputError(
-            f"{path} is not a build record that this hpcgen can read: {failure}", remedy="remove it, or use a newer one"
-        ) from failure
+        raise RECORD.not_understood(data, str(path), failure) from failure

@@ -21,7 +21,8 @@ from hpcgen.detect.detection import detect
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.recording import Recorder
 from hpcgen.kit.folder import read_kit
-from hpcgen.records.store import find, load_all, save
+from hpcgen.model.record import TestRun
+from hpcgen.records.store import add_test_run, find, load_all, save
 from tests.conftest import GOLDEN, ROOT, Command
 
 SPECIMENS = ROOT / "tests" / "specimens" / "0.1.0"
@@ -325,11 +326,65 @@ def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: 
     done = hpcgen(*words.split())
     said = " ".join(done.stderr.split())
     assert done.returncode == 3, said
-    assert f"was made by a newer hpcgen (format 3; this one reads up to {2 if field == 'plan' else 1})" in said
     # fleet.lock does not say which release wrote it.
-    wrote = "of the release that wrote it" if case == "fleet" else ">= 0.9.1"
-    assert f"use hpcgen {wrote}, or regenerate it with: hpcgen {again}" in said
+    wrote, needed = ("a newer hpcgen", "the release that wrote the file")
+    if case != "fleet":
+        wrote, needed = ("hpcgen 0.9.1", ">= 0.9.1")
+    assert f"was written by {wrote} in format 3; this one reads up to format {2 if field == 'plan' else 1}" in said
+    assert f"remedy: use a newer hpcgen here: {needed}" in said
+    if case in ("bundle", "older bundle", "increment", "tree"):
+        # They came from another machine, such as from the connected side of an air gap.
+        assert "regenerate" not in said
+    else:
+        assert said.endswith(f"{needed}, or regenerate it with: hpcgen {again}")
     assert not (kept / "again").exists() and not (kept / "all").exists()
+
+
+@pytest.mark.parametrize("case", ["kit", "job", "bundle", "increment", "fleet", "record"])
+@pytest.mark.parametrize("release", ["0.9.1", "0.1.0"])
+def test_what_is_not_understood_needs_a_newer_release_only_if_a_newer_one_wrote_it(
+    case: str, release: str, kept: Path, hpcgen: Command
+) -> None:
+    """The number alone does not say it: it is missing, or is one that is known here."""
+    if case == "record":
+        path, words = next((kept / "records").glob("*tf-horovod*.json")), ("records", "show")
+        broken = {**json.loads(path.read_text()), "hpcgen": release, "engine": ["new"]}
+        words += (path.stem,)
+    else:
+        where, field, line, _ = NEWER[case]
+        path, words = kept / where, tuple(line.split())
+        if case == "increment":
+            assert hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment").returncode == 0
+        if case == "fleet":
+            path.write_text(f"hpcgen: {release}\nsomething_new: {{}}\n{path.read_text()}")
+        else:
+            broken = {**json.loads(path.read_text()), "hpcgen": release, "something_new": {}}
+            broken.pop(field, None)
+    if case != "fleet":
+        path.write_text(json.dumps(broken))
+    done = hpcgen(*words, env={"HPCGEN_RECORDS": str(kept / "records")})
+    said = " ".join(done.stderr.split())
+    assert done.returncode != 0
+    if release == "0.9.1":
+        assert "was written by hpcgen 0.9.1 and this one does not understand all of it" in said, said
+        assert "remedy: use a newer hpcgen here: >= 0.9.1" in said
+    else:
+        assert "newer hpcgen" not in said
+        # A lock of a fleet may be edited: it is told what is wrong with its line.
+        assert ("fleet.lock:1:1: " if case == "fleet" else "is not understood: ") in said, said
+
+
+def test_what_a_newer_release_added_to_a_record_is_kept_and_shown(kept: Path, hpcgen: Command) -> None:
+    path = next((kept / "records").glob("*tf-horovod*.json"))
+    path.write_text(json.dumps({**json.loads(path.read_text()), "energy_j": 5}))
+    env = {"HPCGEN_RECORDS": str(kept / "records")}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HPCGEN_RECORDS", env["HPCGEN_RECORDS"])
+        before = find(path.stem)
+        run = TestRun(started="2026-11-20T11:00:00Z", site="here", engine="docker", results=[])
+        assert add_test_run(before, run) == find(path.stem) != before
+    assert json.loads(path.read_text())["energy_j"] == 5
+    assert json.loads(hpcgen("records", "show", path.stem, "--json", env=env).stdout)["energy_j"] == 5
 
 
 @pytest.mark.parametrize("number", [0, -1, "two", True, None, 1.5, [2], "\u001b[2J" * 99])
@@ -344,7 +399,7 @@ def test_an_image_of_a_newer_release_is_shown_as_far_as_it_is_understood(kept: P
     numbered(kept / IN_IMAGE / "plan.json", "plan")
     shown = json.loads(hpcgen("inspect", "images/docker", "--json").stdout)
     assert (shown["stack"], shown["hpcgen"]) == ("example-app", "0.9.1")
-    assert "the kit was made by a newer hpcgen (format 3; this one reads up to 2)" in shown["notes"]
+    assert "the kit was written by hpcgen 0.9.1 in format 3; this one reads up to format 2" in shown["notes"]
 
 
 def test_a_record_of_a_newer_release_does_not_hide_the_others(kept: Path, hpcgen: Command) -> None:
@@ -353,7 +408,7 @@ def test_a_record_of_a_newer_release_does_not_hide_the_others(kept: Path, hpcgen
     numbered(path, "record")
     done = hpcgen("records", "--json", env=env)
     assert len(json.loads(done.stdout)) == 2
-    assert "made by a newer hpcgen (format 3" in done.stderr and "regenerate it with: hpcgen build" in done.stderr
+    assert "written by hpcgen 0.9.1 in format 3" in done.stderr and "use a newer hpcgen here: >= 0.9.1" in done.stderr
     assert hpcgen("records", "show", path.stem, env=env).returncode == 3
 
 

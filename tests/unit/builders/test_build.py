@@ -189,7 +189,7 @@ def test_a_folder_that_is_no_kit_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"has no plan\.json"):
         read_kit(tmp_path)
     kit = written(tmp_path / "kit", kit_files(DOCKER_KIT, **{"plan.json": '{"hpcgen": 1}'}))
-    with pytest.raises(InputError, match=r"plan\.json is not from a kit"):
+    with pytest.raises(InputError, match=r"plan\.json is not understood"):
         read_kit(kit)
     (kit / "plan.json").write_text((DOCKER_KIT / "plan.json").read_text())
     (kit / "selftest.sh").unlink()

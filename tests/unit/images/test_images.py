@@ -143,7 +143,7 @@ def test_a_kit_of_a_later_release_is_shown_and_written_and_its_plan_not_guessed(
     assert done.returncode == 0
     assert (root.parent / "again" / "plan.json").read_bytes() == path.read_bytes()
     assert "is unknown" in done.stderr
-    with pytest.raises(InputError, match=r"use hpcgen 9\.0\.0"):
+    with pytest.raises(InputError, match=r"use a newer hpcgen here: >= 9\.0\.0"):
         recorded_kit(parse_image(str(root)))
 
 

@@ -157,9 +157,12 @@ def test_a_lock_leaves_nothing_to_be_chosen(tmp_path: Path, words: list[str]) ->
 def test_a_lock_of_another_release_says_which(tmp_path: Path) -> None:
     found = lock()
     text = found.text.replace("pinned_epoch: 1763000000", "pinned_epoch: -1")
-    with pytest.raises(InputError, match="is not understood") as raised:
-        parse_lock(sealed(text), "hpcgen.lock")
-    assert f"use hpcgen {found.hpcgen}" in str(raised.value)
+    for release, told in (("0.1.9", "is not understood"), ("9.9.9", "was written by hpcgen 9.9.9")):
+        other = text.replace(f"hpcgen: {found.hpcgen}\n", f"hpcgen: {release}\n", 1)
+        with pytest.raises(InputError, match=told) as raised:
+            parse_lock(sealed(other), "hpcgen.lock")
+        remedy = raised.value.problems[0].remedy or ""
+        assert remedy.startswith("use a newer hpcgen here: >= 9.9.9" if release == "9.9.9" else "use hpcgen 0.1.9, or")
 
 
 def sealed(text: str) -> str:
