@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Problem
-
-_USER = re.compile(r"://[^/@\s]+@")
-_PASSWORD = re.compile(r"://[^/@:\s]*:[^/@\s]+@")
+from hpcgen.support.addresses import has_password, names_user
 
 _ELSEWHERE = {
     "proxy": "leave it out, and set http_proxy and https_proxy where the image is built: buildah, podman and ch-image "
@@ -27,9 +24,9 @@ def passwords(document: Document) -> Iterator[Problem]:
     """
     for path, text in _texts(document.data, ()):
         network = path[0] == "network"
-        if not (_USER if network else _PASSWORD).search(text):
+        if not (has_password(text) or (network and names_user(text))):
             continue
-        what = "a password" if _PASSWORD.search(text) else "a user's name"
+        what = "a password" if has_password(text) else "a user's name"
         remedy = _ELSEWHERE.get(str(path[1]), "") if network and len(path) > 1 else ""
         yield Problem(
             f"this address contains {what}, which would end up in the plan, the recipe and the image",

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import inspect as shapes
 
 from hpcgen.errors import nearest
+from hpcgen.support.addresses import without_user
 
 _WORDS_FOR_TRUE = ("yes", "y", "on", "enabled")
 _WORDS_FOR_FALSE = ("no", "n", "off", "disabled")
@@ -173,9 +174,6 @@ def hint(kind: shapes.Type, value: Any) -> str:
     return ""
 
 
-_USER = re.compile(r"://[^/@\s]*@")
-
-
 def shown(value: Any) -> str:
     """A value for people, cut where it is long, and without what stands before the host of an address."""
     if isinstance(value, dict):
@@ -186,6 +184,6 @@ def shown(value: Any) -> str:
         return "empty"
     if isinstance(value, bool):
         return str(value).lower()
-    text = _USER.sub("://…@", str(value))
+    text = without_user(str(value))
     text = text if len(text) <= 60 else f"{text[:57]}..."
     return f"'{text}'" if text.isprintable() else repr(text)

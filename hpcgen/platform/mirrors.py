@@ -11,6 +11,7 @@ from hpcgen.errors import InputError, Problem, Problems, UnknownNameError, did_y
 from hpcgen.model.fields import Url
 from hpcgen.model.network import AptMirror, DnfMirror, ImageMirror, Mirrors, Registry
 from hpcgen.model.site import Site
+from hpcgen.support.addresses import names_user
 
 OPTION = "--mirror"
 KINDS = ("apt", "apt-security", "dnf", "pip", "files", "images")
@@ -113,7 +114,7 @@ def _address_problems(kind: str, address: str) -> list[Problem]:
     if kind == "images":
         return wrong(*_registry_mistake(address)) if not _fits(Registry, address) else []
     scheme, found, rest = address.partition("://")
-    if "@" in rest.partition("/")[0]:
+    if names_user(address):
         # Not shown: it may hold a password.
         return wrong("the address contains a user name, which would end up in the recipe and the image", "leave it out")
     if not found or scheme.lower() != "https":

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.probes.system import os_release
 from hpcgen.detect.seen import Seen
+from hpcgen.support.addresses import names_user
 
 _APT = "/etc/apt"
 _CERTIFICATES = (
@@ -21,7 +22,6 @@ _CERTIFICATES = (
     "/usr/share/pki/trust/anchors",
 )
 _HTTP = re.compile(r"https?://[A-Za-z0-9.@:_-]+(/[A-Za-z0-9._~/+@%:,=-]*)?")
-_SECRET = re.compile(r"://[^/@]*@")
 _PIP_FILES = ("/etc/pip.conf", "/etc/xdg/pip/pip.conf")
 
 
@@ -74,7 +74,7 @@ def _apt(machine: Machine, seen: Seen) -> None:
     mirror = {"archive": archive}
     if security and _HTTP.fullmatch(security):
         mirror["security"] = security
-    if any(_SECRET.search(uri) for uri in mirror.values()):
+    if any(names_user(uri) for uri in mirror.values()):
         seen.notes.append("apt's mirror has a password in its address; it was left out of the profile")
         return
     seen.add(f"network.mirrors.apt.{name}", mirror, f"apt's sources below {_APT}")
@@ -100,7 +100,7 @@ def _pip(machine: Machine, seen: Seen) -> None:
         index, how = address, "PIP_INDEX_URL"
     if not index:
         return
-    if _SECRET.search(index):
+    if names_user(index):
         seen.notes.append(f"the index in {how} has a password in its address; it was left out of the profile")
     elif index.startswith("https://"):
         seen.add("network.mirrors.pip", index, how)
@@ -112,7 +112,7 @@ def _proxy(machine: Machine, seen: Seen) -> None:
     found = {}
     for field, name in (("http", "http_proxy"), ("https", "https_proxy")):
         value = machine.environment.get(name) or machine.environment.get(name.upper())
-        if value and _SECRET.search(value):
+        if value and names_user(value):
             seen.notes.append(f"{name} has a password in its address; it was left out of the profile")
         elif value:
             found[field] = value if "://" in value else f"http://{value}"
