@@ -107,12 +107,16 @@ def binding(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> Binding | None:
     return Binding(number, VISIBLE[gpu.vendor] if chosen else "", shares, cpus, count)
 
 
-def binding_text(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> str:
-    """How the ranks of a node share its GPUs, for people; "" where there is nothing to share."""
+def binding_text(plan: Plan, mpi: HostMpi | None, found: Binding | None) -> str:
+    """How the ranks of a node share its GPUs, for people; "" where there is nothing to share.
+
+    Parameters
+    ----------
+    found: what :func:`binding` gives.
+    """
     gpu, _ = _divided(plan)
     if gpu is None:
         return ""
-    found = binding(plan, mpi, inner=inner)
     if plan.job.rank_gpus == "all":
         text = "every rank sees all of the node, and has to choose by itself"
     elif gpus_by_launcher(plan, mpi):

@@ -42,6 +42,8 @@ def variables(
     mpi: HostMpi | None,
     inner: bool,
     more_inside: Mapping[str, str] | None = None,
+    *,
+    pinned: bool = False,
 ) -> Variables:
     """The variables of a job.
 
@@ -51,8 +53,9 @@ def variables(
     mpi: the host's MPI, if it takes the place of the image's own.
     inner: the ranks are started by the image's own launcher.
     more_inside: variables of the container alone.
+    pinned: the start line keeps each rank to its CPUs.
     """
-    exported = _exported(plan, mpi)
+    exported = _exported(plan, mpi, pinned and (inner or (mpi is not None and mpi.flavour == "intel")))
     inside: dict[str, str] = dict(more_inside or {})
     if not engine.image_environment:
         inside.update({name: value for name, value in image.items() if name not in exported})
@@ -85,13 +88,16 @@ def output_variables() -> list[str]:
     return sorted({*MPI_OUTPUT, *(name for names in batch for name in names)})
 
 
-def _exported(plan: Plan, mpi: HostMpi | None) -> dict[str, str]:
+def _exported(plan: Plan, mpi: HostMpi | None, no_pinning: bool) -> dict[str, str]:
     """What the site and the stack set, the threads of a rank, and the number of ranks for the self-test to count."""
     exported = {**plan.site.environment_of(plan.partition), **plan.stack.run.environment}
     exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
     exported["HPCGEN_RANKS"] = str(plan.job.ranks)
     if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:
         exported.setdefault(BOOTSTRAP[mpi.flavour], mpi.bootstrap)
+    if no_pinning:
+        # Intel MPI pins its ranks by itself, wherever they were.
+        exported.setdefault("I_MPI_PIN", "off")
     return dict(sorted(exported.items()))
 
 

@@ -117,7 +117,7 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
     reasons = [plain(text, "a reason") for text in plan.job.why()]
-    shared = binding_text(plan, how.mpi, inner=bool(how.inner))
+    shared = binding_text(plan, how.mpi, how.binding)
     reasons += [f"GPUs of a rank: {shared}"] if shared else []
     return _fill(
         "top",

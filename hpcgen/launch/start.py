@@ -55,10 +55,8 @@ def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping
         raise PolicyError(problems)
     inner = _inner_launcher(plan) if mpi is None and _uses_mpi(plan) else []
     bound = binding(plan, mpi, inner=bool(inner))
-    values = variables(plan, image_environment, engine, mpi, bool(inner), more_inside)
-    if bound is not None and bound.cpus and (inner or (mpi is not None and mpi.flavour == "intel")):
-        # Intel MPI pins its ranks by itself, wherever they were.
-        values.exported.setdefault("I_MPI_PIN", "off")
+    pinned = bound is not None and bool(bound.cpus)
+    values = variables(plan, image_environment, engine, mpi, bool(inner), more_inside, pinned=pinned)
     gpu = plan.site.partitions[plan.partition].gpu
     call = Call(
         binds=tuple(mpi.binds) if mpi is not None else (),
