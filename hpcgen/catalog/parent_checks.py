@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
+from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
-from hpcgen.config.yamlfile import Document, loads
+from hpcgen.config.yamlfile import Document
 from hpcgen.engines import ENGINES
 from hpcgen.errors import InputError, Problem
 from hpcgen.platform.mpi_abi import abi_of
@@ -17,7 +17,7 @@ STAND_IN = "what children say"
 
 def completed(document: Document) -> Document:
     """An abstract profile over facts that fit all that it says, so that it can be checked as a whole one is."""
-    return Merged(document, loads(json.dumps(_open_facts(document.data)), STAND_IN))
+    return Merged(document, InMemory(_open_facts(document.data), STAND_IN))
 
 
 def own_problems(error: InputError) -> list[Problem]:
