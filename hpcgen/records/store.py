@@ -38,7 +38,7 @@ class RecordHead(RecordPart, frozen=True):
     hpcgen: Any = ""
 
 
-class Entry(NamedTuple):
+class StoredRecord(NamedTuple):
     """A record that is there: its head and its file."""
 
     head: RecordHead
@@ -88,7 +88,7 @@ def _any(head: RecordHead) -> bool:
     return True
 
 
-def entries(wanted: Callable[[RecordHead], bool] = _any) -> list[Entry]:
+def entries(wanted: Callable[[RecordHead], bool] = _any) -> list[StoredRecord]:
     """The records that are wanted, the newest first; one that cannot be read is told on stderr and skipped."""
     decoder = msgspec.json.Decoder(RecordHead)
     found = []
@@ -101,7 +101,7 @@ def entries(wanted: Callable[[RecordHead], bool] = _any) -> list[Entry]:
             _skip(error)
             continue
         if wanted(head):
-            found.append(Entry(head, path))
+            found.append(StoredRecord(head, path))
     return sorted(found, key=lambda each: (each.head.started, each.head.id), reverse=True)
 
 
