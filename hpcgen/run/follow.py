@@ -28,7 +28,6 @@ COPY_S = 60.0
 DEAF_S = 600.0
 """How long the batch system may give no answer."""
 ANSWER_S = 60.0
-TAIL_LINES = 20
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -211,7 +210,7 @@ def files_of(submitted: Submitted, state: JobState) -> tuple[Path, Path | None]:
 
 
 def failure(result: Result, queue: Scheduler) -> JobFailedError:
-    """What is said of a job that did not end as it should, with the last lines of its output."""
+    """What is said of a job that did not end as it should; its output has been shown as it came."""
     if result.state == GONE.word:
         message = f"how job {result.id} ({result.name}) ended is unknown: the batch system no longer knows it"
     else:
@@ -222,10 +221,6 @@ def failure(result: Result, queue: Scheduler) -> JobFailedError:
             message += f", with {status_text(result.exit_status)}"
     if result.reason:
         message += f" ({result.reason})"
-    # Errors last: they say most.
-    for name in result.output:
-        if lines := last_lines(Path(name)):
-            message += f"\nthe end of {name}:\n" + "\n".join(f"  | {line}" for line in lines)
     where = f"; the output is in {' and '.join(result.output)}" if result.output else "; it left no output"
     return JobFailedError(message, remedy=_remedy(result, queue) + where)
 
@@ -234,16 +229,3 @@ def _remedy(result: Result, queue: Scheduler) -> str:
     if result.exit_status in OWN_STATUS:
         return f"{OWN_STATUS[result.exit_status]}, if its output says so"
     return queue.endings.get(result.state, f"look at the script {result.script}")
-
-
-def last_lines(path: Path, count: int = TAIL_LINES) -> list[str]:
-    """The last lines of a file that may be large; control characters are left out."""
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - 200 * count))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return []
-    lines = ["".join(c for c in line if c.isprintable() or c == "\t") for line in text.splitlines()]
-    return lines[-count:]
