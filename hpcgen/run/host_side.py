@@ -12,7 +12,7 @@ import msgspec
 
 from hpcgen.errors import InputError, Problem, UnknownNameError
 from hpcgen.model.plan import Finding, Plan
-from hpcgen.model.site import Site
+from hpcgen.model.site import Site, SiteEngine
 from hpcgen.model.stack import Stack
 
 if TYPE_CHECKING:
@@ -104,16 +104,30 @@ def _same_stack(stack: Stack, catalog: Catalog) -> bool:
 
 
 def asked_of_host(recorded: Plan) -> str:
-    """What a record has happen on the host, for people."""
-    site = recorded.site
-    mpi = site.mpi
-    environment = {**site.environment, **recorded.stack.run.environment}
+    """What a record has happen on the host, for people: all that a job script takes from a profile."""
+    site, mpi, queue = recorded.site, recorded.site.mpi, recorded.job.queue
+    partition = site.partitions[recorded.partition]
+    engine = site.containers.engines.get(recorded.engine, SiteEngine())
+    of_mpi = mpi if mpi is not None and recorded.stack.run.mpi else None
+    environment = {**site.environment_of(recorded.partition), **(of_mpi.environment if of_mpi is not None else {})}
+    environment |= recorded.stack.run.environment
+    file_systems = [each for each in site.file_systems.values() if each.bind]
     parts = {
         "environment": [f"{name}={value}" for name, value in environment.items()],
-        "modules": [*site.scheduler.modules, *(mpi.modules if mpi is not None else [])],
-        "binds": [bind.source for bind in mpi.binds] if mpi is not None else [],
-        "launcher": [mpi.launcher] if mpi is not None else [],
-        "directives": [*site.scheduler.directives, *site.partitions[recorded.partition].directives],
+        "without": site.unset_environment,
+        "modules": [*site.scheduler.modules, *(of_mpi.modules if of_mpi is not None else []), *engine.modules],
+        "binds": [
+            *([bind.source for bind in of_mpi.binds] if of_mpi is not None else []),
+            *(each.path or f"${each.variable}" for each in file_systems if each.path or each.variable),
+        ],
+        "libraries": of_mpi.libraries if of_mpi is not None else [],
+        "devices": site.fabric_of(recorded.partition).devices,
+        "launcher": [of_mpi.launcher] if of_mpi is not None else [],
+        "directives": [
+            *site.scheduler.directives,
+            *partition.directives,
+            *(word for each in partition.queues if each.name == queue for word in each.directives),
+        ],
     }
     said = "; ".join(f"{name} {' '.join(values)}" for name, values in parts.items() if values)
     return said or "nothing"
