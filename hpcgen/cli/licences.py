@@ -14,11 +14,11 @@ from hpcgen.cli.common import ask, say
 from hpcgen.cli.words import LICENCE
 from hpcgen.config.user_config import configured
 from hpcgen.errors import HpcgenError, PolicyError, Problem
+from hpcgen.model.image_paths import ACCEPT_LICENCES
 
 if TYPE_CHECKING:
     from hpcgen.model.plan import Plan, PlannedLicence
 
-VARIABLE = "HPCGEN_ACCEPT_LICENCES"
 ALL = "all"
 
 
@@ -27,14 +27,14 @@ licence_option = click.option(
     "accept",
     multiple=True,
     type=LICENCE,
-    help=f"Accept this licence; {ALL} for all of them. Repeatable; also ${VARIABLE}.",
+    help=f"Accept this licence; {ALL} for all of them. Repeatable; also ${ACCEPT_LICENCES}.",
 )
 """The option of every command that builds, or pins what is built."""
 
 
 def accepted_here(licences: Iterable[PlannedLicence], given: Sequence[str]) -> set[str]:
     """Which of these licences are accepted: in the plan, on the command line, by the environment or the config file."""
-    words = {*given, *(word.strip() for word in os.environ.get(VARIABLE, "").split(","))}
+    words = {*given, *(word.strip() for word in os.environ.get(ACCEPT_LICENCES, "").split(","))}
     words.update(configured("licences", {}))
     return {each.name for each in licences if each.accepted or each.name in words or ALL in words}
 
@@ -111,7 +111,7 @@ def _not_accepted(missing: Collection[PlannedLicence]) -> Exception:
     return PolicyError(
         Problem(
             f"{each.title} has to be accepted by a person: {each.url}",
-            remedy=f"read it, then add --accept-licence {each.name}, or set {VARIABLE}={each.name}",
+            remedy=f"read it, then add --accept-licence {each.name}, or set {ACCEPT_LICENCES}={each.name}",
         )
         for each in missing
     )

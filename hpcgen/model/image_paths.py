@@ -6,6 +6,9 @@ SELFTEST = "/opt/hpcgen/selftest.sh"
 NOTEST = "HPCGEN_NOTEST"
 """The build argument, and the variable of a caller, by which the self-test at the end of a build is left out."""
 
+ACCEPT_LICENCES = "HPCGEN_ACCEPT_LICENCES"
+"""The variable of a caller with the names of licences that are accepted, separated by commas; ``all`` for every one."""
+
 SUBMIT_FOLDER = "/mnt/0"
 """Where a job sees the folder that it is started in, for engines that do not show it by themselves.
 

@@ -254,7 +254,7 @@ class Sid:
         """Run a command there as the ordinary user "builder" (uid 1001).
 
         ``binds`` are (host folder, folder in the root); ``cwd`` is in the root;
-        of the environment only ``env`` is passed on.  A folder that the command
+        of the environment only ``env`` is passed on, and that licences are accepted.  A folder that the command
         writes to should come from :meth:`folder`.  ``before`` is a shell script
         that root runs there first, in this call's own mount namespace.
         ``alone``: without any network.
@@ -262,7 +262,7 @@ class Sid:
         argv: list[Argument] = [*(["unshare", "--net", "--"] if alone else []), TESTBED / "enter-sid"]
         for host, inside in binds:
             argv += ["-b", f"{os.fspath(host)}:{inside}"]
-        for name, value in (env or {}).items():
+        for name, value in {"HPCGEN_ACCEPT_LICENCES": "all", **(env or {})}.items():
             argv += ["-e", f"{name}={value}"]
         if cwd is not None:
             argv += ["-C", cwd]
@@ -299,7 +299,6 @@ class SidHpcgen:
         """Run ``hpcgen WORDS`` there; the rest is as in :meth:`Sid.run`."""
         own = [(HERE.parent.parent, "/hpcgen/checkout"), (self.packages, "/hpcgen/packages")]
         paths = {"PYTHONPATH": "/hpcgen/checkout:/hpcgen/packages", "PYTHONDONTWRITEBYTECODE": "1"}
-        paths["HPCGEN_ACCEPT_LICENCES"] = "all"
         return self.sid.run(
             ["python3", "-m", "hpcgen", *words],
             binds=[*own, *binds],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpcgen.blocks.steps import Image, Run, command, run
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS, IMAGES, MOUNT, image_name
-from hpcgen.model.image_paths import NOTEST
+from hpcgen.model.image_paths import ACCEPT_LICENCES, NOTEST
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats import format_for, kit_files
 from hpcgen.recipe.formats.header import commented, header
@@ -73,19 +73,48 @@ def arguments(plan: Plan, name: str, about: str) -> str:
     about: what the script does, for its help.
     """
     bundled = plan.supply == "bundle"
-    titles = [f"{licence.title}, {licence.url}" for licence in plan.licences]
-    return template("common.sh").fill(
+    common = template("common.sh")
+    options = [part for part, has in (("option", bundled), ("licence_option", plan.licences)) if has]
+    usage = [word for word, has in (("--bundle DIR", bundled), ("[--accept-licence NAME]", plan.licences)) if has]
+    return common.fill(
         "arguments",
-        usage=f"build.sh {'--bundle DIR ' if bundled else ''}[--notest] [{name.upper()}]",
+        usage=" ".join(["build.sh", *usage, f"[--notest] [{name.upper()}]"]),
         about=[plain(text, "a line of help") for text in about.splitlines()],
-        licences=["", "The build accepts for you:", *(f"  {title}" for title in titles)] if titles else [],
+        licences=_licence_help(plan),
         bundle="bundle=${HPCGEN_BUNDLE:-}" if bundled else "",
         variable=NOTEST,
         notest=line(format_for(plan.format).notest),
         name=name,
-        options=template("common.sh").fill("option").splitlines() if bundled else [],
-        accepts=[f"echo {sh(f'build.sh: this build accepts the {title}')} >&2" for title in titles],
+        options=[line for part in options for line in common.fill(part).splitlines()],
+        accepted=f"accepted={_accepted_before(plan)}${{{ACCEPT_LICENCES}:-}}" if plan.licences else "",
+        licences_asked=_licences_asked(plan),
     )
+
+
+def _accepted_before(plan: Plan) -> str:
+    """The licences that were accepted when the plan was locked or built, for a list with commas."""
+    return "".join(f"{each.name}," for each in plan.licences if each.accepted)
+
+
+def _licence_help(plan: Plan) -> list[str]:
+    """What the help of a build script says of licences."""
+    if not plan.licences:
+        return []
+    listed = [f"  {each.name}: {plain(each.title, 'a line of help')}, {each.url}" for each in plan.licences]
+    how = "A person accepts them: by --accept-licence NAME (all for every one), by"
+    return [
+        "The build installs what is under these licences.",
+        f"{how} {ACCEPT_LICENCES}=NAME,NAME, or when asked:",
+        *listed,
+    ]
+
+
+def _licences_asked(plan: Plan) -> str:
+    """Lines by which a build script asks for what ``hpcgen build`` asks for."""
+    if not plan.licences:
+        return ""
+    calls = [f"accept_licence {sh(each.name)} {sh(each.title)} {sh(each.url)}" for each in plan.licences]
+    return template("common.sh").fill("licences", variable=ACCEPT_LICENCES, licences=calls)
 
 
 def context(plan: Plan, assembly: Assembly, certified: bool = True) -> str:

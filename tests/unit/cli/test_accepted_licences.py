@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from hpcgen.recipe.assemble import assemble
 from tests.conftest import Command
 from tests.helpers.contract_cases import OMNI_PATH, Workshop, changed
 from tests.helpers.locks import CATALOG, lock
+from tests.helpers.terminal import on_a_terminal
 
 
 @pytest.fixture
@@ -88,25 +87,6 @@ def test_a_licence_is_asked_for_once_on_a_terminal(workshop: Workshop, tmp_path:
     assert "saved in" in on_a_terminal(words, "y\n", env, tmp_path)
     assert "intel-simplified: 20" in (tmp_path / "config.yaml").read_text()
     assert "Do you accept it?" not in on_a_terminal(words, "", env, tmp_path)
-
-
-def on_a_terminal(words: list[str], typed: str, env: Mapping[str, str], folder: Path) -> str:
-    """What a command says on a terminal, on which something is typed."""
-    near, far = os.openpty()
-    try:
-        os.write(near, typed.encode())
-        process = subprocess.Popen(words, stdin=far, stdout=far, stderr=far, env=dict(env), cwd=folder)
-        os.close(far)
-        said = b""
-        while True:
-            try:
-                said += os.read(near, 4096)
-            except OSError:  # Linux says EIO when the last one on the other side is gone
-                break
-        process.wait(timeout=60)
-    finally:
-        os.close(near)
-    return said.decode()
 
 
 def test_the_hash_of_an_image_does_not_depend_on_who_accepted_what(workshop: Workshop) -> None:

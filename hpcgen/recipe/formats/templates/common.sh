@@ -12,6 +12,7 @@ END
 }
 
 @{bundle}
+@{accepted}
 notest=${@{variable}:-0}
 @{name}=
 while [ $# -gt 0 ]; do
@@ -39,12 +40,40 @@ done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 [ "$notest" = 0 ] || options+=(@{notest})
-@{accepts}
+@{licences_asked}
 #: option
 --bundle)
     bundle=${2:-}
     shift $(($# < 2 ? 0 : 1))
     ;;
+#: licence_option
+--accept-licence)
+    accepted=$accepted,${2:-}
+    shift $(($# < 2 ? 0 : 1))
+    ;;
+#: licences
+refused=0
+accept_licence() { # name, title, address: accepted by a word, or by a person on a terminal
+    local answer=
+    case ,${accepted//[[:space:]]/}, in
+        *",$1,"* | *,all,*)
+            echo "build.sh: this build accepts the $2 ($1), $3" >&2
+            return
+            ;;
+    esac
+    if [ -t 0 ] && [ -t 2 ]; then
+        echo "build.sh: $2 ($1): $3" >&2
+        read -r -p 'Do you accept it? [y/N]: ' answer || true
+    fi
+    case $answer in
+        [yY] | [yY][eE][sS]) return ;;
+    esac
+    echo "build.sh: $2 has to be accepted by a person: $3" >&2
+    echo "  remedy: read it, then add --accept-licence $1, or set @{variable}=$1" >&2
+    refused=77
+}
+@{licences}
+[ "$refused" = 0 ] || exit "$refused"
 #: context
 kit_files=(
     @{kit_files}

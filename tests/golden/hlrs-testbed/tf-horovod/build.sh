@@ -6,19 +6,21 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [--notest] [OUTPUT]
+usage: build.sh [--accept-licence NAME] [--notest] [OUTPUT]
 
 Builds Singularity.def beside this script.
 HPCGEN_ENGINE chooses the command (apptainer or singularity), HPCGEN_BUILD_OPTIONS are further words for its
 build command, --sandbox for example.
 At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
 this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
-The build accepts for you:
-  End User License Agreement of NVIDIA's CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html
-  NVIDIA's Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html
+The build installs what is under these licences.
+A person accepts them: by --accept-licence NAME (all for every one), by HPCGEN_ACCEPT_LICENCES=NAME,NAME, or when asked:
+  nvidia-cuda-eula: End User License Agreement of NVIDIA's CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html
+  nvidia-cudnn: NVIDIA's Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html
 END
 }
 
+accepted=${HPCGEN_ACCEPT_LICENCES:-}
 notest=${HPCGEN_NOTEST:-0}
 output=
 while [ $# -gt 0 ]; do
@@ -28,6 +30,10 @@ while [ $# -gt 0 ]; do
             exit 0
             ;;
         --notest) notest=1 ;;
+        --accept-licence)
+            accepted=$accepted,${2:-}
+            shift $(($# < 2 ? 0 : 1))
+            ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -45,8 +51,29 @@ done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 [ "$notest" = 0 ] || options+=(--notest)
-echo 'build.sh: this build accepts the End User License Agreement of NVIDIA'"'"'s CUDA Toolkit, https://docs.nvidia.com/cuda/eula/index.html' >&2
-echo 'build.sh: this build accepts the NVIDIA'"'"'s Software License Agreement for cuDNN, https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html' >&2
+refused=0
+accept_licence() { # name, title, address: accepted by a word, or by a person on a terminal
+    local answer=
+    case ,${accepted//[[:space:]]/}, in
+        *",$1,"* | *,all,*)
+            echo "build.sh: this build accepts the $2 ($1), $3" >&2
+            return
+            ;;
+    esac
+    if [ -t 0 ] && [ -t 2 ]; then
+        echo "build.sh: $2 ($1): $3" >&2
+        read -r -p 'Do you accept it? [y/N]: ' answer || true
+    fi
+    case $answer in
+        [yY] | [yY][eE][sS]) return ;;
+    esac
+    echo "build.sh: $2 has to be accepted by a person: $3" >&2
+    echo "  remedy: read it, then add --accept-licence $1, or set HPCGEN_ACCEPT_LICENCES=$1" >&2
+    refused=77
+}
+accept_licence nvidia-cuda-eula 'End User License Agreement of NVIDIA'"'"'s CUDA Toolkit' https://docs.nvidia.com/cuda/eula/index.html
+accept_licence nvidia-cudnn 'NVIDIA'"'"'s Software License Agreement for cuDNN' https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html
+[ "$refused" = 0 ] || exit "$refused"
 output=$(realpath -m "${output:-tf-horovod.sif}")
 engine=${HPCGEN_ENGINE:-singularity}
 if ! command -v "$engine" > /dev/null; then

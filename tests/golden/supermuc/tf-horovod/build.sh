@@ -6,7 +6,7 @@ set -euo pipefail
 
 usage() {
     cat << 'END'
-usage: build.sh [--notest] [OUTPUT]
+usage: build.sh [--accept-licence NAME] [--notest] [OUTPUT]
 
 Builds with ch-image on a machine that has a network, and converts with ch-convert.
 OUTPUT may end in .sqfs (squashfs) or .tar.gz, or be a folder; copy it to the system afterwards.
@@ -14,11 +14,13 @@ HPCGEN_BUILD_OPTIONS are further words for ch-image build.
 The Dockerfile in this script is in the dialect that ch-image 0.31 and later read.
 At its end the image's self-test runs, without which there is no image; --notest leaves it out: for another CPU than
 this machine's, for example. Test it then where it is to work: hpcgen test IMAGE.
-The build accepts for you:
-  Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html
+The build installs what is under these licences.
+A person accepts them: by --accept-licence NAME (all for every one), by HPCGEN_ACCEPT_LICENCES=NAME,NAME, or when asked:
+  intel-eula: Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html
 END
 }
 
+accepted=${HPCGEN_ACCEPT_LICENCES:-}
 notest=${HPCGEN_NOTEST:-0}
 output=
 while [ $# -gt 0 ]; do
@@ -28,6 +30,10 @@ while [ $# -gt 0 ]; do
             exit 0
             ;;
         --notest) notest=1 ;;
+        --accept-licence)
+            accepted=$accepted,${2:-}
+            shift $(($# < 2 ? 0 : 1))
+            ;;
         -*)
             echo "build.sh: unknown option $1; build.sh --help shows the usage" >&2
             exit 64
@@ -45,7 +51,28 @@ done
 kit=$(cd "$(dirname "$0")" && pwd)
 read -r -a options <<< "${HPCGEN_BUILD_OPTIONS:-}"
 [ "$notest" = 0 ] || options+=(--build-arg HPCGEN_NOTEST=1)
-echo 'build.sh: this build accepts the Intel End User License Agreement, https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html' >&2
+refused=0
+accept_licence() { # name, title, address: accepted by a word, or by a person on a terminal
+    local answer=
+    case ,${accepted//[[:space:]]/}, in
+        *",$1,"* | *,all,*)
+            echo "build.sh: this build accepts the $2 ($1), $3" >&2
+            return
+            ;;
+    esac
+    if [ -t 0 ] && [ -t 2 ]; then
+        echo "build.sh: $2 ($1): $3" >&2
+        read -r -p 'Do you accept it? [y/N]: ' answer || true
+    fi
+    case $answer in
+        [yY] | [yY][eE][sS]) return ;;
+    esac
+    echo "build.sh: $2 has to be accepted by a person: $3" >&2
+    echo "  remedy: read it, then add --accept-licence $1, or set HPCGEN_ACCEPT_LICENCES=$1" >&2
+    refused=77
+}
+accept_licence intel-eula 'Intel End User License Agreement' https://www.intel.com/content/www/us/en/developer/articles/license/end-user-license-agreement.html
+[ "$refused" = 0 ] || exit "$refused"
 output=${output:-tf-horovod.sqfs}
 name=tf-horovod-supermuc
 for tool in ch-image ch-convert; do
