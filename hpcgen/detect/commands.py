@@ -70,6 +70,7 @@ COMMANDS: dict[str, Command] = {
     "srun-mpi-list": Command(("srun", "--mpi=list"), slurm=True),
     "sinfo": Command(("sinfo", "--noheader", "--format", SINFO_FORMAT), slurm=True),
     "scontrol-node": Command(("scontrol", "--oneliner", "show", "node", "{node}"), slurm=True),
+    "scontrol-config": Command(("scontrol", "show", "config"), slurm=True),
     "qstat-version": Command(("qstat", "--version")),
     "qstat-queues": Command(("qstat", "-Qf")),
     "module-avail": Command(

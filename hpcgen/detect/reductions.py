@@ -59,6 +59,8 @@ def reduce_output(name: str, text: str) -> str:
     if name == "scontrol-node":
         match = re.search(r"\bPartitions=\S+", text)
         return f"{match[0]}\n" if match else ""
+    if name == "scontrol-config":
+        return _lines(text, lambda line: line.startswith("MaxArraySize"))
     if name == "qstat-queues":
         return _lines(text, lambda line: bool(_QUEUE.match(line)))
     if name == "module-avail":

@@ -114,6 +114,7 @@ RULES: tuple[Rule, ...] = (
     Rule("containers.engines.*.fakeroot", by_truth, _W, _W, _W, "images are built with --fakeroot"),
     Rule("containers.unprivileged_build", by_truth, _E, _W, _E, "users build images without privileges"),
     Rule("scheduler.kind", by_text, _E, _E, _E, "job scripts are written for another batch system"),
+    Rule("scheduler.max_array_size", by_number, _E, _W, _E, "arrays are cut to what Slurm takes"),
     Rule("network.proxy.*", by_text, _W, _W, _W, "builds go through the proxy"),
 )
 

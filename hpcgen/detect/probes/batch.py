@@ -40,6 +40,7 @@ def probe(machine: Machine, seen: Seen) -> None:
     answer = machine.output("sinfo")
     if answer.text is not None:
         seen.add("scheduler.kind", "slurm", machine.how("sinfo"))
+        _array_size(machine, seen)
         _slurm(machine, parse_sinfo(answer.text), seen)
         return
     queues = machine.output("qstat-queues")
@@ -53,6 +54,12 @@ def probe(machine: Machine, seen: Seen) -> None:
     seen.add("scheduler.kind", "none", f"{answer.why}; {queues.why}")
     if not (answer.missing and queues.missing):
         seen.notes.append(f"there may be a batch system: {answer.why}; {queues.why}")
+
+
+def _array_size(machine: Machine, seen: Seen) -> None:
+    text = machine.output("scontrol-config").text or ""
+    match = re.search(r"^MaxArraySize[ \t]*=[ \t]*([1-9]\d{0,8})$", text, re.MULTILINE)
+    seen.add("scheduler.max_array_size", int(match[1]) if match else None, machine.how("scontrol-config"))
 
 
 def parse_sinfo(text: str) -> list[Rows]:

@@ -15,7 +15,8 @@ from tests.helpers.trees import INTEL, library
 SCRIPTS = {
     "sinfo": "echo 'general*|up|10|96|180000|(null)|2|24|2|2-00:00:00|1-infinite'",
     "srun": "echo 'MPI plugin types are...'; echo '\tpmi2'",
-    "scontrol": "echo 'NodeName=secretnode01 NodeAddr=10.9.8.7 Partitions=general OS=Linux Owner=jane'",
+    "scontrol": "echo 'NodeName=secretnode01 NodeAddr=10.9.8.7 Partitions=general OS=Linux Owner=jane'; "
+    "echo 'MaxArraySize = 2001'",
     "apptainer": "echo 'apptainer version 1.4.5'",
     "podman": "echo 'no such runtime' >&2; exit 1",
     "qstat": "exit 1",
@@ -79,7 +80,14 @@ def test_a_captured_tree_gives_the_same_facts(hpcgen: Command, machine: dict[str
     same = there.stdout.replace("from a captured tree", "from the machine itself")
     assert without_user(same, home) == without_user(live.stdout, home)
     assert without_user(there.stderr, home) == without_user(live.stderr, home)
-    for seen in ("apptainer:\n      version: 1.4.5", "flavour: intel", "version: 2021.11", "kind: slurm", "site/mpi/."):
+    for seen in (
+        "apptainer:\n      version: 1.4.5",
+        "flavour: intel",
+        "version: 2021.11",
+        "kind: slurm",
+        "max_array_size: 2001",
+        "site/mpi/.",
+    ):
         assert seen in live.stdout
     assert "note: modules of engines and MPI: openmpi/4.1.6, impi/2021.11\n" in live.stderr
 

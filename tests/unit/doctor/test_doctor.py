@@ -59,6 +59,7 @@ COMMANDS = {
     "srun-mpi-list": "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n",
     "sinfo": "gpu*|up|40|96|515000|gpu:4|2|24|2|1-00:00:00|1-20\n",
     "scontrol-node": "NodeName=g01 Arch=x86_64 Partitions=gpu\n",
+    "scontrol-config": "MaxArraySize            = 10001\n",
     "module-avail": "/apps/modules:\nintel-mpi/2021.9\ngcc/12\n",
 }
 PROFILE = """\
@@ -83,7 +84,7 @@ containers:
     apptainer: {version: 1.3.6}
     podman: {allowed: false, reason: not reviewed}
   unprivileged_build: true
-scheduler: {kind: slurm}
+scheduler: {kind: slurm, max_array_size: 10001}
 network:
   internet: {login: true, compute: false}
 fabric: {kind: infiniband, provider: mlx, devices: [/dev/infiniband]}
@@ -169,7 +170,7 @@ ALTERED = [
     ("containers.engines.apptainer.version", "{version: 1.3.6}", "{version: 1.4.0}", "error"),
     ("containers.engines.apptainer.version", "{version: 1.3.6}", "{version: 1.3.2}", "warning"),
     ("containers.engines.podman.allowed", "{allowed: false, reason", "{allowed: true, reason", "warning"),
-    ("scheduler.kind", "scheduler: {kind: slurm}", "scheduler: {kind: pbs}", "error"),
+    ("scheduler.kind", "scheduler: {kind: slurm,", "scheduler: {kind: pbs,", "error"),
     ("fabric.kind", "kind: infiniband", "kind: slingshot", "error"),
     ("fabric.provider", "provider: mlx", "provider: psm2", "error"),
     ("fabric.devices", "devices: [/dev/infiniband]", "devices: [/dev/hfi1_0]", "error"),
@@ -181,6 +182,8 @@ ALTERED = [
     ("mpi.binds", "{source: /opt/intel/oneapi/mpi/2021.9.0, ", "{source: /lrz/sys, ", "error"),
     ("mpi.modules", "intel-mpi/2021.9]", "intel-mpi/2021.10]", "warning"),
     ("mpi.pmi", "pmi: [pmi2]", "pmi: [pmi2, pmi]", "error"),
+    ("scheduler.max_array_size", "max_array_size: 10001", "max_array_size: 20001", "error"),
+    ("scheduler.max_array_size", "max_array_size: 10001", "max_array_size: 1001", "warning"),
     ("mpi.glibc", "glibc: 2.17", "glibc: 2.14", "error"),
 ]
 
