@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpcgen.blocks.base import Block
-from hpcgen.catalog.collections import built_in
+from hpcgen.catalog.collections import built_in, collection_names
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
@@ -75,6 +75,8 @@ class Catalog:
                     remedy="correct --collection, $HPCGEN_COLLECTIONS or your config file",
                 )
             use_collection(folder)
+        self.names_of_folders = collection_names(self.folders)
+        """The collections but the built-in one, by what locks, kits and bundles call them; the first wins."""
         self._built_in = built_in()
         self.folders.append(self._built_in)
         self._documents: dict[tuple[str, str], Document] = {}
@@ -85,7 +87,7 @@ class Catalog:
         self._wheels: dict[str, tuple[str, ...] | None] = {}
         self._files: dict[str, str] = {}
         self.lists_read: dict[str, Path] = {}
-        """Wheel lists and text files that were read, by the name shown to people."""
+        """Wheel lists and text files that were read, by the name that a lock has."""
         self._loading = threading.Lock()
 
     # names and places
@@ -117,10 +119,15 @@ class Catalog:
 
     def block_origin(self, name: str) -> str:
         """How the file of a block is named to people, or the class that was given in its place."""
+        return self._given_origin(name) or self.shown(self.find("block", name))
+
+    def recorded_origin(self, name: str) -> str:
+        """The same for plans and locks, which are read elsewhere too."""
+        return self._given_origin(name) or self.recorded(self.find("block", name))
+
+    def _given_origin(self, name: str) -> str:
         given = self._given.get(name)
-        if given is not None:
-            return f"class {given.__module__}.{given.__qualname__}"
-        return self.shown(self.find("block", name))
+        return f"class {given.__module__}.{given.__qualname__}" if given is not None else ""
 
     def names(self, kind: str) -> list[str]:
         """Every name of a kind, sorted. Reads folders; abstract profiles are included."""
@@ -135,8 +142,15 @@ class Catalog:
         return sorted(found)
 
     def shown(self, path: Path) -> str:
-        """How a file is named to people: from its collection, so that it reads the same on every machine."""
+        """How a file is named to people: one of hpcgen's own from its collection, others as they lie here."""
         return path.as_posix().removeprefix(f"{self._built_in.as_posix()}/")
+
+    def recorded(self, path: Path) -> str:
+        """How plans and locks name a file: ``COLLECTION:building_blocks/…``, the same wherever the collection lies."""
+        for name, folder in self.names_of_folders.items():
+            if path.is_relative_to(folder):
+                return f"{name}:{path.relative_to(folder).as_posix()}"
+        return self.shown(path)
 
     # sites and stacks
 
@@ -343,7 +357,7 @@ class Catalog:
         for folder in self.folders:
             path = folder.joinpath(FOLDERS["block"], *parts)
             if path.is_file():
-                self.lists_read[self.shown(path)] = path
+                self.lists_read[self.recorded(path)] = path
                 return path
         return None
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from hpcgen.config.user_config import configured
@@ -30,3 +32,26 @@ def collections_from_environment() -> list[Path]:
         if spec is not None and spec.submodule_search_locations:
             folders.append(Path(next(iter(spec.submodule_search_locations))))
     return folders
+
+
+def collection_names(folders: Iterable[Path]) -> dict[str, Path]:
+    """What collections are called in locks, kits and bundles: by their folders' names, no two alike.
+
+    Parameters
+    ----------
+    folders: in order of precedence; the same folder twice counts once.
+    """
+    named: dict[str, Path] = {}
+    known: set[Path] = set()
+    for folder in folders:
+        place = folder.resolve() if ".." in folder.parts else folder.absolute()
+        if place in known:
+            continue
+        known.add(place)
+        own = re.sub(r"^[^A-Za-z0-9_]+|[^A-Za-z0-9._-]", "", place.name) or "collection"
+        name, number = own, 1
+        while name in named:
+            number += 1
+            name = f"{own}-{number}"
+        named[name] = folder
+    return named

@@ -13,6 +13,7 @@ import msgspec
 from hpcgen.cli.numbers import COUNT, GIGABYTES, WHOLE
 from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
 from hpcgen.errors import InputError
+from hpcgen.support.places import recorded
 from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
@@ -189,8 +190,7 @@ def plan_from(
 
     def again() -> str:
         given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
-        folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
-        return reproduce(site, stack, *given, request, folders, verb, mirrors, images, asked["added"])
+        return reproduce(site, stack, *given, request, _collection_words(ctx), verb, mirrors, images, asked["added"])
 
     return make_plan(
         catalog,
@@ -209,6 +209,11 @@ def plan_from(
         # A lock is what goes to a machine without a network.
         unchecked=("network",) if verb == "lock" else unchecked,
     )
+
+
+def _collection_words(ctx: click.Context) -> list[str]:
+    """``--collection`` as it was given, for a command that others read too."""
+    return [word for folder in ctx.obj for word in ("--collection", recorded(str(folder)))]
 
 
 def job_request(asked: Mapping[str, Any], account: str | None, command: list[str] | None) -> JobRequest:
@@ -259,8 +264,7 @@ def plan_of_lock(
     _check_alone(locked, bundle, asked)
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
     check_lock(lock, catalog)
-    folders = [word for folder in ctx.obj for word in ("--collection", str(folder))]
-    words = [*folders, "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
+    words = [*_collection_words(ctx), "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
     plan = for_build(lock, bundled=bundle is not None)
     format = asked["format"]
     if format is None and engine is not None:

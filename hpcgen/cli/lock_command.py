@@ -10,7 +10,7 @@ import click
 
 from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
 from hpcgen.cli.licences import as_accepted, licence_option, with_licences
-from hpcgen.errors import Problem, UnknownNameError, did_you_mean
+from hpcgen.errors import InputError, Problem, Problems, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -53,7 +53,7 @@ def command(
 ) -> int:
     """Pin everything that a build downloads, in one file; uses the network.
 
-    Without --site and --stack, --check and --update use those of the existing lock.
+    Without --site and --stack, --check and --update use those of the existing lock, with what else was asked for it.
     """
     from hpcgen.lockfile.lock import read_lock
     from hpcgen.locking.locking import make_lock
@@ -98,8 +98,9 @@ def _moved(
 
     Without ``--update`` nothing is held: that is what writing the lock anew would give.
     """
-    if asked["site"] is None and asked["stack"] is None:
+    if asked["site"] is None or asked["stack"] is None:
         asked = _as_asked_then(old.plan.command, asked)
+        _check_there(asked)
     if not updates:
         return asked_plan(ctx, catalog, asked, verb="lock"), []
     names = [block.name for block in old.plan.blocks]
@@ -128,6 +129,19 @@ def _as_asked_then(line: str, asked: dict[str, Any]) -> dict[str, Any]:
     kept = tuple(setting for setting in then["settings"] if setting.partition("=")[0] not in told)
     added = tuple(dict.fromkeys([*then["added"], *asked["added"]]))
     return {**then, **now, "settings": (*kept, *asked["settings"]), "added": added}
+
+
+def _check_there(asked: dict[str, Any]) -> None:
+    """InputError where a file that the lock was made from is not in this folder: a lock has its name alone."""
+    from hpcgen.catalog.catalog import is_file_name
+
+    problems = Problems()
+    for kind, title in (("site", "site profile"), ("stack", "stack recipe")):
+        name = asked[kind]
+        if name is not None and is_file_name(name) and not Path(name).is_file():
+            message = f"the lock was made from the {title} {name}, which is not in this folder"
+            problems.add(message, remedy=f"say where it is: --{kind} FILE")
+    problems.raise_as(InputError)
 
 
 def _tell(old: Lock, new: Lock, as_json: bool) -> bool:

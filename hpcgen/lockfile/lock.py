@@ -43,12 +43,12 @@ def sealed_text(plan: Plan, assembly: Assembly, pins: Pins, collections: Mapping
     Parameters
     ----------
     assembly: of the plan with the pins.
-    collections: sha256 of every file of a collection that the plan rests on, by its name.
+    collections: sha256 of every file of a collection that the plan rests on, by its name, the first collection first.
     """
     body = SEALED_HEADER + _dump(_overview(plan, assembly))
     for name, value in msgspec.to_builtins(pins).items():
         body += _dump({f"pinned_{name}": _in_lines(value)}, width=_WIDE)
-    body += _dump({"collections": dict(sorted(collections.items()))})
+    body += _dump({"collections": dict(collections)})
     body += _dump({"plan": msgspec.to_builtins(plan)})
     return body + SEAL + sha256_of(body) + "\n"
 

@@ -24,6 +24,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from hpcgen.errors import FetchError, HpcgenError, InputError, OutputError, Problem
 from hpcgen.images import oci_layout
 from hpcgen.images.commands import ask
@@ -111,7 +113,10 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
     skopeo = require_program("skopeo", f"fetch the base image {name}", _INSTALL)
     source = _at_digest(pin.origin, pin.digest)
     with aside(layout) as folder:
-        digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image")
+        try:
+            digest, manifest, blobs = _copy(skopeo, source, architecture, folder / "image")
+        except FetchError as failure:
+            raise FetchError(msgspec.structs.replace(each, remedy=_remedy(name)) for each in failure.problems) from None
         if digest != pin.digest:
             raise FetchError(
                 f"the base image {name} from {pin.origin} is not the pinned one: it has {digest}",

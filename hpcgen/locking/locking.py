@@ -6,11 +6,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.steps import Wheels
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.own_files import named_files
 from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
@@ -19,6 +21,7 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.hashing import file_sha256
+from hpcgen.support.places import recorded
 
 Say = Callable[[str], None]
 
@@ -64,7 +67,14 @@ def make_lock(
             trees = _trees(loose, before, Path(folder), say)
     problems.raise_as(FetchError)
     packages, keys, epoch = found
-    pins = Pins(images=pinned, packages=packages, keys=keys, wheels=wheels, trees=trees, epoch=epoch)
+    pins = Pins(
+        images={name: _portable(pin) for name, pin in pinned.items()},
+        packages=packages,
+        keys=keys,
+        wheels=wheels,
+        trees=trees,
+        epoch=epoch,
+    )
     return lock_of(plan, catalog, pins)
 
 
@@ -76,10 +86,22 @@ def lock_of(plan: Plan, catalog: Catalog, pins: Pins) -> Lock:
 
 
 def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
-    """sha256 of the files of collections that the plan's recipe is made from; ``assemble`` must have been called."""
+    """sha256 of the files of collections that the plan's recipe is made from; ``assemble`` must have been called.
+
+    In order of precedence, the built-in collection last. Of that they are the files of blocks alone, because hpcgen's
+    version says the rest.
+    """
     paths = [path for block in plan.blocks for path in _block_files(block.name, catalog)]
-    named = {catalog.shown(path): path for path in paths} | catalog.lists_read
-    return {name: file_sha256(path) for name, path in sorted(named.items())}
+    paths += named_files(plan, catalog)
+    named = {catalog.recorded(path): path for path in paths} | catalog.lists_read
+    order = [*catalog.names_of_folders, ""]
+
+    def place(name: str) -> tuple[int, str]:
+        before, colon, _ = name.partition(":")
+        return (order.index(before) if colon and before in order else len(order), name)
+
+    names = sorted(named, key=place)
+    return {name: file_sha256(named[name]) for name in names}
 
 
 def _block_files(name: str, catalog: Catalog) -> list[Path]:
@@ -126,6 +148,13 @@ def _images(
     return pinned
 
 
+def _portable(pin: ImagePin) -> ImagePin:
+    """The pin without the folder that its file lies in here; ``--image`` says where it lies elsewhere."""
+    transport, _, place = pin.origin.partition(":")
+    local = transport in ("oci-archive", "docker-archive", "oci", "dir")
+    return msgspec.structs.replace(pin, origin=f"{transport}:{recorded(place)}") if local else pin
+
+
 def _told_then(old: Lock) -> dict[str, str]:
     """Where an older lock found images by ``--image``: neither the registry nor a mirror of the site then."""
     from hpcgen.locking.base_images import image_sources
@@ -153,7 +182,8 @@ def _packages(
     from hpcgen.locking.os_packages import resolve_packages
 
     stages: list[tuple[StageName, Stage]] = [("builder", loose.builder), ("final", loose.final)]
-    if old is not None and old.pins.images == images and _asked_then(old, catalog) == _asked(plan, loose):
+    same = {name: _portable(pin) for name, pin in images.items()}
+    if old is not None and old.pins.images == same and _asked_then(old, catalog) == _asked(plan, loose):
         return {**old.pins.packages}, old.pins.keys, old.pins.epoch
     for name, pin in images.items():
         say(f"fetching {name} ({pin.digest[:19]}…)")

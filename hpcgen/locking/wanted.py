@@ -52,7 +52,10 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
 
 def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     """What the lock's plan assembles to; InputError where these collections make another image of it."""
-    assembly = assemble(lock.plan, catalog, lock.pins)
+    try:
+        assembly = assemble(lock.plan, catalog, lock.pins)
+    except HpcgenError as error:
+        raise _without_collections(lock, catalog, error) from error
     made = assembly.labels["io.hpcgen.content"]
     if made == lock.content:
         return assembly
@@ -62,14 +65,30 @@ def check_lock(lock: Lock, catalog: Catalog) -> Assembly:
     here = collection_files(lock.plan, catalog)
     names = sorted(name for name in {*here, *lock.collections} if here.get(name) != lock.collections.get(name))
     changed = f"these differ: {', '.join(names)}" if names else "all its files are the same"
+    lie = "".join(f"; {name} is {catalog.names_of_folders.get(name, 'not here')}" for name in lock.own_collections)
     raise InputError(
         Problem(
-            f"this hpcgen would not make what the lock pins; {changed}",
+            f"this hpcgen would not make what the lock pins; {changed}{lie}",
             expected=f"hpcgen {lock.hpcgen} with the collections that the lock was made with (this is {__version__})",
             remedy="install that release (it is in the bundle), add its collections, or write the lock again with: "
             f"{lock.plan.command or 'hpcgen lock'}",
         )
     )
+
+
+def _without_collections(lock: Lock, catalog: Catalog, error: HpcgenError) -> HpcgenError:
+    """The error of a lock's plan, or what explains it: a collection that the lock was made with is not here."""
+    missing = [name for name in lock.own_collections if name not in catalog.names_of_folders]
+    if not missing:
+        return error
+    problems = [
+        Problem(
+            f"the lock was made with the collection {name}, which is not here",
+            remedy="name its folder before the command: hpcgen --collection DIR …; a bundle of the lock holds it",
+        )
+        for name in missing
+    ]
+    return InputError([*problems, *error.problems])
 
 
 def _packages(lock: Lock) -> list[Wanted]:

@@ -5,8 +5,11 @@ from typing import Annotated, Literal
 from hpcgen.model.fields import FileName, Record, Sha256, Text, matching
 from hpcgen.model.lock import Bytes
 
-ItemKind = Literal["archive", "wheel", "package", "bazel", "image", "hpcgen", "document"]
-"""``package``: of the distribution. ``hpcgen``: hpcgen itself and what it needs. ``document``: lock, indexes, SBOMs."""
+ItemKind = Literal["archive", "wheel", "package", "bazel", "image", "hpcgen", "document", "collection"]
+"""``package``: of the distribution. ``hpcgen``: hpcgen itself and what it needs. ``document``: lock, indexes, SBOMs.
+``collection``: a file of a collection that the lock was made with."""
+COLLECTED_FOLDERS = ("site_profiles", "recipes", "building_blocks", "engines", "schedulers", "formats")
+"""Folders of a collection that hpcgen reads."""
 
 BundlePath = Annotated[
     str,

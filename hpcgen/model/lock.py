@@ -1,5 +1,6 @@
 """What ``hpcgen lock`` pins beyond the plan: versions, digests and hashes of all that a build takes from outside."""
 
+import re
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -37,6 +38,8 @@ ImageOrigin = Annotated[
         "docker://docker.io/library/debian:12",
     ),
 ]
+COLLECTION_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
+"""What a lock calls a collection; a folder of that name is in a bundle."""
 Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
 
 
@@ -104,7 +107,8 @@ class Pins(Record, frozen=True):
 class Lock(Record, frozen=True):
     """A whole lock: what a build takes from outside, and the plan that asks for it.
 
-    ``collections``: sha256 of every file of a collection that the plan rests on, by the name shown to people.
+    ``collections``: sha256 of every file of a collection that the plan rests on: ``building_blocks/…`` of hpcgen's
+    own, ``NAME:building_blocks/…`` of another, the first collection first.
     ``content``: the plan hash with the pins in it. ``packages``, ``inputs``: what blocks ask for, the OS packages by
     stage, the others each with the block's label and the fields of its kind. ``text``: the bytes it was read from.
     """
@@ -117,3 +121,9 @@ class Lock(Record, frozen=True):
     packages: dict[StageName, list[Text]]
     inputs: list[dict[str, Any]]
     text: str
+
+    @property
+    def own_collections(self) -> list[str]:
+        """Names of the collections beside hpcgen's own, in order of precedence."""
+        found = (re.match(rf"({COLLECTION_NAME}):", name) for name in self.collections)
+        return list(dict.fromkeys(each[1] for each in found if each is not None))

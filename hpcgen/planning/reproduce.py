@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpcgen.model.job import JobRequest
+from hpcgen.support.places import recorded
 from hpcgen.support.quoting import sh
 
 
@@ -22,8 +23,13 @@ def reproduce(
     image_directory: str | None = None,
     added: Sequence[str] = (),
 ) -> str:
-    """The command that gives the same result; ``before`` are words that stand before the subcommand ``verb``."""
-    words = ["hpcgen", *before, verb, "--site", site, "--stack", stack]
+    """The command that gives the same result, where the files that it names are in the present folder.
+
+    Parameters
+    ----------
+    before: words that stand before the subcommand ``verb``.
+    """
+    words = ["hpcgen", *before, verb, "--site", recorded(site), "--stack", recorded(stack)]
     for option, value in (("--partition", partition), ("--format", format)):
         if value is not None:
             words += [option, value]

@@ -49,7 +49,7 @@ def resolve(question: Question) -> list[PlannedBlock]:
             host=_asked_of_host(question.release(candidate)),
             reasons=reasons(question, candidate, asked, chosen),
             build_only=cls.build_only or candidate.block not in kept,
-            origin=question.catalog.block_origin(candidate.block),
+            origin=question.catalog.recorded_origin(candidate.block),
         )
     return list(planned.values())
 

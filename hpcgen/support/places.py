@@ -1,4 +1,4 @@
-"""Where in a Python file an exception comes from."""
+"""How places are told: where in a Python file an exception comes from, and paths in what other people get."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ def place_in(error: BaseException, file: str) -> tuple[str, str] | None:
             found = f"{shown(file)}:{trace.tb_lineno}", trace.tb_frame.f_code.co_name
         trace = trace.tb_next
     return found
+
+
+def recorded(path: str) -> str:
+    """A path as lock, kit and bundle name it: their author's folders are not in them, and mean nothing elsewhere."""
+    return (Path(path).name or path) if path.startswith("/") else path
 
 
 def shown(file: str) -> str:

@@ -61,11 +61,12 @@ def lock(machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_fa
 
 
 @pytest.fixture(scope="session")
-def bundle(lock: Path) -> Path:
+def bundle(lock: Path, plain_base_image: BaseImage) -> Path:
     """Its bundle."""
     # A path that no image could be called by.
     folder = lock.parent / "Übung Eins @A__b"
-    done = run([*HPCGEN, "bundle", "create", "--lock", lock, "-o", folder])
+    image = f"debian:12=oci-archive:{plain_base_image.archive}"
+    done = run([*HPCGEN, "bundle", "create", "--lock", lock, "--image", image, "-o", folder])
     REPORTS.append(done.stdout.splitlines()[-1])
     return folder
 
@@ -82,8 +83,9 @@ def test_bundle_is_whole_for_hpcgen_and_for_sha256sum(bundle: Path) -> None:
     run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=bundle)
 
 
-def test_lock_would_not_change(lock: Path) -> None:
-    done = run([*HPCGEN, "lock", "--check", "-o", lock])
+def test_lock_would_not_change(lock: Path, plain_base_image: BaseImage) -> None:
+    there = ["--site", "here.yaml", "--image", f"debian:12=oci-archive:{plain_base_image.archive}"]
+    done = run([*HPCGEN, "lock", "--check", "-o", lock, *there], cwd=lock.parent)
     assert "nothing changes" in done.stdout
 
 

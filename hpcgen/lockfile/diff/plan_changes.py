@@ -91,12 +91,19 @@ def _block(old: Lock, new: Lock, one: PlannedBlock, other: PlannedBlock) -> Iter
         why = _why_moved(one, other, _table_changed(old, new, one.name))
         yield Change(what="block", name=one.name, old=one.version, new=other.version, why=why)
     yield from _field("block", f"{one.name}: only to build", one.build_only, other.build_only, "what needs it changed")
-    yield from _field("block", f"{one.name}: file", one.origin, other.origin, "another collection takes precedence")
+    if not _lies_there(one.origin, other.origin):
+        yield from _field("block", f"{one.name}: file", one.origin, other.origin, "another collection takes precedence")
     for option in sorted(one.options.keys() | other.options.keys()):
         path = f"{one.name}.{option}"
         missing = "(no such option)"
         was, now = (_shown(b.options[option]) if option in b.options else missing for b in (one, other))
         yield from _field("option", path, was, now, _why_option(old.plan, new.plan, one.name, option))
+
+
+def _lies_there(old: str, new: str) -> bool:
+    """Whether an older plan, which has the folder of its author's collection, may mean the same file."""
+    _, named, file = new.partition(":")
+    return old.startswith("/") and bool(named) and old.endswith(f"/{file}")
 
 
 def _asked(block: PlannedBlock) -> str:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from hpcgen.cli import cli
 from hpcgen.cli.lock_command import _as_asked_then
 from hpcgen.kit.folder import KitFolder
+from hpcgen.lockfile.lock import sealed_text
+from hpcgen.recipe.assemble import assemble
 from tests.conftest import Command
 from tests.helpers import locks
 
@@ -90,3 +93,15 @@ def test_a_written_lock_says_what_its_packages_weigh(tmp_path: Path) -> None:
     asked = ("--site", "workstation", "--stack", "mpi-hello", "--set", "base.provider=debian")
     done = hpcgen("lock", *asked, "--update", "rank_test", "-o", str(path))
     assert "1 base images, 5 packages (5 kB), plan hash" in done.output
+
+
+def test_check_wants_the_profile_that_a_lock_names_where_it_is_not_here(tmp_path: Path, hpcgen: Command) -> None:
+    written = locks.lock("mpi-hello")
+    asked = "hpcgen lock --site mine.yaml --stack mpi-hello --set base.provider=debian"
+    plan = msgspec.structs.replace(written.plan, command=asked)
+    text = sealed_text(plan, assemble(plan, locks.CATALOG, written.pins), written.pins, written.collections)
+    (tmp_path / "hpcgen.lock").write_text(text)
+    done = hpcgen("lock", "--check")
+    assert done.returncode == 3
+    assert "the lock was made from the site profile mine.yaml, which is not in this folder" in done.stderr
+    assert "say where it is: --site FILE" in done.stderr

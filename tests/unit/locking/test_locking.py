@@ -96,6 +96,16 @@ def test_a_mirror_that_is_new_is_asked_and_a_reference_given_by_hand_stays(netwo
     assert network.sources == ["oci-archive:base.tar"]
 
 
+def test_a_lock_has_the_name_of_an_image_file_and_not_its_folder(network: Network) -> None:
+    given = {"debian:12": "oci-archive:/home/somebody/base.tar"}
+    made = make_lock(plan(), CATALOG, images=given)
+    assert made.pins.images["debian:12"].origin == "oci-archive:base.tar"
+    assert "/home/somebody" not in made.text
+    network.asked = []
+    assert make_lock(plan(), CATALOG, images=given, old=made, keep=ALL).text == made.text
+    assert network.asked == ["images"]
+
+
 def test_a_lock_of_blocks_that_are_gone_can_be_updated(network: Network) -> None:
     old = make_lock(plan(), CATALOG)
     blocks = [msgspec.structs.replace(b, version="0.0.1") if b.name == "mpich" else b for b in old.plan.blocks]
