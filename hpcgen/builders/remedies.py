@@ -35,6 +35,9 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BUILDKIT = re.compile(r"#(\d+) (\d+\.\d+ )?")
 
 
+FULL_DISK = "full disk"
+"""The known cause for which the folders of the build are measured: see :mod:`hpcgen.builders.disks`."""
+
 PLACES = {"block": "NAME", "built": "IMAGE", "site": "SITE"}
 """What texts say of a build where nobody tells which block, image and site it is about."""
 

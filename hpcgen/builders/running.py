@@ -10,7 +10,7 @@ import re
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import IO, Literal
@@ -20,6 +20,8 @@ import msgspec
 from hpcgen._version import __version__
 from hpcgen.builders.bundles import open_bundle
 from hpcgen.builders.choosing import choose_builder
+from hpcgen.builders.disks import Disks
+from hpcgen.builders.log import log_file
 from hpcgen.builders.progress import BuildProgress
 from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, query
@@ -159,52 +161,12 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
     identity = new_id(started, kit.plan.site.name, kit.plan.stack.name)
     with tempfile.TemporaryDirectory(prefix="hpcgen-build-", ignore_cleanup_errors=True) as folder:
         prepared = prepare(kit, options, identity.split("-")[0], Path(folder))
-        with _log_file(options, identity) as log:
+        with log_file(options.log, options.record, identity) as log:
             run = _Run(prepared, options, identity, started, log, watcher or Watcher())
             # Signals reach the main thread alone.
             main = threading.current_thread() is threading.main_thread()
             with interruptible() if main else contextlib.nullcontext():
                 return run.go()
-
-
-def _passing(options: BuildOptions) -> bool:
-    """Nobody asked for the log, and no record leads to it."""
-    return options.log is None and not options.record
-
-
-@contextlib.contextmanager
-def _log_file(options: BuildOptions, identity: str) -> Iterator[IO[str]]:
-    """The log, opened: where it was asked for, or beside the record.
-
-    Without either it is a temporary file, which stays only where a failed build's message names it.
-    """
-    from hpcgen.records.store import records_folder
-
-    path = options.log or records_folder() / f"{identity}.log"
-    passing = _passing(options)
-    try:
-        if passing:
-            handle, name = tempfile.mkstemp(prefix=f"hpcgen-{identity}-", suffix=".log")
-            os.close(handle)
-            path = Path(name)
-        elif options.log is None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-        file = path.absolute().open("w", encoding="utf-8", errors="replace")
-    except OSError as failure:
-        raise OutputError(
-            f"the log {path} cannot be written: {failure.strerror}", "--log", remedy="name another file"
-        ) from failure
-    try:
-        yield file
-    except BuildFailedError:
-        passing = False
-        raise
-    finally:
-        with contextlib.suppress(OSError):
-            file.close()
-        if passing:
-            with contextlib.suppress(OSError):
-                path.unlink()
 
 
 class _Run:
@@ -219,12 +181,14 @@ class _Run:
         self.progress = BuildProgress(prepared.recipe.steps, self.builder.alone, self._step_ended)
         self.reader = self.builder.reader(prepared.recipe)
         self.output: list[str] = []
+        self.disks = Disks()
 
     def go(self) -> BuildRecord:
         built = False
         try:
             self._scratch()
             self.builder.begin()
+            self.disks.watch(self.builder.places(self.work), self.work)
             self.watcher.began(self.kit, self.builder.builder_name(), self.work.target, self.progress)
             self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])
             self.progress.close(failed=False)
@@ -249,6 +213,7 @@ class _Run:
             said = f"{failure.filename or self.work.scratch}: {failure.strerror or failure}"
             self._keep("failed", failure=self._failure(said))
             remedy = "free some space there, or set TMPDIR to another folder" if failure.errno == errno.ENOSPC else ""
+            _cause, remedy = self.disks.told() or ("", remedy)
             raise OutputError(f"the build could not continue: {said}", remedy=remedy) from failure
         except BaseException:
             self._stopped(built)
@@ -274,11 +239,16 @@ class _Run:
             self.output.clear()
             cwd = None if call.cwd is None else str(call.cwd)
             environment = {**os.environ, **call.env}
-            status = stream(call.argv(), self._line, env=environment, cwd=cwd, on_tick=self.watcher.tick)
+            status = stream(call.argv(), self._line, env=environment, cwd=cwd, on_tick=self._tick)
             if status != 0:
                 raise _Failed(call, status)
 
+    def _tick(self) -> None:
+        self.disks.look()
+        self.watcher.tick()
+
     def _line(self, line: str) -> None:
+        self.disks.said(line)
         self._write(line)
         line = _CONTROL.sub("", line)
         self.output.append(line)
@@ -326,7 +296,7 @@ class _Run:
 
     def _failure(self, message: str, status: int | None = None) -> BuildFailure:
         # Read only where there is a failure.
-        from hpcgen.builders.remedies import PLACES, explain, failing_step
+        from hpcgen.builders.remedies import FULL_DISK, PLACES, failing_step, find
 
         index = self.progress.failing()
         step = "" if index is None else f"{index + 1} of {len(self.work.steps)}, {self.work.steps[index].title}"
@@ -334,8 +304,10 @@ class _Run:
         about = {**PLACES, "built": self.work.target.name, "site": self.kit.plan.site.name}
         about |= {"block": block} if block not in ("", "hpcgen") else {}
         name = self.builder.builder_name()
-        explained = explain(self.output, name, status, about) if status is not None else None
-        cause, remedy = explained if explained is not None else ("", "")
+        found = find(self.output, name, status) if status is not None else None
+        cause, remedy = found[0].text(name, {**about, **found[1]}) if found is not None else ("", "")
+        if found is None or found[0].name == FULL_DISK:
+            cause, remedy = self.disks.told() or (cause, remedy)
         return BuildFailure(
             step=step,
             message=message,
@@ -352,6 +324,7 @@ class _Run:
     ) -> BuildRecord:
         """The record, saved if it was wanted."""
         plan = self.kit.plan
+        passing = self.options.log is None and not self.options.record
         record = BuildRecord(
             id=self.identity,
             hpcgen=__version__,
@@ -373,13 +346,21 @@ class _Run:
             steps=self.progress.built_steps(),
             image=image,
             failure=failure,
-            log="" if result == "built" and _passing(self.options) else str(Path(self.log.name).absolute()),
+            log="" if result == "built" and passing else str(Path(self.log.name).absolute()),
         )
         if self.options.record:
-            from hpcgen.records.store import save
-
-            save(record)
+            self._save(record)
         return record
+
+    def _save(self, record: BuildRecord) -> None:
+        """What became of the image does not depend on whether its record can be written."""
+        from hpcgen.records.store import save, unwritten
+
+        try:
+            save(record)
+        except OutputError as error:
+            image = f"the image is built: {record.image.name}; its" if record.image is not None else "the build's"
+            self.watcher.note(f"warning: {image} record could not be written: {unwritten(error)}")
 
 
 class _Failed(Exception):

@@ -194,12 +194,12 @@ def _prove(
     image = record.image
     assert image is not None
     run = verify_image(ImageReference(image.kind, image.name, start=True), catalog_of(ctx), trust=trust)
+    tested = None
     if keep:
-        from hpcgen.records.store import add_test_run
+        from hpcgen.records.store import tried_test_run
 
-        record = add_test_run(record, run)
-    else:
-        record = msgspec.structs.replace(record, tests=[*record.tests, run])
+        tested = tried_test_run(record, run, say)
+    record = tested or msgspec.structs.replace(record, tests=[*record.tests, run])
     bad = failed(run)
     say(f"tests: {run.counts}")
     if not bad:

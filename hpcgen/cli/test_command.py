@@ -94,11 +94,10 @@ def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | Non
         from hpcgen.verify.junit import junit_xml
 
         write_file(junit, junit_xml(run, image.name))
-    from hpcgen.records.store import add_test_run, of_image
+    from hpcgen.records.store import of_image, tried_test_run
 
     record = of_image(image)
-    if record is not None:
-        add_test_run(record, run)
+    if record is not None and tried_test_run(record, run, say) is not None:
         say(f"added to the build record {record.id}")
 
 

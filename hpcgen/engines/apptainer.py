@@ -12,11 +12,12 @@ build goes on, and steps are never kept.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from hpcgen.engines.base import Call, Engine, bind_words, environment_words, file_system_words
-from hpcgen.engines.building import EngineCommand, Target, Work, file_target
+from hpcgen.engines.building import EngineCommand, Place, Target, Work, file_target
 from hpcgen.engines.steps import HPCGEN, STEP_BEGINS, TEST_STEP, Event, Labels, Reader, Recipe, Step, definition_steps
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.plan import Plan
@@ -82,6 +83,17 @@ class Apptainer(Engine):
         """The image is tested as it is built, and a SIF file takes as long to write as many steps."""
         test = Step(HPCGEN, TEST_STEP, 2, "TEST")
         return [test, Step(HPCGEN, "write the SIF file", 2, "WRITE")] if target.kind == "sif" else [test]
+
+    def places(self, work: Work) -> list[Place]:
+        """Where it unpacks, and what it keeps of downloads. Source: apptainer build --help, "Build environment"."""
+        cache, temporary = self.storage_variables
+        at = Path(os.environ.get(cache) or Path.home() / f".{self.name}" / "cache")
+        unpacked = Path(os.environ.get(temporary) or os.environ.get("TMPDIR") or "/tmp")
+        about = "three times the image's size; not a network file system"
+        return [
+            Place(unpacked, "the unpacked image", f"set {temporary} to a folder on a larger disk ({about})"),
+            Place(at, "what was downloaded", f"empty it ({self.name} cache clean), or set {cache} to another folder"),
+        ]
 
     def build(self, work: Work) -> list[EngineCommand]:
         """build, in the folder from which the definition file takes the kit's files and a bundle's images."""

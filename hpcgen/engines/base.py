@@ -14,7 +14,7 @@ from hpcgen.model.site import Bind
 from hpcgen.support.shell_words import FOLDER, IMAGE, Shell
 
 if TYPE_CHECKING:
-    from hpcgen.engines.building import EngineCommand, Target, Work
+    from hpcgen.engines.building import EngineCommand, Place, Target, Work
     from hpcgen.engines.steps import Labels, Reader, Recipe, Step
     from hpcgen.model.plan import Plan
     from hpcgen.model.record import BuiltImage
@@ -221,6 +221,10 @@ class Engine:
 
     def begin(self) -> None:
         """Note what :meth:`clean` has to know; called once, before the first command."""
+
+    def places(self, work: Work) -> list[Place]:
+        """Folders of this machine that the engine writes to while it builds, as far as they are known."""
+        return []
 
     def load(self, work: Work) -> list[EngineCommand]:
         """Commands that bring the base images of a bundle to the engine."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
 
-from hpcgen.engines.building import EngineCommand, Target, Work, query
+from hpcgen.engines.building import EngineCommand, Place, Target, Work, query
 from hpcgen.engines.dockerfiles import DockerfileEngine
 from hpcgen.engines.steps import Event, Reader, Recipe
 from hpcgen.model.bundle_paths import IMAGES
@@ -29,7 +29,7 @@ class Buildah(DockerfileEngine):
     """Into the store that buildah, podman and skopeo share. ``BUILDAH_ISOLATION`` is read by the program itself.
 
     ``containers_words``, ``remove_words``, ``images_words``: its words that list and remove containers, and tell of an
-    image.
+    image. ``store_place``: where its ``info`` says the store is.
     """
 
     name = "buildah"
@@ -40,6 +40,7 @@ class Buildah(DockerfileEngine):
     containers_words: ClassVar[tuple[str, ...]] = ("containers", "--json")
     remove_words: ClassVar[tuple[str, ...]] = ("rm",)
     images_words: ClassVar[tuple[str, ...]] = ("images", "--json")
+    store_place: ClassVar[str] = "{{.store.GraphRoot}}"
 
     def __init__(self, version: str | None = None) -> None:
         super().__init__(version)
@@ -61,6 +62,17 @@ class Buildah(DockerfileEngine):
         found = json.loads(text) or [] if status == 0 else []
         lower = [{key.lower(): value for key, value in each.items()} for each in found]
         return [{**each, "image": each.get("imagename", each.get("image", ""))} for each in lower]
+
+    def places(self, work: Work) -> list[Place]:
+        """The store, and what TMPDIR says; without that it is /var/tmp (buildah-build(1))."""
+        status, text = query([self.builder_name(), "info", "--format", self.store_place])
+        remedy = (
+            f"remove images that nobody needs ({self.builder_name()} images), or move the store to a larger disk with "
+            "graphroot in ~/.config/containers/storage.conf"
+        )
+        store = [Place(Path(text.strip()), "images", remedy)] if status == 0 and text.startswith("/") else []
+        temporary = Path(os.environ.get("TMPDIR") or "/var/tmp")
+        return [*store, Place(temporary, "temporary files", "set TMPDIR to a folder on a larger disk")]
 
     def load(self, work: Work) -> list[EngineCommand]:
         """Each base from the OCI layout, under the name that the recipe has.

@@ -71,6 +71,14 @@ class Target(msgspec.Struct, frozen=True):
     is_file: bool = True
 
 
+class Place(msgspec.Struct, frozen=True):
+    """A folder that a build writes to, what it holds, and how a person has something else used."""
+
+    path: Path
+    holds: str
+    remedy: str
+
+
 class BundledBase(msgspec.Struct, frozen=True):
     """A base image in a bundle: ``stored`` is its name in an engine's store, ``held`` the one in the OCI layout.
 

@@ -30,7 +30,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from hpcgen.engines.base import Call, Engine, bind_words, environment_words, file_system_words
-from hpcgen.engines.building import EngineCommand, Target, Work, file_target, measured, query
+from hpcgen.engines.building import EngineCommand, Place, Target, Work, file_target, measured, query
 from hpcgen.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SUBMIT_FOLDER
@@ -145,6 +145,22 @@ class Charliecloud(Engine):
         own = {**_SIGNATURE, "USER": getpass.getuser()}
         return {"TMPDIR": str(work.scratch), **{name: value for name, value in own.items() if not os.environ.get(name)}}
 
+    def _storage(self) -> Path | None:
+        """The folder of its store, as it says itself."""
+        import getpass
+
+        status, text = query(["ch-image", "gestalt", "storage-path"], {"USER": getpass.getuser(), **os.environ})
+        return Path(text.strip().splitlines()[-1]) if status == 0 and text.strip() else None
+
+    def places(self, work: Work) -> list[Place]:
+        """The store; temporary files are in hpcgen's own folder."""
+        remedy = (
+            "remove what nobody needs (ch-image list, ch-image delete IMAGE, ch-image build-cache --gc), or set "
+            "CH_IMAGE_STORAGE to a folder on a larger disk"
+        )
+        storage = self._storage()
+        return [Place(storage, "images", remedy)] if storage is not None else []
+
     def load(self, work: Work) -> list[EngineCommand]:
         """Each base, anew in every build: an import that was stopped leaves half an image under the name."""
         if work.bundle is None:
@@ -207,8 +223,8 @@ class Charliecloud(Engine):
         """Of an image in the store, the size of its folder."""
         if target.kind != "ch-image":
             return measured(target.kind, Path(target.name))
-        status, text = query(["ch-image", "gestalt", "storage-path"])
-        folder = Path(text.strip().splitlines()[-1]) / "img" / _folder_name(target.name) if status == 0 else None
+        storage = self._storage()
+        folder = storage / "img" / _folder_name(target.name) if storage is not None else None
         size = measured("directory", folder).bytes if folder is not None and folder.is_dir() else None
         return BuiltImage(kind="ch-image", name=target.name, bytes=size)
 

@@ -101,7 +101,7 @@ def output_of(plan: Plan, name: str) -> str:
 def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: BuildSettings) -> TestRun:
     """Test what was built; TestFailedError with what failed."""
     from hpcgen.images.reference import ImageReference
-    from hpcgen.records.store import add_test_run
+    from hpcgen.records.store import tried_test_run
     from hpcgen.verify import failed, verify_image
 
     image = record.image
@@ -111,7 +111,7 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: B
     # What it starts by is the plan that was just built, of the user's own profile.
     run = verify_image(ImageReference(image.kind, image.name, start=True), loaded.catalog, trust=True, site=site)
     if how.options.record:
-        add_test_run(record, run)
+        tried_test_run(record, run, how.say)
     how.report(state.member.name, image.name, run)
     wrong = failed(run)
     if wrong:

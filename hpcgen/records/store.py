@@ -177,6 +177,20 @@ def add_test_run(record: BuildRecord, test_run: TestRun) -> BuildRecord:
     return msgspec.structs.replace(latest, tests=[*latest.tests, test_run])
 
 
+def unwritten(error: OutputError) -> str:
+    """Why a record could not be written, and what to do, in a line."""
+    return f"{error.problems[0].message}; free space there, or set HPCGEN_RECORDS to another folder"
+
+
+def tried_test_run(record: BuildRecord, test_run: TestRun, tell: Callable[[str], None]) -> BuildRecord | None:
+    """As :func:`add_test_run`; where the record cannot be written, ``tell`` says so, and the tests' results stand."""
+    try:
+        return add_test_run(record, test_run)
+    except OutputError as error:
+        tell(f"warning: the tests could not be added to the build record: {unwritten(error)}")
+        return None
+
+
 def _same(built: BuiltImage, image: ImageReference) -> bool:
     if built.kind != image.kind:
         return False

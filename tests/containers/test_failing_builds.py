@@ -201,7 +201,9 @@ def test_a_changed_archive(make_kit: MakeKit, machine_facts: dict[str, Any], bui
 def test_a_full_disk(make_kit: MakeKit, sid_hpcgen: SidHpcgen) -> None:
     before = "mkdir -p /small; mount -t tmpfs -o size=40m,mode=1777 tmpfs /small"
     done = build_in_sid(sid_hpcgen, make_kit("singularity"), "apptainer", "out", before, TMPDIR="/small")
-    check(done, 8, "base image", "disk is full", "APPTAINER_TMPDIR")
+    check(
+        done, 8, "base image", r"the disk of /small \(the unpacked image, temporary files\) is full", "APPTAINER_TMPDIR"
+    )
 
 
 def test_a_killed_engine(make_kit: MakeKit, buildah: Buildah, tmp_path: Path) -> None:
