@@ -136,11 +136,16 @@ class _Commands(LazyCommands):
     type=click.Path(path_type=Path),
     help="A folder with site_profiles/, recipes/ or building_blocks/ of your own; the first one that has a name wins.",
 )
+@click.option(
+    "--trust-collections",
+    is_flag=True,
+    help="Let the Python of collections run that a fleet or a bundle names; also $HPCGEN_TRUST_COLLECTIONS=1.",
+)
 @click.option("-q", "--quiet", is_flag=True, help=QUIET.help)
 @click.option("--debug", is_flag=True, help="Show a traceback when something goes wrong.")
 @click.version_option(__version__, message="hpcgen %(version)s")
 @click.pass_context
-def cli(ctx: click.Context, collections: tuple[Path, ...], quiet: bool, debug: bool) -> None:
+def cli(ctx: click.Context, collections: tuple[Path, ...], trust_collections: bool, quiet: bool, debug: bool) -> None:
     """Container recipes for HPC: a site profile × a software stack → recipe, build script, job script.
 
     Exit codes: 0 done, 1 some other error, 2 wrong usage, 3 a file that cannot be used as it is written,

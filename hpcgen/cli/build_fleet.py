@@ -129,11 +129,12 @@ def _many(
     asked: dict[str, Any],
     accept: tuple[str, ...],
 ) -> None:
+    from hpcgen.cli.trust import allow_of
     from hpcgen.fleet.changes import member_states
     from hpcgen.fleet.file import load_fleet
     from hpcgen.fleet.lock import read_lock, require_room
 
-    loaded = load_fleet(own["fleet_file"] or Path("fleet.yaml"), ctx.find_root().obj)
+    loaded = load_fleet(own["fleet_file"] or Path("fleet.yaml"), ctx.find_root().obj, allow_of(ctx))
     lock = own["lock_file"] or loaded.lock_path
     locked = read_lock(lock)
     states = member_states(loaded, locked, own["names"])

@@ -11,6 +11,7 @@ from hpcgen.blocks.requirements import version as version_of
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.release_versions import is_empty, key_problems
+from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
@@ -60,8 +61,8 @@ def collected_files(folder: Path) -> list[Path]:
     return files
 
 
-def check_file(catalog: Catalog, path: Path) -> None:
-    """InputError with every mistake of the file."""
+def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
+    """InputError with every mistake of the file; ``allow``: whether the Python of a fleet's own collections may run."""
     if path.suffix == ".py":
         if not path.is_file():
             raise InputError("there is no such file, or it is not a regular one", str(path))
@@ -81,7 +82,7 @@ def check_file(catalog: Catalog, path: Path) -> None:
     elif kind == "fleet":
         from hpcgen.fleet.file import fleet_from
 
-        fleet_from(document, path, catalog.folders[:-1])
+        fleet_from(document, path, catalog.folders[:-1], allow)
     else:
         convert(document, Virtuals)
 

@@ -10,6 +10,7 @@ import click
 from hpcgen.cli.common import PATH, say
 from hpcgen.cli.fleet_command import fleet_options
 from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.trust import allow_of
 from hpcgen.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def command(
     if ctx.find_root().obj:
         message = "a pipeline does not have the folders of --collection"
         raise InputError(message, "--collection", remedy="name them in the fleet's `collections:`")
-    loaded = load_fleet(fleet_file)
+    loaded = load_fleet(fleet_file, allow=allow_of(ctx))
     labels = {form: text.split(",") for form, text in by_format(runners, "--runner").items()}
     options = PipelineOptions(
         fleet=_in_repository(fleet_file),
@@ -81,6 +82,7 @@ def command(
         runners=labels,
         images=by_format(images, "--image"),
         branch=branch,
+        trusted=bool(loaded.fleet.collections),
         parts=_parts(service, len(loaded.members), parts, jobs),
         **({"requirement": requirement} if requirement else {}),
     )

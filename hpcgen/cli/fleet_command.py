@@ -10,6 +10,7 @@ import click
 
 from hpcgen.cli.common import option_group, print_json, say
 from hpcgen.cli.tables import table
+from hpcgen.cli.trust import allow_of
 from hpcgen.errors import InputError, Problems
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def command(
     from hpcgen.fleet.file import load_fleet
     from hpcgen.fleet.lock import read_lock
 
-    loaded = load_fleet(fleet_file, ctx.find_root().obj)
+    loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
     states = member_states(loaded, read_lock(lock_file or loaded.lock_path), names)
     shown = [each for each in states if each.to_build or not changed]
     if as_json:
@@ -113,6 +114,6 @@ def publish(
     from hpcgen.fleet.file import load_fleet
     from hpcgen.fleet.publish import publish_images
 
-    loaded = load_fleet(fleet_file, ctx.find_root().obj)
+    loaded = load_fleet(fleet_file, ctx.find_root().obj, allow_of(ctx))
     for line in publish_images(loaded, lock_file or loaded.lock_path, names, dry_run=dry_run, say=say):
         click.echo(line)

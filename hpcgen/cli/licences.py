@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,9 +10,10 @@ import click
 from msgspec.structs import replace
 
 from hpcgen.cli.common import ask, say
+from hpcgen.cli.personal import save_accepted, somebody_there
 from hpcgen.cli.words import LICENCE
 from hpcgen.config.user_config import configured
-from hpcgen.errors import HpcgenError, PolicyError, Problem
+from hpcgen.errors import PolicyError, Problem
 from hpcgen.model.image_paths import ACCEPT_LICENCES
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def require_licences(licences: Sequence[PlannedLicence], given: Sequence[str]) -
     """Nothing where all are accepted; PolicyError with every one that is not, where nobody can be asked."""
     here = accepted_here(licences, given)
     missing = {each.name: each for each in licences if each.name not in here}
-    if missing and _somebody_there():
+    if missing and somebody_there():
         _ask(list(missing.values()))
     elif missing:
         raise _not_accepted(missing.values())
@@ -80,16 +80,8 @@ def say_licences(plan: Plan) -> None:
         say(f"building it requires {' '.join(f'--accept-licence {name}' for name in missing)}")
 
 
-def _somebody_there() -> bool:
-    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
-
-
 def _ask(missing: list[PlannedLicence]) -> None:
     """Ask for each; what is accepted is kept in the user's config file, so that it is asked for once."""
-    import datetime
-
-    from hpcgen.config.user_config import accept_licences
-
     refused = []
     for each in missing:
         ask(f"{each.title} ({each.name}): {each.url}")
@@ -97,12 +89,7 @@ def _ask(missing: list[PlannedLicence]) -> None:
             refused.append(each)
     accepted = [each.name for each in missing if each not in refused]
     if accepted:
-        today = datetime.datetime.now(datetime.timezone.utc).date()
-        try:
-            say(f"saved in {accept_licences(accepted, today.isoformat())}")
-        except HpcgenError as error:
-            # It is accepted all the same; next time it is asked for again.
-            say(f"warning: not saved: {error.problems[0].message}")
+        save_accepted("licences", accepted)
     if refused:
         raise _not_accepted(refused)
 

@@ -1,10 +1,15 @@
-"""What the user's own config file adds to a command, where the command line does not say it."""
+"""What the user's own config file adds to a command, where the command line does not say it, and what goes into it."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
+from hpcgen.cli.common import say
 from hpcgen.config.user_config import configured
+from hpcgen.errors import HpcgenError
 from hpcgen.model.site import Site
 from hpcgen.support.quoting import safe_path
 
@@ -29,3 +34,22 @@ def with_images(site: Site, folder: str | None) -> Site:
         return site
     place = safe_path(folder, "the folder of images")
     return replace(site, containers=replace(site.containers, image_directory=place))
+
+
+def somebody_there() -> bool:
+    """Whether a person is at the terminal who can be asked."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def save_accepted(field: str, names: Iterable[str]) -> None:
+    """Keep in the user's config file what was accepted today, so that it is asked for once."""
+    import datetime
+
+    from hpcgen.config.user_config import accept
+
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    try:
+        say(f"saved in {accept(field, names, today.isoformat())}")
+    except HpcgenError as error:
+        # It is accepted all the same; next time it is asked for again.
+        say(f"warning: not saved: {error.problems[0].message}")

@@ -119,21 +119,23 @@ def _expanded(config: UserConfig) -> UserConfig:
         collections=[full(each) for each in config.collections],
         image_directories={site: full(each) for site, each in config.image_directories.items()},
         records=full(config.records) if config.records is not None else None,
+        trusted_collections={full(each): date for each, date in config.trusted_collections.items()},
     )
 
 
-# licences
+# what hpcgen adds to the file
 
 
-def accept_licences(names: Iterable[str], date: str) -> Path:
-    """Write into the file that the user accepted licences on a day; those that are there keep their day.
+def accept(field: str, names: Iterable[str], date: str) -> Path:
+    """Write into the file what the user accepted on a day; what is there keeps its day.
 
     The file is written whole or not at all. Everything else in it, comments too, stays as it is: the lines are put
     into the text. Where that cannot be done safely nothing is written.
 
     Parameters
     ----------
-    names: of licences, as :class:`hpcgen.blocks.capabilities.Licence` has them.
+    field: ``licences`` or ``trusted_collections``.
+    names: what the field's keys are.
     date: such as 2026-11-20.
 
     Returns
@@ -142,7 +144,8 @@ def accept_licences(names: Iterable[str], date: str) -> Path:
 
     Raises
     ------
-    InputError: the file is wrong, or its licences are written in a way that no line can be added to.
+    InputError: the file is wrong, what is accepted cannot be a key, or the field is written in a way that no line can
+        be added to.
     OutputError: it cannot be written.
     """
     from hpcgen.support.writing import write_file
@@ -150,17 +153,17 @@ def accept_licences(names: Iterable[str], date: str) -> Path:
     path = user_config_path()
     if path is None:
         raise OutputError("there is no config file to write to", remedy="set HPCGEN_CONFIG to a file's path")
-    known = load_user_config().licences
+    known = getattr(load_user_config(), field)
     new = {name: date for name in dict.fromkeys(names) if name not in known}
     if not new:
         return path
     # A user's file is often a link into a folder of such files, which should stay one.
     target = path.resolve()
     text = target.read_text("utf-8-sig") if _state(path) is not None else ""
-    written = with_licences(text, new)
+    written = with_entries(text, field, new)
     if written is None:
         lines = ", ".join(f"{name}: {day}" for name, day in new.items())
-        raise InputError("no line can be added to `licences`", _shown(path), remedy=f"write there: {lines}")
+        raise InputError(f"no line can be added to `{field}`", _shown(path), remedy=f"write there: {lines}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
@@ -170,8 +173,8 @@ def accept_licences(names: Iterable[str], date: str) -> Path:
     return path
 
 
-def with_licences(text: str, new: Mapping[str, str]) -> str | None:
-    """The text of a config file with more licences; None where that cannot be done line by line.
+def with_entries(text: str, field: str, new: Mapping[str, str]) -> str | None:
+    """The text of a config file with more in one field; None where that cannot be done line by line.
 
     Parameters
     ----------
@@ -188,9 +191,9 @@ def with_licences(text: str, new: Mapping[str, str]) -> str | None:
     except yaml.YAMLError:
         return None  # libyaml, which read it, takes a tab where PyYAML's own parser does not
     pairs = root.value if isinstance(root, yaml.MappingNode) else []
-    found = next((pair for pair in pairs if pair[0].value == "licences"), None)
+    found = next((pair for pair in pairs if pair[0].value == field), None)
     if found is None:
-        at, indent, head = len(lines), "  ", ["licences:\n"]
+        at, indent, head = len(lines), "  ", [f"{field}:\n"]
     elif isinstance(found[1], yaml.MappingNode) and not found[1].flow_style:
         last_key, last_value = found[1].value[-1]
         at, indent, head = last_value.end_mark.line + 1, " " * last_key.start_mark.column, []
@@ -198,11 +201,11 @@ def with_licences(text: str, new: Mapping[str, str]) -> str | None:
         return None
     added = [*head, *(f"{indent}{name}: {date}\n" for name, date in new.items())]
     changed = "".join([*lines[:at], *added, *lines[at:]])
-    return changed if _says(text, changed, new) else None
+    return changed if _says(text, changed, field, new) else None
 
 
-def _says(before: str, after: str, new: Mapping[str, str]) -> bool:
-    """Whether the changed text reads as the old one with the new licences, and nothing else."""
+def _says(before: str, after: str, field: str, new: Mapping[str, str]) -> bool:
+    """Whether the changed text reads as the old one with the new entries, and nothing else."""
     from hpcgen.config.decoding import convert
     from hpcgen.config.yamlfile import loads
     from hpcgen.model.user_config import UserConfig
@@ -213,4 +216,4 @@ def _says(before: str, after: str, new: Mapping[str, str]) -> bool:
         convert(document, UserConfig)
     except InputError:
         return False
-    return document.data == {**old, "licences": {**(old.get("licences") or {}), **new}}
+    return document.data == {**old, field: {**(old.get(field) or {}), **new}}

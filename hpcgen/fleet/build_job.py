@@ -22,6 +22,7 @@ from hpcgen.support.shell_words import loading
 
 PASSED_ON = (
     "HPCGEN_COLLECTIONS",
+    "HPCGEN_TRUST_COLLECTIONS",
     "HPCGEN_ENTRY_POINTS",
     "HPCGEN_RECORDS",
     "HPCGEN_CONFIG",

@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog, is_file_name
 from hpcgen.catalog.collections import collections_from_environment
+from hpcgen.catalog.trust import Allow, folder_offered, refuse
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.engines import builder_for
@@ -60,24 +61,26 @@ class LoadedFleet(msgspec.Struct, frozen=True):
         return self.path.with_suffix(".lock")
 
 
-def load_fleet(path: Path, collections: Sequence[Path] = ()) -> LoadedFleet:
+def load_fleet(path: Path, collections: Sequence[Path] = (), allow: Allow = refuse) -> LoadedFleet:
     """Read a fleet file.
 
     Parameters
     ----------
     collections: folders that come before the fleet's own, as ``--collection`` gives them.
+    allow: whether the Python of the fleet's own may run.
 
     Raises
     ------
     InputError: with every mistake of the file, each with file, line and column.
+    PolicyError: it names a collection that the user does not trust.
     """
-    return fleet_from(load(path, str(path), LONG_LIST), path, collections)
+    return fleet_from(load(path, str(path), LONG_LIST), path, collections, allow)
 
 
-def fleet_from(document: Document, path: Path, collections: Sequence[Path] = ()) -> LoadedFleet:
+def fleet_from(document: Document, path: Path, collections: Sequence[Path] = (), allow: Allow = refuse) -> LoadedFleet:
     """The fleet of a document that was read from ``path``; as :func:`load_fleet`."""
     fleet = convert(document, Fleet)
-    catalog = _catalog(fleet, document, path, collections)
+    catalog = _catalog(fleet, document, path, collections, allow)
     members = [_filled(fleet, path.parent, document, number) for number in range(len(fleet.members))]
     problems = _repeated_names(document, members)
     for number, member in enumerate(members):
@@ -96,7 +99,7 @@ def build_site(loaded: LoadedFleet) -> str | None:
     return None if name is None else _reference(loaded.path.parent, name)
 
 
-def _catalog(fleet: Fleet, document: Document, path: Path, collections: Sequence[Path]) -> Catalog:
+def _catalog(fleet: Fleet, document: Document, path: Path, collections: Sequence[Path], allow: Allow) -> Catalog:
     own = [path.parent / folder for folder in fleet.collections]
     problems = Problems()
     for number, folder in enumerate(own):
@@ -104,6 +107,8 @@ def _catalog(fleet: Fleet, document: Document, path: Path, collections: Sequence
             message = f"the collection {fleet.collections[number]} is not a folder"
             problems.add(message, document.position(["collections", number]), f"a folder, from {path.parent}")
     problems.raise_as(InputError)
+    named = {folder.resolve() for folder in collections}
+    allow([folder_offered(folder, str(path)) for folder in own if folder.resolve() not in named])
     return Catalog([*collections, *own, *collections_from_environment()])
 
 

@@ -57,8 +57,7 @@ def github_workflow(options: PipelineOptions) -> str:
         "permissions": {"contents": "read"},
         "concurrency": {"group": "fleet-${{ github.ref }}", "cancel-in-progress": False},
         "env": {
-            "HPCGEN_FLEET": options.fleet,
-            "HPCGEN_REQUIREMENT": options.requirement,
+            **options.variables,
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         },
         "jobs": jobs,

@@ -89,11 +89,7 @@ def _head(options: PipelineOptions) -> list[str]:
 
 
 def _variables(options: PipelineOptions) -> dict[str, str]:
-    return {
-        "HPCGEN_FLEET": options.fleet,
-        "HPCGEN_REQUIREMENT": options.requirement,
-        **setups(IMAGE),
-    }
+    return {**options.variables, **setups(IMAGE)}
 
 
 def _machine(options: PipelineOptions, form: str) -> dict[str, Any]:

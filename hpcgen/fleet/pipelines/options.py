@@ -24,7 +24,8 @@ class PipelineOptions(msgspec.Struct, frozen=True):
 
     ``runners`` and ``images`` by recipe format, under ``""`` for all others: labels or tags of the machine
     that builds, and (GitLab) the container image that a job runs in. ``requirement`` is what pip installs.
-    ``parts``: matrices (GitHub) or child pipelines (GitLab) that the jobs are spread over.
+    ``trusted``: the fleet names collections, whose Python runs in the jobs. ``parts``: matrices (GitHub) or child
+    pipelines (GitLab) that the jobs are spread over.
     """
 
     fleet: str
@@ -33,11 +34,18 @@ class PipelineOptions(msgspec.Struct, frozen=True):
     images: dict[str, str] = {}
     requirement: str = f"hpcgen=={__version__}"
     branch: str = "main"
+    trusted: bool = False
     parts: int = 1
 
     def runner(self, form: str, default: Sequence[str]) -> list[str]:
         """Labels of the machine that builds a format."""
         return self.runners.get(form) or self.runners.get("") or list(default)
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What all jobs are told: whoever lets the pipeline run trusts the collections that lie beside it."""
+        told = {"HPCGEN_FLEET": self.fleet, "HPCGEN_REQUIREMENT": self.requirement}
+        return told | ({"HPCGEN_TRUST_COLLECTIONS": "1"} if self.trusted else {})
 
     def image(self, form: str, default: str) -> str:
         """The container image that a format is built in."""

@@ -118,6 +118,6 @@ def test_lists_of_wheels_that_are_no_text_are_an_input_error(collection: Path, h
 
 def test_a_tab_in_the_config_file_is_no_bug(tmp_path: Path, hpcgen: Command) -> None:
     (tmp_path / "config.yaml").write_text("records: \t\n")
-    from hpcgen.config.user_config import with_licences
+    from hpcgen.config.user_config import with_entries
 
-    assert with_licences("records: \t\n", {"x": "2026-01-01"}) is None
+    assert with_entries("records: \t\n", "licences", {"x": "2026-01-01"}) is None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpcgen.config.user_config import accept_licences, load_user_config, user_config_path, with_licences
+from hpcgen.config.user_config import accept, load_user_config, user_config_path, with_entries
 from hpcgen.errors import InputError
 from tests.conftest import Command
 
@@ -117,9 +117,9 @@ def test_the_schema_of_the_file(hpcgen: Command) -> None:
 
 
 def test_accepted_licences_are_written_and_read_back(config: Path) -> None:
-    assert accept_licences(["cudnn", "intel-simplified"], "2026-11-21") == config
+    assert accept("licences", ["cudnn", "intel-simplified"], "2026-11-21") == config
     assert load_user_config().licences == {"cudnn": "2026-11-21", "intel-simplified": "2026-11-21"}
-    accept_licences(["cudnn", "tensorrt"], "2027-01-01")
+    accept("licences", ["cudnn", "tensorrt"], "2027-01-01")
     assert load_user_config().licences["cudnn"] == "2026-11-21"
     assert load_user_config().licences["tensorrt"] == "2027-01-01"
 
@@ -137,7 +137,7 @@ BEFORE = [
 def test_everything_else_in_the_file_stays_as_it_is(config: Path, before: str) -> None:
     config.write_text(before)
     was = load_user_config()
-    accept_licences(["cudnn"], "2026-11-21")
+    accept("licences", ["cudnn"], "2026-11-21")
     after = config.read_text()
     assert [line for line in before.splitlines() if line not in after.splitlines()] == []
     assert load_user_config().licences == {**was.licences, "cudnn": "2026-11-21"}
@@ -147,16 +147,16 @@ def test_everything_else_in_the_file_stays_as_it_is(config: Path, before: str) -
 def test_what_no_line_can_be_added_to_is_left_alone(config: Path) -> None:
     config.write_text("licences: {mine: 2026-01-01}\n")
     with pytest.raises(InputError, match="no line can be added to `licences`") as error:
-        accept_licences(["cudnn"], "2026-11-21")
+        accept("licences", ["cudnn"], "2026-11-21")
     assert "write there: cudnn: 2026-11-21" in str(error.value)
     assert config.read_text() == "licences: {mine: 2026-01-01}\n"
-    assert with_licences("licences: {}\n", {"cudnn": "2026-11-21"}) is None
+    assert with_entries("licences: {}\n", "licences", {"cudnn": "2026-11-21"}) is None
 
 
 def test_a_link_to_the_file_stays_a_link(config: Path, tmp_path: Path) -> None:
     (tmp_path / "dotfiles").write_text("accounts: {supermuc: pn12ab}\n")
     config.symlink_to("dotfiles")
-    accept_licences(["cudnn"], "2026-11-21")
+    accept("licences", ["cudnn"], "2026-11-21")
     assert config.is_symlink()
     assert "cudnn: 2026-11-21" in (tmp_path / "dotfiles").read_text()
 

@@ -80,7 +80,7 @@ def test_pipelines_make_their_machines_ready_for_it(hpcgen: Command, collection:
     (tmp_path / "fleet.yaml").write_text(f"collections: [{collection.name}]\nmembers:\n  - {member}\n")
     told = {}
     for words in (["github"], ["gitlab"], ["gitlab", "--jobs"]):
-        done = hpcgen("ci", *words, "--fleet", "fleet.yaml")
+        done = hpcgen("--trust-collections", "ci", *words, "--fleet", "fleet.yaml")
         assert done.returncode == 0, done.stderr
         told["".join(words)] = done.stdout
     assert "HPCGEN_SETUP_CHARLIECLOUD and HPCGEN_SETUP_LISTING are command" in told["github"]
