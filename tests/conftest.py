@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -61,6 +62,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """The container tests are not even read where none of them is asked for."""
     named = any(Path(word).resolve().is_relative_to(CONTAINERS) for word in config.args)
     return True if collection_path == CONTAINERS and is_unit_tier(config) and not named else None
+
+
+def pytest_collection_finish() -> None:
+    """What there is by now stays: looking at thousands of tests again and again for garbage takes time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -75,22 +75,22 @@ def kill_at_moments(folder: Path, count: int, seed: int = 0) -> list[str]:
     dice = random.Random(seed)
     with serving(key) as server:
         server.files = dict(FILES)
-        server.faults = {name: ["slow:0.1"] for name in FILES}
         url = server.url("")[:-1]
         reference: dict[str, dict[str, bytes]] = {}
         for name in ("B", "B.tar"):
             (folder / f"peace-{name}").mkdir()
             finish(folder / f"peace-{name}" / name, url, key[1])
             reference[name] = whole(folder / f"peace-{name}", folder / f"peace-{name}" / name)
+        server.faults = {name: ["slow:0.03"] for name in FILES}
         for number in range(count):
             name = ("B", "B.tar")[number % 2]
             place = folder / f"kill-{number}"
             place.mkdir()
             process = start(place / name, url, key[1])
             # By what is there and a little later, not by the clock: that is at another point on a busy machine.
-            least, later = dice.randrange(len(FILES)), dice.uniform(0, 0.1)
+            least, later = dice.randrange(len(FILES)), dice.uniform(0, 0.05)
             while process.poll() is None and there(place / f"{name}.partial") < least:
-                time.sleep(0.01)
+                time.sleep(0.005)
             time.sleep(later)
             ended = process.poll() is not None
             process.send_signal(signal.SIGKILL)

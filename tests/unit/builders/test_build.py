@@ -28,6 +28,7 @@ from hpcgen.errors import BuildFailedError, InputError, MissingToolError, Output
 from hpcgen.kit.folder import read_kit
 from hpcgen.support.placing import put_in_place
 from hpcgen.support.writing import KitFile
+from tests.conftest import Command
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 DOCKER_KIT = GOLDEN / "workstation" / "mpi-hello"
@@ -337,15 +338,17 @@ NOTEST = "--build-arg HPCGEN_NOTEST=1"
         (SPECIMENS / "singularity", "apptainer", "--notest"),
     ],
 )
-def test_the_self_test_of_a_build_can_be_left_out(kit: Path, engine: str, said: str, path: Path) -> None:
+def test_the_self_test_of_a_build_can_be_left_out(
+    kit: Path, engine: str, said: str, path: Path, hpcgen: Command
+) -> None:
     docker(path)
     for name in ("podman", "ch-image", "ch-convert", "mksquashfs", "apptainer"):
         install(path, name)
-    words = [sys.executable, "-m", "hpcgen", "build", str(kit), "--engine", engine, "--dry-run"]
 
     def commands(*more: str, **variables: str) -> str:
-        env = {**os.environ, **variables}
-        return subprocess.run([*words, *more], capture_output=True, text=True, check=True, env=env).stdout
+        done = hpcgen("build", str(kit), "--engine", engine, "--dry-run", *more, env=variables)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     assert "HPCGEN_NOTEST" not in (plain := commands()) and "--notest" not in plain
     left_out = commands("--notest")

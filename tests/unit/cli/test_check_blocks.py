@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli import block_trial
+from hpcgen.errors import InputError
 from tests.conftest import ROOT, Command
 
 BLOCK = """\
@@ -25,6 +27,16 @@ class Petsc(Block):
 NEEDS = "one of this block's needs: mpi, mpich"
 MORE = "petsc.py:12:9: the steps of _more() are not yielded: nothing runs them\n  remedy: write yield from before it"
 BUILD = "def build(self, ctx):\n        "
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A block is tried in the process of the test: a tenth of the time, for the tests of what is said of it."""
+
+    def trial(path: Path, collections: list[Path]) -> None:
+        block_trial._problems(path, Catalog(collections)).raise_as(InputError)
+
+    monkeypatch.setattr(block_trial, "trial", trial)
 
 
 def check(hpcgen: Command, collection: Path, method: str, table: str = '  "1.0": {}\n') -> tuple[int, str]:
@@ -84,12 +96,15 @@ MISTAKES = [
     ("x = 1 +", "petsc.py:11: "),
     ("raise KeyError('x')", "petsc.py:11: "),
     ("name = 'other'", "has no block named 'petsc'"),
+]
+ENDS = [
     ("import os; os._exit(3)", "petsc.py: its code ended the process with status 3"),
     ("import sys; sys.exit('enough')", "its code ended the process with status 1: enough"),
     ("import os; os.kill(os.getpid(), 11)", "its code ended the process with SIGSEGV"),
 ]
 
 
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(("method", "said"), MISTAKES)
 def test_a_mistake_in_a_block_is_found(hpcgen: Command, collection: Path, method: str, said: str) -> None:
     code, messages = check(hpcgen, collection, method)
@@ -97,6 +112,14 @@ def test_a_mistake_in_a_block_is_found(hpcgen: Command, collection: Path, method
     assert said in messages
 
 
+@pytest.mark.parametrize(("method", "said"), [*ENDS, MISTAKES[0], MISTAKES[-2]])
+def test_a_block_is_tried_in_a_process_of_its_own(hpcgen: Command, collection: Path, method: str, said: str) -> None:
+    code, messages = check(hpcgen, collection, method)
+    assert code == 3
+    assert said in messages
+
+
+@pytest.mark.usefixtures("here")
 @pytest.mark.parametrize(
     ("method", "said"),
     [
@@ -143,10 +166,10 @@ def test_a_block_without_a_release_table_is_told_so(hpcgen: Command, collection:
 
 
 def test_a_block_that_never_ends_is_ended(hpcgen: Command, collection: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(block_trial, "LIMIT_S", 3.0)
+    monkeypatch.setattr(block_trial, "LIMIT_S", 1.0)
     code, messages = check(hpcgen, collection, BUILD + "while True: pass")
     assert code == 3
-    assert "petsc.py: its code did not end within 3 seconds" in messages
+    assert "petsc.py: its code did not end within 1 seconds" in messages
 
 
 def test_what_a_block_prints_is_no_result(hpcgen: Command, collection: Path) -> None:
@@ -189,6 +212,7 @@ def test_a_folder_without_anything_to_check_is_an_error(hpcgen: Command, tmp_pat
     assert "empty: there is nothing to check in this folder" in done.stderr
 
 
+@pytest.mark.usefixtures("here")
 def test_shipped_blocks_keep_the_rules(hpcgen: Command) -> None:
     done = hpcgen("check", str(ROOT / "building_blocks"))
     assert done.returncode == 0, done.stderr

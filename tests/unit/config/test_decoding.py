@@ -8,7 +8,6 @@ import json
 import textwrap
 from typing import Annotated, Any, Literal, TypedDict
 
-import jsonschema
 import msgspec
 import pytest
 import yaml
@@ -309,6 +308,8 @@ def test_whatever_stands_in_a_file_it_is_taken_or_every_problem_has_a_place(data
 
 
 def test_the_published_schema_takes_what_is_taken_and_names_itself() -> None:
+    import jsonschema
+
     published = schema(Site)
     jsonschema.Draft202012Validator.check_schema(published)
     assert published["$schema"] == "https://json-schema.org/draft/2020-12/schema"

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 import yaml
 
@@ -31,12 +30,16 @@ class EditorsYaml(yaml.SafeLoader):  # type: ignore[misc, unused-ignore]
 
 
 def complaints(text: str) -> list[str]:
+    import jsonschema
+
     schema = json.loads(SHIPPED.read_text("utf-8"))
     validator = jsonschema.Draft202012Validator(schema)
     return [error.message for error in validator.iter_errors(yaml.load(text, Loader=EditorsYaml))]
 
 
 def test_the_shipped_schema_is_that_of_the_types(hpcgen: Command, request: pytest.FixtureRequest) -> None:
+    import jsonschema
+
     printed = hpcgen("site", "schema").stdout
     if request.config.getoption("--update-golden"):
         SHIPPED.write_text(printed, "utf-8")

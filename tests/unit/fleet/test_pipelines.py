@@ -11,7 +11,6 @@ import sysconfig
 from pathlib import Path
 from typing import Any
 
-import check_jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
@@ -26,6 +25,8 @@ SERVICES = {"github": "vendor.github-workflows", "gitlab": "vendor.gitlab-ci"}
 
 def validate(schema: str, *files: Path) -> None:
     """The validator that other projects check their pipelines with, with the schemas that it carries."""
+    import check_jsonschema
+
     done = CliRunner().invoke(check_jsonschema.main, ["--builtin-schema", schema, *map(str, files)])
     assert done.exit_code == 0, done.output
 

@@ -244,7 +244,7 @@ def test_what_a_broken_start_says_is_shown_without_what_does_not_matter(here: He
 
 def test_a_start_that_hangs_is_ended(here: Here) -> None:
     # What the stand-in of a launcher leaves behind keeps the pipe open until it ends.
-    here.program("rank_test", "#!/bin/bash\nexec sleep 4\n")
+    here.program("rank_test", "#!/bin/bash\nexec sleep 2\n")
     here.replaced["timeout --foreground -k 10 120 "] = "timeout --foreground -k 10 1 "
     failed(here, "seen: none, it took longer than 120 s")
 

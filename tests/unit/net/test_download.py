@@ -388,3 +388,12 @@ def test_wrong_part_of_a_stranger_is_not_trusted(tmp_path: Path, server: FileSer
         [path] = fetch(tmp_path, want)
         assert path.read_bytes() == CONTENT
         path.unlink()
+
+
+def test_a_file_that_holds_no_authorities_is_named(
+    tmp_path: Path, tls: FileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ca.pem").write_text("-----BEGIN CERTIFICATE-----\nno\n")
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "ca.pem"))
+    tls.files["a"] = CONTENT
+    assert f"{tmp_path}/ca.pem names no certificate authorities" in refused(tmp_path, wanted(tls.url("a")))

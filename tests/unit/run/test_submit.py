@@ -209,14 +209,14 @@ name=$(sed -n 's/^#PBS -N //p' "$1")
 cp "$1" "$spool/script"
 (
     exec > /dev/null 2>&1
-    sleep 0.3
+    sleep 0.1
     echo R > "$spool/state"
     cd /
     status=0
     PBS_JOBID=41.server PBS_O_WORKDIR=$here bash "$spool/script" > "$spool/out" 2> "$spool/err" || status=$?
     echo "$status" > "$spool/status"
     echo END > "$spool/state"
-    sleep 0.7
+    sleep 0.4
     cp "$spool/err" "$here/$name.e41"
     cp "$spool/out" "$here/$name.o41"
 ) &
@@ -247,8 +247,8 @@ printf '    %s\\n' "Job_Name = mpi-hello" "job_state = $letter" "${status:-queue
 class Site:
     """A folder to submit from, on a site with Torque or PBS Pro whose programs are those above."""
 
-    def __init__(self, folder: Path, kind: str) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, kind: str, hpcgen: Command) -> None:
+        self.folder, self.hpcgen = folder, hpcgen
         programs = folder / "bin"
         sites = folder / "collection" / "site_profiles"
         for each in (programs, sites, folder / "spool", folder / "work"):
@@ -271,14 +271,18 @@ class Site:
         return [sys.executable, "-m", "hpcgen", *options, *words]
 
     def submit(self, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
-        command = self.command("submit", "--site", "here", "--stack", "mpi-hello", *words)
-        work = self.folder / "work"
-        return subprocess.run(command, cwd=work, env={**self.env, **env}, capture_output=True, text=True, timeout=60)
+        options = ["--collection", str(self.folder / "collection"), "submit", "--site", "here", "--stack", "mpi-hello"]
+        return self.hpcgen(*options, *words, cwd=self.folder / "work", env={**self.env, **env})
 
 
 @pytest.fixture(params=["torque", "pbs"])
-def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
-    return Site(tmp_path, request.param)
+def site(request: pytest.FixtureRequest, torque: Site, tmp_path: Path) -> Site:
+    return torque if request.param == "torque" else Site(tmp_path / "other", request.param, torque.hpcgen)
+
+
+@pytest.fixture
+def torque(tmp_path: Path, hpcgen: Command, quick_queue: None) -> Site:
+    return Site(tmp_path, "torque", hpcgen)
 
 
 def test_a_job_is_followed_and_its_output_brought_back(site: Site) -> None:
@@ -307,16 +311,15 @@ def test_a_forgotten_job_is_not_called_good(site: Site) -> None:
     assert "how job 41.server (mpi-hello) ended is unknown" in done.stderr
 
 
-def test_without_following_the_id_is_all(tmp_path: Path) -> None:
-    site = Site(tmp_path, "torque")
-    done = site.submit("--no-follow", "--folder", "new/place", "--", "true")
+def test_without_following_the_id_is_all(torque: Site, tmp_path: Path) -> None:
+    done = torque.submit("--no-follow", "--folder", "new/place", "--", "true")
     assert (done.returncode, done.stdout) == (0, "41.server\n")
     assert (tmp_path / "work" / "new" / "place" / "mpi-hello.job.pbs").exists()
 
 
-def test_ctrl_c_leaves_the_job_alone(tmp_path: Path) -> None:
-    site = Site(tmp_path, "torque")
-    command = site.command("submit", "--site", "here", "--stack", "mpi-hello", "--", "sleep", "4")
+def test_ctrl_c_leaves_the_job_alone(torque: Site, tmp_path: Path) -> None:
+    site = torque
+    command = site.command("submit", "--site", "here", "--stack", "mpi-hello", "--", "sleep", "2")
     process = subprocess.Popen(
         command, cwd=tmp_path / "work", env=site.env, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -337,8 +340,8 @@ def test_ctrl_c_leaves_the_job_alone(tmp_path: Path) -> None:
     assert (tmp_path / "spool" / "status").read_text() == "0\n"
 
 
-def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
-    site = Site(tmp_path, "torque")
+def test_what_cannot_be_submitted_is_explained(torque: Site, tmp_path: Path) -> None:
+    site = torque
     (tmp_path / "bin" / "qsub").write_text("#!/bin/sh\necho 'qsub: Unknown queue' >&2\nexit 2\n")
     refused = site.submit("--queue", "nowhere")
     assert refused.returncode == 10
@@ -369,10 +372,10 @@ def test_what_cannot_be_submitted_is_explained(tmp_path: Path) -> None:
         (["run", "--site", "supermuc", "--stack", "mpi-hello", "--nodes", "2"], 6, "need an allocation"),
     ],
 )
-def test_wrong_calls(words: list[str], code: int, says: str, tmp_path: Path) -> None:
-    env = {name: value for name, value in os.environ.items() if name not in ("SLURM_JOB_ID", "PBS_JOBID")}
-    command = [sys.executable, "-m", "hpcgen", *words]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+def test_wrong_calls(words: list[str], code: int, says: str, hpcgen: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SLURM_JOB_ID", "PBS_JOBID"):
+        monkeypatch.delenv(name, raising=False)
+    done = hpcgen(*words)
     assert done.returncode == code, done.stderr
     assert says in done.stderr
     assert "Traceback" not in done.stderr

@@ -151,6 +151,7 @@ def test_a_kit_for_flux(hpcgen: Command, site: dict[str, str], tmp_path: Path) -
     assert lines[-1].startswith("flux run --nodes=2 --tasks-per-node=")
 
 
+@pytest.mark.usefixtures("quick_queue")
 @pytest.mark.parametrize(("program", "status"), [("echo from the job", 0), ("echo nearly; exit 7", 10)])
 def test_a_job_is_submitted_and_followed(
     hpcgen: Command, site: dict[str, str], tmp_path: Path, program: str, status: int

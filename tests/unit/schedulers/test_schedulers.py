@@ -84,6 +84,7 @@ def test_an_images_own_launcher_does_not_see_its_jobs(hpcgen: Command, collectio
     assert "TOY_HOSTS" not in hpcgen(*words).stdout
 
 
+@pytest.mark.usefixtures("quick_queue")
 def test_a_job_is_submitted_to_it_and_followed(hpcgen: Command, collection: Path, tmp_path: Path) -> None:
     program = tmp_path / "bin" / "toysub"
     program.parent.mkdir()
