@@ -95,7 +95,7 @@ def binding(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> Binding | None:
     inner: the image's own launcher starts them.
     """
     gpu, count = _divided(plan)
-    number = _local_rank(plan, mpi, inner)
+    number = local_rank(plan, mpi, inner=inner)
     if gpu is None or not number:
         return None
     ranks = plan.job.ranks_per_node
@@ -179,8 +179,14 @@ def _divided(plan: Plan) -> tuple[Gpu | None, int]:
     return (gpu, count) if count > 1 else (None, 0)
 
 
-def _local_rank(plan: Plan, mpi: HostMpi | None, inner: bool) -> str:
-    """The variable with a rank's number on its node; "" if nothing numbers them."""
+def local_rank(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> str:
+    """The variable with a rank's number on its node; "" if nothing numbers them, or its name is not known.
+
+    Parameters
+    ----------
+    mpi: the host's, if its launcher starts the ranks.
+    inner: the image's own launcher starts them.
+    """
     if inner:
         return LOCAL_RANK["openmpi" if plan.mpi.abi == "openmpi" else "mpich"]
     if mpi is None:

@@ -22,6 +22,7 @@ from hpcgen.blocks.rank_test import (
     RANK_PROGRAM,
     RANK_TEST,
 )
+from hpcgen.launch.binding import local_rank
 from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.launch.start import Start
 from hpcgen.model.plan import Plan
@@ -103,7 +104,8 @@ def _node(plan: Plan, how: Start, built_for: str, named: bool) -> tuple[str, lis
     paths = _paths(plan, how, named)
     versions = _driver(plan) + _engine(plan, how, named)
     library = _library(plan)
-    first = fill("first") if plan.job.nodes > 1 else ""
+    number = local_rank(plan, how.mpi, inner=bool(how.inner))
+    first = fill("first", local_rank=number) if plan.job.nodes > 1 and number else ""
     checks = [first, paths, _cpu(plan, built_for), versions, library, _memory(plan)]
     helpers = ["finding", *(["there"] if paths else []), *(["older"] if versions else [])]
     return fill("node", folders=" folders" if library else "") + "".join(checks) + fill("end"), helpers

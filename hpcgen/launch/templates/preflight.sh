@@ -25,7 +25,7 @@ preflight_node() { # image
     local word seen missing=''@{folders}
 #: first
     # The first rank of a node looks for all of them.
-    if [ "${MPI_LOCALRANKID:-${OMPI_COMM_WORLD_LOCAL_RANK:-${SLURM_LOCALID:-0}}}" != 0 ]; then
+    if [ "${@{local_rank}:-0}" != 0 ]; then
         return 0
     fi
 #: paths

@@ -535,6 +535,22 @@ def test_every_node_is_looked_at_and_those_that_fail_are_named(here: Here) -> No
     assert said.count("FAILED") == 1
 
 
+@pytest.mark.parametrize(
+    ("flavour", "variable"), [("cray-mpich", "PALS_LOCAL_RANKID"), ("mvapich2", "MV2_COMM_WORLD_LOCAL_RANK")]
+)
+def test_one_rank_of_each_node_looks_whatever_the_launcher_calls_its_number(
+    here: Here, flavour: Any, variable: str
+) -> None:
+    here.program("mpiexec", MPIEXEC.replace("MPI_LOCALRANKID", variable))
+    here.program("uname", '#!/bin/bash\necho "node$((${RANK:-0} / 2))" | tee -a asked\n')
+    here.ranks(f"rank $RANK of 4 on node$((RANK / 2))\nrank $RANK maps {LIBRARY}")
+    assert here.site.mpi is not None
+    here.site = replace(here.site, mpi=replace(here.site.mpi, flavour=flavour))
+    status, said, _ = here.run(here.plan(nodes=2))
+    assert status == 0, said
+    assert (here.folder / "asked").read_text().split() == ["node0", "node1"]
+
+
 def test_a_node_that_does_not_answer_is_missed(here: Here) -> None:
     nodes(here, ["node1", "node1"])
     failed(here, "nodes: expected 2; seen: 1; the others did not answer", plan=here.plan(nodes=2))
