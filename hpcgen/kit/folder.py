@@ -17,9 +17,10 @@ from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problems
 from hpcgen.kit.kit import read_plan
 from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import RecipeFacts
+from hpcgen.model.recipe_facts import ContextName, RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
 from hpcgen.recipe.formats.base import DAWN
+from hpcgen.support.certificates import read_certificates
 from hpcgen.support.file_formats import KIT, LOCK
 from hpcgen.support.hashing import read_plain, sha256_of
 
@@ -78,7 +79,7 @@ def read_kit(folder: Path) -> KitFolder:
     form = format_for(plan.format)
     recipe = _read(folder / form.recipe_file)
     for name in files_of(plan):
-        _read(folder / name)
+        _read(_inside(folder, name))
     lock = _lock(folder / "hpcgen.lock")
     if FACTS_FILE not in files_of(plan):
         if form.engine_file != form.recipe_file:
@@ -88,13 +89,25 @@ def read_kit(folder: Path) -> KitFolder:
     if facts.heredoc:
         recipe = _here_document(recipe, facts.heredoc)
     for name in facts.files:
-        _read(folder / name)
+        _read(_inside(folder, name))
     return KitFolder(folder, plan, recipe, lock, facts, [(each.source, each.name) for each in facts.certificates])
 
 
 def files_of(plan: Plan) -> list[str]:
     """The files of the kit that a plan lies in, in whatever format that is written."""
     return [name for name in kit_files(plan) if plan.number > 1 or name != FACTS_FILE]
+
+
+def _inside(folder: Path, name: str) -> Path:
+    """A file of the kit, which must lie there: a link could bring any file of this machine into the image."""
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise InputError(
+            f"the kit's {name} is a link that leads out of the kit",
+            expected="a file, or a link inside the kit",
+            remedy="put the file itself there, if you know what it is",
+        )
+    return path
 
 
 def _decoded(path: Path, convert: Callable[[object, str], T]) -> T:
@@ -146,7 +159,13 @@ def _certificates_in(script: str) -> list[tuple[str, str]]:
     """Files of the building machine with their names in the context, by the build script of hpcgen 0.1.0."""
     sources = _array(script, "certificates")
     names = _array(script, "certificate_names") or [Path(source).name for source in sources]
-    return list(zip(sources, names, strict=True))
+    if len(sources) != len(names) or not all(source.startswith("/") for source in sources):
+        raise InputError("the kit's build.sh names certificates that cannot be copied", remedy="render the kit again")
+    try:
+        return list(zip(sources, record_from(names, list[ContextName]), strict=True))
+    except msgspec.ValidationError as failure:
+        message = f"the kit's build.sh names a certificate that cannot be copied: {failure}"
+        raise InputError(message, remedy="render the kit again") from failure
 
 
 def _array(script: str, name: str) -> list[str]:
@@ -155,14 +174,11 @@ def _array(script: str, name: str) -> list[str]:
 
 
 def check_host_files(kit: KitFolder) -> None:
-    """InputError where a certificate of the site is not on this machine."""
+    """InputError where a certificate of the site is not on this machine, or what is there is none."""
     problems = Problems()
     for path, _name in kit.host_files:
-        try:
-            Path(path).open("rb").close()
-        except OSError:
-            message = f"the site's certificate {path} is not on this machine"
-            problems.add(message, "network.ca_certificates", remedy="copy it here, or correct the profile")
+        with problems.caught():
+            read_certificates(path)
     problems.raise_as(InputError)
 
 
@@ -178,15 +194,19 @@ def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> N
         _copy(kit.folder / name, inside / name)
     if form.certificate_folder:
         for source, name in kit.host_files:
-            _copy(Path(source), context / form.certificate_folder / name)
+            _put(context / form.certificate_folder / name, read_certificates(source))
     if form.bundle_link and bundle is not None:
         (context / form.bundle_link).symlink_to(bundle)
 
 
 def _copy(source: Path, target: Path) -> None:
-    data = source.read_bytes()
+    executable = source.stat().st_mode & stat.S_IXUSR or source.suffix == ".sh"
+    _put(target, source.read_bytes(), 0o755 if executable else 0o644)
+
+
+def _put(target: Path, data: bytes, mode: int = 0o644) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
-    target.chmod(0o755 if source.stat().st_mode & stat.S_IXUSR or source.suffix == ".sh" else 0o644)
+    target.chmod(mode)
     time = DAWN + int(sha256_of(data)[:7], 16)
     os.utime(target, (time, time))

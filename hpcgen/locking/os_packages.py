@@ -20,6 +20,7 @@ from hpcgen.errors import FetchError, InputError, PolicyError, Problem
 from hpcgen.locking.base_shell import BaseShell, base_shell, failed, quoted, script_of
 from hpcgen.model.lock import KeyPin, PackagePin, StagePackages
 from hpcgen.recipe.stages import Stage
+from hpcgen.support.certificates import read_certificates
 
 _UPDATE = [
     "apt-get",
@@ -96,13 +97,7 @@ def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) 
 def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None:
     """Host files, and the steps before the packages: the site's certificates and mirrors."""
     for file in stage.host_files:
-        try:
-            data = Path(file.source).read_bytes()
-        except OSError as failure:
-            raise InputError(
-                f"{file.source} cannot be read: {failure.strerror}", "network.ca_certificates"
-            ) from failure
-        shell.put(file.target, data)
+        shell.put(file.target, read_certificates(file.source))
     for label, step in stage.steps[: stage.prepared]:
         say(f"{label}: {step.about}")
         for text_file in step.files:

@@ -2,10 +2,13 @@
 
 from typing import Annotated, Literal
 
-from hpcgen.model.fields import Record, Text, matching
+from hpcgen.model.fields import AbsolutePath, Record, Text, matching
 from hpcgen.model.image_paths import KIT_PATH
 
 KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit", "files/rank_test.c")]
+ContextName = Annotated[
+    str, matching(r"^(?!\.{1,2}$)[A-Za-z0-9._+@%:,=-]+$(?!\n)", "a file's name without a folder", "site-ca.crt")
+]
 
 
 class StepLabel(Record, frozen=True):
@@ -18,8 +21,8 @@ class StepLabel(Record, frozen=True):
 class Certificate(Record, frozen=True):
     """A certificate of the building machine that the recipe copies: its file, and its name in the build context."""
 
-    source: Text
-    name: Text
+    source: AbsolutePath
+    name: ContextName
 
 
 class RecipeFacts(Record, frozen=True):

@@ -149,7 +149,7 @@ def test_packages_keys_and_date_are_those_that_apt_names(base: Base) -> None:
 
 def test_nothing_is_installed_and_the_stages_first_steps_come_first(base: Base, tmp_path: Path) -> None:
     certificate = tmp_path / "site.crt"
-    certificate.write_text("certificate")
+    certificate.write_text("-----BEGIN CERTIFICATE-----\n")
     stage = Stage(
         name="builder",
         image=Image("debian:12"),
@@ -164,7 +164,7 @@ def test_nothing_is_installed_and_the_stages_first_steps_come_first(base: Base, 
     )
     said: list[str] = []
     resolve(stage=stage, say=said.append)
-    assert base.files["/usr/local/share/ca-certificates/site.crt"] == b"certificate"
+    assert base.files["/usr/local/share/ca-certificates/site.crt"] == certificate.read_bytes()
     assert base.environment == {"https_proxy": "http://proxy.example.org"}
     order = [
         next(i for i, script in enumerate(base.scripts) if word in script) for word in ("mirror", " update", "uris")

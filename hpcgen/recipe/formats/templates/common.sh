@@ -97,6 +97,10 @@ for file in "${certificates[@]}"; do
         echo "build.sh: the site's certificate $file is not on this machine; copy it here or correct the profile" >&2
         exit 66
     fi
+    if ! grep -q -e '-----BEGIN CERTIFICATE-----' "$file" || grep -q -e 'PRIVATE KEY-----' "$file"; then
+        echo "build.sh: $file is not a certificate in PEM, or has a private key; correct network.ca_certificates" >&2
+        exit 65
+    fi
 done
 #: copied
 certificate_names=(@{names})
