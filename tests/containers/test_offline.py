@@ -20,6 +20,8 @@ from test_rendered_kits import site_profile
 from tests.sbom_comparison import DPKG, dpkg_list, missing_from_image, missing_from_sbom
 
 HPCGEN = [sys.executable, "-m", "hpcgen"]
+NAME = "Übung Eins @A__b"
+"""Of the bundle's folder: no image could be called so."""
 ALONE = ["unshare", "--net", "--"]
 COUNTERS = "cat /proc/net/snmp /proc/net/snmp6"
 SETTINGS = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
@@ -63,8 +65,7 @@ def lock(machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_fa
 @pytest.fixture(scope="session")
 def bundle(lock: Path, plain_base_image: BaseImage) -> Path:
     """Its bundle."""
-    # A path that no image could be called by.
-    folder = lock.parent / "Übung Eins @A__b"
+    folder = lock.parent / NAME
     image = f"debian:12=oci-archive:{plain_base_image.archive}"
     done = run([*HPCGEN, "bundle", "create", "--lock", lock, "--image", image, "-o", folder])
     REPORTS.append(done.stdout.splitlines()[-1])
@@ -89,10 +90,11 @@ def test_lock_would_not_change(lock: Path, plain_base_image: BaseImage) -> None:
     assert "nothing changes" in done.stdout
 
 
-def test_buildah_builds_with_no_network(bundle: Path, buildah: Buildah, tmp_path: Path) -> None:
-    name = "localhost/hpcgen-offline:buildah"
+@pytest.mark.parametrize("engine", ["buildah", "podman"])
+def test_engines_with_a_store_build_with_no_network(bundle: Path, buildah: Buildah, engine: str) -> None:
+    name = f"localhost/hpcgen-offline:{engine}"
     env = {**buildah.env, "BUILDAH_ISOLATION": "chroot"}
-    done = alone([*HPCGEN, "build", "--bundle", bundle, "--format", "docker", "--engine", "buildah", "-o", name], env)
+    done = alone([*HPCGEN, "build", "--bundle", bundle, "--format", "docker", "--engine", engine, "-o", name], env)
     quiet(done)
     tested = run([*HPCGEN, "test", f"podman:{name}", "--trust-image"], env=buildah.env)
     assert " 0 failed" in tested.stdout, tested.stdout
@@ -121,14 +123,14 @@ def test_another_distribution_installs_hpcgen_from_the_bundle_and_builds(
 ) -> None:
     """On Debian sid as an ordinary user: nothing but Python, Apptainer and the bundle."""
     home = sid.folder(tmp_path / "far")
-    copied = home / "bundle"
+    copied = home / NAME
     shutil.copytree(bundle, copied, copy_function=_link)
     sid.folder(home)
     script = (
         "set -e; cd /far; python3 -m venv tool; "
-        "tool/bin/python -m pip -q install --no-index --find-links bundle/hpcgen.html hpcgen; "
-        "tool/bin/hpcgen bundle verify bundle; "
-        "tool/bin/hpcgen build --bundle bundle --format singularity -o /far/hello.sif --test --trust-image; "
+        f"tool/bin/python -m pip -q install --no-index --find-links '{NAME}/hpcgen.html' hpcgen; "
+        f"tool/bin/hpcgen bundle verify '{NAME}'; "
+        f"tool/bin/hpcgen build --bundle '{NAME}' --format singularity -o /far/hello.sif --test --trust-image; "
         f"{COUNTERS}"
     )
     done = sid.run(["bash", "-c", script], binds=[(home, "/far")], alone=True)
