@@ -26,6 +26,7 @@ from hpcgen.bundle.documents import (
     sums_text,
 )
 from hpcgen.bundle.licences import known_licences, licences
+from hpcgen.bundle.own_collections import CollectedFile, collected, edited, left_behind
 from hpcgen.bundle.publish import check_room, check_target, publish
 from hpcgen.bundle.store import fitting, sweep, take, walk, write_through
 from hpcgen.bundle.workspace import Workspace, explained_disk, workspace
@@ -52,7 +53,7 @@ class Creation(msgspec.Struct, frozen=True):
     jobs: downloads at once.
     split: for a tar file, bytes of a piece; None for one file.
     images: base images from elsewhere, name → skopeo reference.
-    catalog: the collections that the lock was made with, for the bills of materials.
+    catalog: the collections that the lock was made with: for the bills of materials, and to go along.
     """
 
     reuse: Path | None = None
@@ -115,10 +116,13 @@ class _Making:
         self.bundle, self.watch = place.bundle, how.watch
         self.items: list[BundleItem] = []
         self.known: dict[str, str] = {}
+        self.collected: list[CollectedFile] = []
         self.images = BaseImages(lock, place, how.images, how.watch)
 
     def make(self, wanted: Wants) -> Manifest:
         """Everything up to the point where the bundle only wants its name."""
+        # Read first: what is wrong with it is said before hours of fetching.
+        self.collected = list(collected(self.lock, self.how.catalog)) if self.lock.own_collections else []
         with explained_disk(self.place):
             for folder in (self.bundle, self.place.parts, self.place.made):
                 folder.mkdir(exist_ok=True)
@@ -237,6 +241,7 @@ class _Making:
         self._document(CYCLONEDX, cyclonedx(self.lock, inputs, self.how.catalog))
         self._document(SPDX, spdx(self.lock, inputs, self.how.catalog))
         self._document(LOCK, self.lock.text)
+        self._note_collections()
         self._document(README, readme(self.lock))
         lock_hash = sha256_of(self.lock.text)
         manifest = manifest_of(self.lock, lock_hash, self.items)
@@ -246,6 +251,15 @@ class _Making:
         write_through(self.bundle / SUMS, sums_text(sums))
         sweep(self.bundle, {*sums, SUMS})
         return manifest
+
+    def _note_collections(self) -> None:
+        for folder in left_behind(self.lock):
+            self.watch.say(f"warning: {folder} is not in the bundle: write its lock again with hpcgen lock")
+        for name in edited(self.lock, self.collected):
+            self.watch.say(f"note: {name} was edited since the lock was made")
+        for file in self.collected:
+            write_through(self.bundle / file.path, file.data)
+            self._add("collection", file.name, "a collection", sha256_of(file.data), len(file.data), file.path)
 
     def _document(self, name: str, text: str) -> None:
         write_through(self.bundle / name, text.encode())

@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError
 from hpcgen.model.bundle import BundleItem, BundlePath, Manifest
-from hpcgen.model.bundle_paths import MANIFEST
+from hpcgen.model.bundle_paths import COLLECTIONS, MANIFEST
 from hpcgen.model.fields import Record, Sha256
 from hpcgen.model.lock import Lock
 from hpcgen.support.file_formats import BUNDLE
@@ -78,9 +78,33 @@ def sums_text(sums: Mapping[str, str]) -> bytes:
     return "".join(f"{digest}  {path}\n" for path, digest in sorted(sums.items())).encode("ascii")
 
 
+def _of_collections(lock: Lock) -> tuple[str, str]:
+    """Of ``README.txt``: what is said after the third step, and of the folder; empty without collections."""
+    if not lock.own_collections:
+        return "", ""
+    folders = "\n".join(f"     {COLLECTIONS}/{name}" for name in lock.own_collections)
+    first = lock.own_collections[0]
+    return (
+        f"""
+   The recipe is made with code of the bundle's own author, in Python:
+
+{folders}
+
+   hpcgen asks once whether you trust it: read it first. Where nobody can be
+   asked, --trust-collections before render and build says that you do.
+   A kit that is there is built without it: ../kit/build.sh --bundle .
+   For other sites and stacks of the collection:
+
+     ~/hpcgen/bin/hpcgen --collection {COLLECTIONS}/{first} list stacks
+""",
+        f"  {COLLECTIONS + '/':<19}what the lock was made with beside hpcgen itself\n",
+    )
+
+
 def readme(lock: Lock) -> str:
     """``README.txt``: what to do with a bundle where hpcgen is not installed."""
     site, stack = lock.plan.site.name, lock.plan.stack.name
+    asked, listed = _of_collections(lock)
     return f"""\
 A bundle of hpcgen {lock.hpcgen}: everything that the container image of stack
 {stack} for site {site} is built from. The build needs no network.
@@ -101,14 +125,14 @@ content {lock.content}
      ~/hpcgen/bin/hpcgen bundle verify .
      ~/hpcgen/bin/hpcgen render --bundle . -o ../kit
      ~/hpcgen/bin/hpcgen build --bundle . ../kit
-
+{asked}
 What is where:
 
   bundle.json        every file, with its origin, size, hash and licence
   hpcgen.lock        what was asked for, and what was pinned
   files/             the inputs, each under its sha256
   images/            the base images, an OCI image layout
-  Packages, Release  index of the OS packages (a flat apt repository)
+{listed}  Packages, Release  index of the OS packages (a flat apt repository)
   wheels.html        the Python packages of the image, for pip --find-links
   hpcgen.html        hpcgen itself and what it needs, likewise
   sbom.cdx.json, sbom.spdx.json

@@ -25,7 +25,7 @@ from hpcgen.model.bundle_paths import MANIFEST
 from hpcgen.support.hashing import open_plain
 
 MOST_FILES = 1_000_000
-_SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*")
+SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*")
 _LONGEST = 4096
 _BUFFER = 1024 * 1024
 
@@ -92,7 +92,7 @@ class _Folder(BundleReader):
             pending.append(name)
         elif not stat.S_ISREG(status.st_mode):
             self.problems.append(f"{printable(name)} is {_kind(status.st_mode)}, not a file")
-        elif not _SAFE.fullmatch(name):
+        elif not SAFE.fullmatch(name):
             self.problems.append(f"{printable(name)} is not a valid name for a file of a bundle")
         else:
             self.files[name] = BundleFile(status.st_size, lambda: open_plain(place))
@@ -126,7 +126,7 @@ class _Tar(BundleReader):
         name = member.name.removeprefix("./").rstrip("/") if len(member.name) < _LONGEST else "a name that never ends"
         shown = printable(name)
         inside = name.removeprefix(f"{TOP}/")
-        if member.isdir() and (name in ("", ".", TOP) or _SAFE.fullmatch(inside)):
+        if member.isdir() and (name in ("", ".", TOP) or SAFE.fullmatch(inside)):
             return
         if name.startswith("/") or ".." in name.split("/"):
             self.problems.append(f"{shown} leads out of the folder")
@@ -135,7 +135,7 @@ class _Tar(BundleReader):
             self.problems.append(f"{shown} is {kind} to {printable(member.linkname)}, not a file")
         elif not member.isreg() or member.issparse():
             self.problems.append(f"{shown} is {'a sparse file' if member.issparse() else 'not a regular file'}")
-        elif not _SAFE.fullmatch(inside):
+        elif not SAFE.fullmatch(inside):
             self.problems.append(f"{shown} is not a valid name for a file of a bundle")
         elif inside in self.files:
             self.problems.append(f"{shown} occurs twice")

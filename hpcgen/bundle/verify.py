@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.bundle.documents import INCREMENT, MANIFEST_BYTES, Increment, read_record, sums_of, sums_text
+from hpcgen.bundle.own_collections import left_behind
 from hpcgen.bundle.reading import BundleReader, open_bundle, printable
 from hpcgen.bundle.store import hash_all
 from hpcgen.errors import HpcgenError, InputError, Problem
@@ -26,7 +27,11 @@ _REMEDY = "copy or make the bundle again: hpcgen bundle create --lock FILE -o DI
 
 
 class Verification(msgspec.Struct):
-    """What a check found; ``files`` and ``bytes`` are those of the manifest, ``increment``: only some are here."""
+    """What a check found; ``files`` and ``bytes`` are those of the manifest, ``increment``: only some are here.
+
+    ``collections``: those that it brings; ``left_behind``: folders of those that a lock of hpcgen 0.1.0 was made with,
+    and that its bundle does not have.
+    """
 
     path: str
     problems: list[str]
@@ -34,6 +39,8 @@ class Verification(msgspec.Struct):
     increment: bool = False
     files: int = 0
     bytes: int = 0
+    collections: list[str] = []
+    left_behind: list[str] = []
 
     def raise_problems(self) -> None:
         """InputError with all problems, if there are any."""
@@ -193,6 +200,17 @@ class _Check:
             self._say([f"{MANIFEST} is for another lock: its content is {self.manifest.content}, not {held.content}"])
         self.held: Lock | None = held
         self._check_packages(held)
+        self._check_collections(held)
+
+    def _check_collections(self, held: Lock) -> None:
+        """Are the collections there that the lock was made with?"""
+        there = {item.path.split("/")[1] for item in self.manifest.items if item.kind == "collection"}
+        self.verdict.collections = sorted(there)
+        missing = (name for name in held.own_collections if name not in there)
+        self._say(
+            f"the lock was made with the collection {name}, and the manifest has no file of it" for name in missing
+        )
+        self.verdict.left_behind = left_behind(held)
 
     def _check_packages(self, held: Lock) -> None:
         """Are the OS packages that the lock pins all there? They are those that no other hash of the bundle names."""

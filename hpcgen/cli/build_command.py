@@ -16,7 +16,6 @@ from hpcgen.cli.common import (
     kit_or_plan_options,
     named_kit,
     plan_from,
-    plan_of_lock,
     print_json,
     say,
     say_findings,
@@ -24,6 +23,7 @@ from hpcgen.cli.common import (
 )
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, require_licences, with_licences
+from hpcgen.cli.locked import plan_of_lock
 from hpcgen.errors import Problem, TestFailedError
 from hpcgen.model.image_paths import NOTEST
 
@@ -153,8 +153,7 @@ def _locked_kit(
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
 
-    catalog = catalog_of(ctx)
-    plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked, engine)
+    catalog, plan, lock = plan_of_lock(ctx, locked, bundle, asked, engine)
     store_kit(folder, make_kit(plan, catalog, lock).files)
     return read_kit(folder)
 

@@ -16,11 +16,11 @@ from hpcgen.cli.common import (
     named_kit,
     option_group,
     plan_from,
-    plan_of_lock,
     print_json,
     say,
     shows_progress,
 )
+from hpcgen.cli.locked import plan_of_lock
 from hpcgen.cli.numbers import COUNT
 from hpcgen.cli.tables import table
 from hpcgen.cli.words import SITE
@@ -273,7 +273,7 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
     locked, bundle = ctx.params["locked"], ctx.params["bundle"]
     if locked is not None or (bundle is not None and not words):
         of_lock = {**asked, **dict.fromkeys(_OF_JOBS)}
-        return plan_of_lock(ctx, catalog_of(ctx), locked, bundle, of_lock, ctx.params["engine"])[0]
+        return plan_of_lock(ctx, locked, bundle, of_lock, ctx.params["engine"])[1]
     if (kit := named_kit(asked)) is not None:
         return kit.plan
     rest = {name: value for name, value in asked.items() if name != "words"}

@@ -152,12 +152,18 @@ def verify(bundle: Path, lock_file: Path | None, jobs: int, as_json: bool) -> No
         about = {"stack": manifest.stack, "site": manifest.site, "content": manifest.content} if manifest else {}
         counted = {"files": verdict.files, "bytes": verdict.bytes, "increment": verdict.increment}
         found = {"bundle": str(bundle), "whole": not verdict.problems, **about, **counted}
-        print_json({**found, "problems": verdict.problems})
+        print_json({**found, "collections": verdict.collections, "problems": verdict.problems})
     verdict.raise_problems()
     assert verdict.manifest is not None
     what = "an increment to a bundle" if verdict.increment else "a whole bundle"
     about_it = f"{verdict.manifest.stack} for {verdict.manifest.site}, content {verdict.manifest.content[:12]}…"
     say(f"{bundle} is {what} ({about_it}): {verdict.files} files, {size(verdict.bytes)}")
+    if verdict.collections:
+        say(f"it brings {', '.join(verdict.collections)} (in collections/), whose Python runs once you trust it")
+    for folder in verdict.left_behind:
+        say(
+            f"warning: its lock was made with the collection {folder}, which is not in it: render requires --collection"
+        )
 
 
 @command.command("diff")

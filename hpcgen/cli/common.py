@@ -12,15 +12,12 @@ import msgspec
 
 from hpcgen.cli.numbers import COUNT, GIGABYTES, WHOLE
 from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
-from hpcgen.errors import InputError
 from hpcgen.support.places import recorded
-from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.kit.folder import KitFolder
     from hpcgen.model.job import JobRequest
-    from hpcgen.model.lock import Lock
     from hpcgen.model.plan import Plan
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -190,7 +187,7 @@ def plan_from(
 
     def again() -> str:
         given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
-        return reproduce(site, stack, *given, request, _collection_words(ctx), verb, mirrors, images, asked["added"])
+        return reproduce(site, stack, *given, request, collection_words(ctx), verb, mirrors, images, asked["added"])
 
     return make_plan(
         catalog,
@@ -211,7 +208,7 @@ def plan_from(
     )
 
 
-def _collection_words(ctx: click.Context) -> list[str]:
+def collection_words(ctx: click.Context) -> list[str]:
     """``--collection`` as it was given, for a command that others read too."""
     return [word for folder in ctx.obj for word in ("--collection", recorded(str(folder)))]
 
@@ -240,72 +237,6 @@ def asked_plan(ctx: click.Context, catalog: Catalog, asked: Mapping[str, Any], *
     if missing:
         raise click.UsageError(f"missing option {' and '.join(missing)}")
     return plan_from(ctx, catalog, **asked, **more)
-
-
-def plan_of_lock(
-    ctx: click.Context,
-    catalog: Catalog,
-    locked: Path | None,
-    bundle: Path | None,
-    asked: Mapping[str, Any],
-    engine: Any = None,
-) -> tuple[Plan, Lock]:
-    """The plan in a lock, or in the lock of a bundle, for a build as it is asked for; the lock fits the catalog.
-
-    Parameters
-    ----------
-    engine: the program that builds, if it is asked for: where no format is, the one that it reads.
-    """
-    from hpcgen.lockfile.lock import for_build, read_lock
-    from hpcgen.locking.wanted import check_lock
-    from hpcgen.model.bundle_paths import LOCK
-    from hpcgen.planning.planner import in_format
-
-    _check_alone(locked, bundle, asked)
-    lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
-    check_lock(lock, catalog)
-    words = [*_collection_words(ctx), "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
-    plan = for_build(lock, bundled=bundle is not None)
-    format = asked["format"]
-    if format is None and engine is not None:
-        from hpcgen.engines import builder_for
-
-        format = builder_for(engine).format
-    if format not in (None, plan.format):
-        if bundle is not None:
-            _check_bundled(plan.format, format)
-        plan = in_format(plan, format, asked["allow_unsupported"])
-        words += ["--format", format]
-        words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
-    if asked["mirrors"]:
-        from hpcgen.platform.mirrors import with_mirrors
-
-        plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
-        words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
-    return msgspec.structs.replace(plan, command=" ".join(sh(word) for word in ["hpcgen", *words])), lock
-
-
-def _check_bundled(locked: str, format: str) -> None:
-    """InputError where a bundle for one format lacks what a build of another one takes."""
-    from hpcgen.recipe.formats import format_for
-
-    held, needed = format_for(locked), format_for(format)
-    if set(needed.packages) - set(held.packages) or (needed.base_from_tar and not held.base_from_tar):
-        message = f"the bundle of a lock for {locked} lacks what builds of the format {format} require"
-        remedy = f"make the lock with --format {format}: its bundle serves the other formats too"
-        raise InputError(message, "--format", remedy=remedy)
-
-
-def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]) -> None:
-    """UsageError where something is asked for beside a lock that the lock itself says."""
-    free = ("format", "allow_unsupported", "mirrors", "notes")
-    more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
-    if more or (locked is not None and bundle is not None):
-        spelt = {"settings": "--set", "added": "--add", "command": "a command", "words": "a kit or a command"}
-        named = [spelt.get(name, f"--{name.replace('_', '-')}") for name in more] or ["--locked and --bundle"]
-        raise click.UsageError(f"{', '.join(named)}: a lock contains the whole plan; give only the lock or the bundle")
-    if bundle is not None and asked["mirrors"]:
-        raise click.UsageError("--mirror: a build from a bundle uses no mirror; omit one of the two")
 
 
 _quiet = False

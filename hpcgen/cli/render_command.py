@@ -12,13 +12,13 @@ from hpcgen.cli.common import (
     asked_plan,
     catalog_of,
     optional_plan_options,
-    plan_of_lock,
     print_json,
     say,
     say_findings,
     shown_files,
 )
 from hpcgen.cli.licences import say_licences
+from hpcgen.cli.locked import plan_of_lock
 
 
 @click.command("render")
@@ -52,11 +52,11 @@ def command(
     **asked: Any,
 ) -> None:
     """Write the recipe of a stack for a site to stdout, or the whole kit with -o DIR."""
-    catalog = catalog_of(ctx)
     lock = None
     if locked is not None or bundle is not None:
-        plan, lock = plan_of_lock(ctx, catalog, locked, bundle, asked)
+        catalog, plan, lock = plan_of_lock(ctx, locked, bundle, asked)
     else:
+        catalog = catalog_of(ctx)
         plan = asked_plan(ctx, catalog, asked)
     if output is None and not as_json:
         _recipe_only(plan, catalog, lock, asked["notes"])

@@ -21,6 +21,9 @@ FILES = "files"
 IMAGES = "images"
 """An OCI image layout with the base images; each is named by :func:`image_name`."""
 
+COLLECTIONS = "collections"
+"""A folder for each collection that the lock was made with, beside hpcgen's own."""
+
 APT_INDEX = "Packages"
 """Index of the .deb files, beside ``Release``: the bundle's folder is itself a flat apt repository."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import importlib.machinery
 import importlib.util
 import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Generic, TypeVar
 
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
@@ -132,10 +133,23 @@ def _listings(places: tuple[str, ...]) -> list[str]:
     return found
 
 
+class _SourceAlone(importlib.machinery.SourceFileLoader):
+    """Neither reads nor writes ``__pycache__``.
+
+    A bundle stays as it is, and what its user trusts is the Python that is in it, not what somebody compiled beside it.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+
 def load_file(path: Path) -> ModuleType:
     """Load a collection's Python file under a name of its own, so that collections cannot shadow each other."""
     module_name = f"hpcgen_{path.parent.name}_{path.stem}_{abs(hash(path.as_posix())):x}"
-    spec = importlib.util.spec_from_file_location(module_name, path)
+    bundled = "collections" in path.absolute().parts[-4:-3]  # BUNDLE/collections/NAME/building_blocks/X.py
+    loader = _SourceAlone(module_name, str(path)) if bundled else None
+    spec = importlib.util.spec_from_file_location(module_name, path, loader=loader)
     if spec is None or spec.loader is None:
         raise InputError(f"{path} cannot be loaded as Python")
     module = importlib.util.module_from_spec(spec)
