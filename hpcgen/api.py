@@ -84,6 +84,7 @@ def plan(
     memory_per_rank_gb: float | None = None,
     command: Sequence[str] | None = None,
     allow_unsupported: bool = False,
+    latest_base: bool = False,
     blocks: Sequence[type[Block]] = (),
     catalog: Catalog | None = None,
 ) -> Plan:
@@ -104,6 +105,7 @@ def plan(
     memory_per_rank_gb: gigabytes of each rank, checked against the node's.
     command: the job's command and its arguments; the stack's own if None.
     allow_unsupported: what breaks the contract between image and host becomes a finding instead of an error.
+    latest_base: start from what the tags of base images stand for when the image is built, not from dated ones.
     blocks: classes of blocks that are in no collection; give them to :func:`render` too.
     catalog: where names are looked up; :func:`default_catalog` if None.
 
@@ -137,6 +139,7 @@ def plan(
         added=add,
         format=format,
         allow_unsupported=allow_unsupported,
+        latest_base=latest_base,
         job=checked(request, "plan()"),
         site_document=site_document,
         stack_document=stack_document,

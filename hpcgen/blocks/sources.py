@@ -32,7 +32,7 @@ class Supply:
 
     def image(self, name: str, pin: ImagePin) -> Image:
         """A base image with its digest, as a lock has it."""
-        return Image(name, pin.digest)
+        return Image(name, pin.digest, pin.dated or "", in_registry=pin.origin.startswith("docker://"))
 
     def fetch(self, archive: Archive, target: str) -> list[str]:
         """Commands that bring an archive to a path in the builder and check its sha256.

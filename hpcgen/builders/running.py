@@ -131,6 +131,7 @@ def prepare(kit: KitFolder, options: BuildOptions, token: str, scratch: Path) ->
         root=os.geteuid() == 0,
         bundle=bundle,
         epoch=kit.lock.get("pinned_epoch"),
+        bases=tuple(kit.facts.bases) if kit.facts is not None else (),
     )
     return Prepared(kit, builder, work, recipe)
 
@@ -228,7 +229,7 @@ class _Run:
             make_context(self.kit, self.work.context, self.work.bundle.folder if self.work.bundle else None)
         if self.work.recipe.parent != self.kit.folder:
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
-        for name, text in self.builder.more_files(self.work.target).items():
+        for name, text in self.builder.more_files(self.work).items():
             self.work.recipe.with_name(name).write_text(text, encoding="utf-8")
 
     def _run_all(self, calls: Sequence[EngineCommand]) -> None:
@@ -242,6 +243,8 @@ class _Run:
             status = stream(call.argv(), self._line, env=environment, cwd=cwd, on_tick=self._tick)
             if status != 0:
                 raise _Failed(call, status)
+            for line in self.output if call.told else ():
+                self.watcher.note(line)
 
     def _tick(self) -> None:
         self.disks.look()

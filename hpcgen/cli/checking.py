@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
-from hpcgen.model.release import ReleaseTable
+from hpcgen.model.release import DatedImage, Release, ReleaseTable
 from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.support.spdx_expressions import licence_expression
 
@@ -167,7 +168,7 @@ def _option_place(document: Document, block: str, option: str) -> Position:
 
 
 def check_release_table(catalog: Catalog, document: Document) -> None:
-    """Versions are versions, ranges are ranges of blocks that exist, and licences are SPDX expressions."""
+    """Versions are versions, ranges of blocks that exist, licences SPDX expressions; each digest is of one image."""
     table = convert(document, ReleaseTable)
     problems = Problems(_licence_problems(document, table.licence, ["licence"]))
     problems += _circle_problems(catalog, document, table.block)
@@ -175,6 +176,7 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
     known = {"accepts": [*catalog.names("block"), *catalog.virtuals], "on": catalog.virtuals.get("base", [])}
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
+        problems += _digest_problems(document, release, ["releases", text, "images"])
         for name, tree in release.trees.items():
             problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
         for part in ("accepts", "on", "host"):
@@ -220,6 +222,19 @@ def _circle_problems(catalog: Catalog, document: Document, block: str) -> list[P
                 seen.add(need.name)
                 open_.append((need.name, [*path, need.name]))
     return []
+
+
+def _digest_problems(document: Document, release: Release, path: list[str]) -> Iterator[Problem]:
+    """Digests of dated images that stand for two things: an index and manifests, each of its own architecture."""
+    for use, image in release.images.items():
+        if isinstance(image, DatedImage):
+            seen = {image.digest: "the index"}
+            for platform, digest in image.platforms.items():
+                if digest in seen:
+                    place = document.position([*path, use, "platforms", platform])
+                    message = f"{image.dated}: {seen[digest]} and {platform} have the same digest"
+                    yield Problem(message, place, remedy="look them up again: every manifest has its own")
+                seen.setdefault(digest, platform)
 
 
 def _licence_problems(document: Document, text: str, path: list[str]) -> list[Problem]:

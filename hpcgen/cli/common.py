@@ -114,6 +114,11 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         metavar="KIND=ADDRESS",
         help="Use this mirror instead of the profile's: apt, apt-security, dnf, pip, files or images.",
     ),
+    click.option(
+        "--latest-base",
+        is_flag=True,
+        help="Start from the base image that its tag stands for today, not from the dated one of the release table.",
+    ),
     click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken."),
     click.option("--nodes", type=COUNT, help="Nodes of the job."),
     LAYOUT,
@@ -178,6 +183,8 @@ def plan_from(
     if verb != "lock":
         # A lock is shared: what belongs to one user gets into it only by an option.
         account, images = account_for(found, account), images_of(found, images)
+    # The options of a job for an image that exists lack it.
+    latest = bool(asked.get("latest_base"))
     request = job_request(asked, account, list(asked["command"]))
     found = with_images(found, images)
     if mirrors:
@@ -187,7 +194,8 @@ def plan_from(
 
     def again() -> str:
         given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
-        return reproduce(site, stack, *given, request, collection_words(ctx), verb, mirrors, images, asked["added"])
+        more = (mirrors, images, asked["added"], latest)
+        return reproduce(site, stack, *given, request, collection_words(ctx), verb, *more)
 
     return make_plan(
         catalog,
@@ -198,6 +206,7 @@ def plan_from(
         added=asked["added"],
         format=asked["format"],
         allow_unsupported=asked["allow_unsupported"],
+        latest_base=latest,
         job=request,
         site_document=catalog.site_document(site),
         stack_document=catalog.stack_document(stack),

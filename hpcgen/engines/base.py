@@ -238,7 +238,7 @@ class Engine:
         """Commands that give a whole image its final name; a file's is given by the caller."""
         return []
 
-    def more_files(self, target: Target) -> dict[str, str]:
+    def more_files(self, work: Work) -> dict[str, str]:
         """Files that the commands read beside the recipe, by name."""
         return {}
 

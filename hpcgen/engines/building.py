@@ -13,6 +13,7 @@ from hpcgen.engines.steps import Step
 from hpcgen.errors import InputError
 from hpcgen.model.bundle_paths import FILES
 from hpcgen.model.plan import Plan
+from hpcgen.model.recipe_facts import PulledBase
 from hpcgen.model.record import BuiltImage, ImageKindName
 from hpcgen.support.quoting import sh
 
@@ -32,12 +33,16 @@ Word = str | FromFile
 
 
 class EngineCommand(msgspec.Struct, frozen=True):
-    """One command: ``env`` is added to the environment; ``step`` is the index of the step that begins with it."""
+    """One command: ``env`` is added to the environment; ``step`` is the index of the step that begins with it.
+
+    ``told``: what it prints is for the person who builds.
+    """
 
     words: tuple[Word, ...]
     env: Mapping[str, str] = {}
     cwd: Path | None = None
     step: int | None = None
+    told: bool = False
 
     def argv(self) -> list[str]:
         """The words as the program gets them."""
@@ -122,6 +127,7 @@ class Work(msgspec.Struct, frozen=True):
     options: further words for the engine's build command.
     root: whether this is root.
     bundle: what everything is taken from, None if the steps have a network.
+    bases: base images whose digest is to be checked once the engine has pulled them, where it does not do so itself.
     epoch: seconds since 1970 that the files of a locked build get as their time, None if there is no lock.
     """
 
@@ -138,6 +144,7 @@ class Work(msgspec.Struct, frozen=True):
     root: bool = False
     bundle: BundleFolder | None = None
     epoch: int | None = None
+    bases: tuple[PulledBase, ...] = ()
 
 
 def file_target(output: str, token: str, kinds: Mapping[str, ImageKindName]) -> Target:

@@ -37,11 +37,13 @@ from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import BuiltImage
 from hpcgen.support.shell_words import joined
+from hpcgen.support.templates import Template
 
 UNSET_OPTION = "0.9.8"
 SQUASHFS = "0.26"
 _LINE = re.compile(r" *(\d+)([ .*]) ?([A-Z]+)\b")
 NAMING = "Dockerfile.name"
+CHECK = "check_bases.sh"
 CONVERSIONS = {"squashfs": "squash", "tar": "tar", "directory": "dir"}
 _SIGNATURE = {
     f"GIT_{who}_{what}": value
@@ -173,7 +175,10 @@ class Charliecloud(Engine):
         ]
 
     def build(self, work: Work) -> list[EngineCommand]:
-        """build into the store, and convert; ``--force`` lets package managers run without privilege."""
+        """build into the store, compare what was pulled, and convert.
+
+        ``--force`` lets package managers run without privilege.
+        """
         env = self._environment(work)
         words = ["ch-image", "build", "--force", *([] if work.cache else ["--no-cache"]), *work.options]
         if work.bundle is not None:
@@ -181,6 +186,10 @@ class Charliecloud(Engine):
         stored = self.stored_name(work.plan)
         end = ("-f", work.recipe.name, work.context.name)
         calls = [EngineCommand((*words, "-t", stored, *end), env=env, cwd=work.recipe.parent)]
+        if work.bases:
+            named = [word for base in work.bases for word in (base.name, base.digest)]
+            env = {name: value for name, value in env.items() if name == "USER"}
+            calls.append(EngineCommand(("bash", CHECK, *named), env=env, cwd=work.recipe.parent, told=True))
         if work.target.kind != "ch-image":
             format = CONVERSIONS[work.target.kind]
             convert = ("ch-convert", "-i", "ch-image", "-o", format, stored, work.target.temporary)
@@ -196,9 +205,10 @@ class Charliecloud(Engine):
         end = ("-f", NAMING, work.context.name)
         return [EngineCommand((*words, *end), env=self._environment(work), cwd=work.recipe.parent)]
 
-    def more_files(self, target: Target) -> dict[str, str]:
-        """What :meth:`publish` builds."""
-        return {NAMING: f"FROM {target.temporary}\n"} if target.kind == "ch-image" else {}
+    def more_files(self, work: Work) -> dict[str, str]:
+        """What :meth:`publish` builds, and what compares the base images with their digests."""
+        naming = {NAMING: f"FROM {work.target.temporary}\n"} if work.target.kind == "ch-image" else {}
+        return {**naming, CHECK: f'{check_script()}check_bases "$@"\n'} if work.bases else naming
 
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """The image in the store and those of its stages; what the cache has of them stays."""
@@ -244,6 +254,11 @@ class Charliecloud(Engine):
             ["ch-convert", "-i", CONVERSIONS[kind], "-o", "dir", name, unpacked],
             ["ch-image", "push", "--image", unpacked, target],
         ]
+
+
+def check_script() -> str:
+    """Functions of bash: ``check_bases NAME DIGEST…`` fails for an image that was pulled and is another one."""
+    return Template(Path(__file__).with_name(CHECK)).fill()
 
 
 def _folder_name(reference: str) -> str:

@@ -60,13 +60,14 @@ class _Question(NamedTuple):
     format: FormatName | None
     engine: BuilderName | None
     allow_unsupported: bool
+    latest_base: bool
 
 
 def _question(member: FleetMember) -> _Question:
     # With a format the engine does not choose one.
     engine = member.engine if member.format is None else None
     asked = (member.partition, member.settings, member.format, engine, member.allow_unsupported)
-    return _Question(member.site, member.stack, *asked)
+    return _Question(member.site, member.stack, *asked, member.latest_base)
 
 
 def _answer(catalog: Catalog, asked: _Question) -> tuple[Plan, str] | HpcgenError:
@@ -84,6 +85,7 @@ def _answer(catalog: Catalog, asked: _Question) -> tuple[Plan, str] | HpcgenErro
             settings=asked.settings,
             format=asked.format or format_to_build(site.containers.preferred, asked.engine),
             allow_unsupported=asked.allow_unsupported,
+            latest_base=asked.latest_base,
             site_document=catalog.site_document(asked.site),
             stack_document=catalog.stack_document(asked.stack),
         )

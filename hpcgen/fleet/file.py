@@ -35,6 +35,7 @@ class FleetMember(msgspec.Struct, frozen=True):
     test: bool
     test_site: str | None
     allow_unsupported: bool
+    latest_base: bool
     place: Position
 
 
@@ -127,6 +128,7 @@ def _filled(fleet: Fleet, folder: Path, document: Document, number: int) -> Flee
         test=defaults.test if member.test is None else member.test,
         test_site=None if test_site is None else _reference(folder, test_site),
         allow_unsupported=member.allow_unsupported,
+        latest_base=defaults.latest_base if member.latest_base is None else member.latest_base,
         place=document.position(["members", number]),
     )
 

@@ -84,6 +84,7 @@ def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
         certificates=certificates,
         files=[path for path in assembly.files if "/" in path],
         heredoc=written.heredoc,
+        bases=written.bases,
     )
 
 

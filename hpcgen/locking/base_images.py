@@ -26,17 +26,17 @@ from typing import Any
 
 import msgspec
 
+from hpcgen.blocks.inputs.image import PLATFORMS
 from hpcgen.errors import FetchError, HpcgenError, InputError, OutputError, Problem
 from hpcgen.images import oci_layout
 from hpcgen.images.commands import ask
 from hpcgen.images.oci_layout import LayoutImage, aside, decoded, folder_layout, holds
 from hpcgen.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.model.network import ImageMirror
-from hpcgen.recipe.formats.docker import qualified
+from hpcgen.platform.mirrors import qualified
 from hpcgen.support.hashing import hash_file, sha256_of
 from hpcgen.support.processes import require_program, stream
 
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _REBUILT = ("containers-storage:", "docker-archive:", "docker-daemon:")
 _FILES = {"oci-archive": "oci-archive", "docker-archive": "docker-archive", "oci": "oci"}
 _DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
@@ -53,7 +53,7 @@ _PLAIN_LAYER = "application/vnd.oci.image.layer.v1.tar"
 _INSTALL = "install skopeo"
 
 
-def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str]) -> list[str]:
+def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str], pulled: str = "") -> list[str]:
     """Where an image may be found, as skopeo names it, in the order to try.
 
     Parameters
@@ -61,6 +61,7 @@ def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str
     name: as the plan has it, such as ``debian:12``.
     mirror: where the site has it; its ``docker`` name, if that starts with ``localhost/``, is of a store here.
     given: references that a person gave, by name; nothing else is tried then.
+    pulled: the name that its registry is asked for, if that is another.
     """
     if name in given:
         return [given[name]]
@@ -73,15 +74,16 @@ def image_sources(name: str, mirror: ImageMirror | None, given: Mapping[str, str
             found.append(f"{_FILES[mirror.bootstrap]}:{mirror.singularity}")
         elif mirror.bootstrap == "docker":
             found.append(f"docker://{qualified(mirror.singularity)}")
-    return list(dict.fromkeys(found)) or [f"docker://{qualified(name)}"]
+    return list(dict.fromkeys(found)) or [f"docker://{qualified(pulled or name)}"]
 
 
-def pin_image(name: str, sources: Sequence[str], architecture: str) -> ImagePin:
+def pin_image(name: str, sources: Sequence[str], architecture: str, digest: str = "") -> ImagePin:
     """The pin of an image from the first source that has it.
 
     Parameters
     ----------
     architecture: the site's, ``x86_64`` or ``aarch64``.
+    digest: the one that is asked for, of the image or of an index with it; what the tag stands for if empty.
 
     Raises
     ------
@@ -92,7 +94,7 @@ def pin_image(name: str, sources: Sequence[str], architecture: str) -> ImagePin:
     problems = [Problem(f"the base image {name} is not available for {architecture}", remedy=_remedy(name))]
     for source in sources:
         try:
-            return _pin(skopeo, source, architecture)
+            return _pin(skopeo, source, architecture, digest)
         except HpcgenError as failure:
             problems += [problem.at(source) for problem in failure.problems]
     raise FetchError(problems)
@@ -124,7 +126,7 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
                 remedy="hpcgen lock --update images pins the new one; or supply the old one with --image",
             )
         config = decoded(blobs[_described(manifest, name)[0]["digest"]].read_bytes(), f"{name}'s configuration")
-        wanted = _ARCHITECTURES[architecture]
+        wanted = PLATFORMS[architecture]
         if config.get("architecture") != wanted:
             raise FetchError(f"{pin.origin} is for {config.get('architecture')}", expected=wanted)
         oci_layout.add(layout, name, blobs, manifest)
@@ -190,7 +192,7 @@ def _remedy(name: str) -> str:
     return f"say where to find it: --image {name}=oci-archive:/path/image.tar (or docker://…, containers-storage:…)"
 
 
-def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
+def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
     if not re.search(ORIGIN_PATTERN, source):  # as an option of skopeo, say
         raise InputError(f"{source!r} names no image", expected="TRANSPORT:NAME, such as oci-archive:FILE")
     if source.startswith(_REBUILT):
@@ -199,7 +201,9 @@ def _pin(skopeo: str, source: str, architecture: str) -> ImagePin:
         with tempfile.TemporaryDirectory(prefix="hpcgen-image-") as folder:
             digest, _, _ = _copy(skopeo, source, architecture, Path(folder) / "image")
         return ImagePin(digest=digest, origin=source)
-    raw = _raw(skopeo, source)
+    raw = _raw(skopeo, _at_digest(source, asked) if asked else source)
+    if asked and asked != f"sha256:{sha256_of(raw)}":
+        raise FetchError("the registry gave another image", expected=asked)
     manifest = decoded(raw, source)
     if _kind(manifest) in _LISTS:
         digest = _instance(manifest, architecture, source)
@@ -236,7 +240,7 @@ def _kind(manifest: dict[str, Any]) -> str:
 
 def _instance(index: dict[str, Any], architecture: str, source: str) -> str:
     """The digest for an architecture in a list of manifests; of arm64's variants the first, which is v8."""
-    wanted = _ARCHITECTURES[architecture]
+    wanted = PLATFORMS[architecture]
     offered = []
     for each in index["manifests"]:
         platform = each.get("platform") or {} if isinstance(each, dict) else {}
@@ -258,7 +262,7 @@ def _at_digest(source: str, digest: str) -> str:
 def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[str, bytes, dict[str, Path]]:
     """Copy an image into a folder: the digest that a pin has, the OCI manifest, and its checked blobs."""
     rebuilt = source.startswith(_REBUILT)
-    options = ["--override-os=linux", f"--override-arch={_ARCHITECTURES[architecture]}"]
+    options = ["--override-os=linux", f"--override-arch={PLATFORMS[architecture]}"]
     how = ["--dest-decompress"] if rebuilt else ["--preserve-digests"]
     said: list[str] = []
     argv = [skopeo, *options, "copy", "--quiet", "--retry-times=3", *how, source, f"dir:{folder}"]

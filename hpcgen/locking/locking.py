@@ -10,6 +10,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from hpcgen.blocks.inputs.image import Image
 from hpcgen.blocks.steps import Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import named_files
@@ -127,10 +128,12 @@ def _check_manager(plan: Plan, catalog: Catalog) -> None:
 def _images(
     plan: Plan, loose: Assembly, given: Mapping[str, str], old: Lock | None, keep: bool, say: Say
 ) -> dict[str, ImagePin]:
+    """The pins of both stages' images: of the digest that the plan has, else of what the tag stands for today."""
     from hpcgen.locking.base_images import image_sources, pin_image
     from hpcgen.platform.mirrors import image_mirror
 
-    names = sorted({stage.image.name for stage in (loose.builder, loose.final)})
+    wanted = {stage.image.name: stage.image for stage in (loose.builder, loose.final)}
+    names = sorted(wanted)
     problems = Problems()
     for name in [name for name in given if name not in names]:
         problems.add(f"no stage starts from the image {name!r}", "--image", remedy=did_you_mean(name, names))
@@ -142,9 +145,14 @@ def _images(
         if keep and name in before and name not in given:
             pinned[name] = before[name]
             continue
-        say(f"base image {name}")
-        sources = image_sources(name, image_mirror(plan.site.network.mirrors, name), known)
-        pinned[name] = pin_image(name, sources, plan.site.system.architecture)
+        # What somebody or the profile says to take is meant then, and not the digest of the release table.
+        mirrors = plan.site.network.mirrors
+        image = Image(name) if name in known or name in mirrors.images else wanted[name]
+        say(f"base image {image.pulled}")
+        mirror = image_mirror(mirrors, name, image.pulled)
+        sources = image_sources(name, mirror, known, image.pulled)
+        pin = pin_image(name, sources, plan.site.system.architecture, image.digest)
+        pinned[name] = msgspec.structs.replace(pin, dated=image.dated or None)
     return pinned
 
 
@@ -164,7 +172,7 @@ def _told_then(old: Lock) -> dict[str, str]:
     return {
         name: pin.origin
         for name, pin in old.pins.images.items()
-        if pin.origin not in image_sources(name, image_mirror(mirrors, name), {})
+        if pin.dated is None and pin.origin not in image_sources(name, image_mirror(mirrors, name), {})
     }
 
 

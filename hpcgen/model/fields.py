@@ -45,6 +45,22 @@ ModuleName = Annotated[
     str, matching(r"^[A-Za-z0-9][A-Za-z0-9._+/-]*$(?!\n)", "a module's name without spaces", "intel-mpi/2019")
 ]
 Sha256 = Annotated[str, matching(r"^[0-9a-f]{64}$(?!\n)", "64 lower-case hexadecimal digits", "0123456789abcdef" * 4)]
+Digest = Annotated[
+    str,
+    matching(
+        r"^sha256:[0-9a-f]{64}$(?!\n)",
+        "sha256: and 64 lower-case hexadecimal digits",
+        "sha256:" + 4 * "0123456789abcdef",
+    ),
+]
+DatedTag = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9_][A-Za-z0-9_.-]*[.-]20[0-9]{6}([.-][A-Za-z0-9_.-]+)?$(?!\n)",
+        "the tag of one build of an image, with its date and without the image's name",
+        "jammy-20260901.2",
+    ),
+]
 Commit = Annotated[
     str, matching(r"^[0-9a-f]{40}$(?!\n)", "40 lower-case hexadecimal digits", "0123456789abcdef0123" * 2)
 ]

@@ -30,7 +30,8 @@ class Member(Record, frozen=True):
 
     ``settings`` are ``BLOCK.OPTION=VALUE``, as with ``--set``. Without ``test`` an image is done when it is built.
     ``test_site`` describes the machine that tests, where that is not the site itself. With ``allow_unsupported`` what
-    breaks the contract between image and host is a warning, as with the option of that name.
+    breaks the contract between image and host is a warning, and ``latest_base`` takes base images by the tags that
+    move, as with the options of these names.
     """
 
     stack: Reference
@@ -43,6 +44,7 @@ class Member(Record, frozen=True):
     test: bool | None = None
     test_site: Reference | None = None
     allow_unsupported: bool = False
+    latest_base: bool | None = None
 
 
 class Defaults(Record, frozen=True):
@@ -53,6 +55,7 @@ class Defaults(Record, frozen=True):
     engine: BuilderName | None = None
     test: bool = True
     test_site: Reference | None = None
+    latest_base: bool = False
 
 
 class Fleet(Record, frozen=True):

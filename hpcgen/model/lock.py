@@ -5,18 +5,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from hpcgen.model.fields import Record, Sha256, Text, matching
+from hpcgen.model.fields import DatedTag, Digest, Record, Sha256, Text, matching
 from hpcgen.model.plan import Plan
 
 StageName = Literal["builder", "final"]
-Digest = Annotated[
-    str,
-    matching(
-        r"^sha256:[0-9a-f]{64}$(?!\n)",
-        "sha256: and 64 lower-case hexadecimal digits",
-        "sha256:" + 4 * "0123456789abcdef",
-    ),
-]
 PackageName = Annotated[str, matching(r"^[A-Za-z0-9][A-Za-z0-9+._-]*$(?!\n)", "the name of an OS package", "libnuma1")]
 PackageVersion = Annotated[
     str, matching(r"^[A-Za-z0-9][A-Za-z0-9.+:~-]*$(?!\n)", "the version of an OS package", "2.0.16-1")
@@ -47,12 +39,14 @@ class ImagePin(Record, frozen=True):
     """A base image: the digest of its manifest for the site's architecture, and where it was read.
 
     ``origin`` is what skopeo takes: ``docker://…``, ``oci-archive:FILE``, ``containers-storage:NAME``.
+    ``dated``: the tag of that digest, where it is of a release table and was not asked for by a tag that moves.
     ``oci``: the digest in a bundle's OCI layout, where the origin's manifest is Docker's own kind and had to be
     converted (``inputs.images``).
     """
 
     digest: Digest
     origin: ImageOrigin
+    dated: DatedTag | None = None
     oci: Digest | None = None
 
     @property

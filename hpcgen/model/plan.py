@@ -67,8 +67,9 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
     ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
-    must accept; when they did is in the person's own config file. ``number``: the format in which it is written down
-    (``support.file_formats.KIT``).
+    must accept; when they did is in the person's own config file. ``latest_base``: base images are what their moving
+    tags stand for on the day of the build, not the dated ones of the release tables. ``number``: the format in which
+    it is written down (``support.file_formats.KIT``).
     """
 
     number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
@@ -86,6 +87,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     findings: list[Finding] = []
     supply: Literal["network", "bundle"] = "network"
     licences: list[PlannedLicence] = []
+    latest_base: bool = False
 
     def block(self, name: str) -> PlannedBlock | None:
         """The chosen block of that name, or the one that provides it; None if the plan has none."""

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from hpcgen.model.fields import AbsolutePath, Record, Text, matching
+from hpcgen.model.fields import AbsolutePath, Digest, Record, Text, matching
 from hpcgen.model.image_paths import KIT_PATH
 
 KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit", "files/rank_test.c")]
@@ -25,11 +25,19 @@ class Certificate(Record, frozen=True):
     name: ContextName
 
 
+class PulledBase(Record, frozen=True):
+    """A base image as the recipe names it, without a digest, and the digest that it is to have."""
+
+    name: Text
+    digest: Digest
+
+
 class RecipeFacts(Record, frozen=True):
     """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage.
 
     ``files``: the files in folders of the kit, which the recipe copies into the image. ``heredoc``: the word that ends
-    what the engine reads, where the recipe is a script with that in a here-document.
+    what the engine reads, where the recipe is a script with that in a here-document. ``bases``: those whose digest
+    the engine does not check itself.
     """
 
     recipe: Literal[1]
@@ -37,3 +45,4 @@ class RecipeFacts(Record, frozen=True):
     certificates: list[Certificate] = []
     files: list[KitPath] = []
     heredoc: Text = ""
+    bases: list[PulledBase] = []

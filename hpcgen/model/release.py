@@ -1,8 +1,20 @@
 """Release tables: the YAML beside a block, one row per version."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from hpcgen.model.fields import Commit, Name, Record, Sha256, Source, Text, Url, VersionRange
+from hpcgen.model.fields import (
+    Commit,
+    DatedTag,
+    Digest,
+    Name,
+    Record,
+    Sha256,
+    Source,
+    Text,
+    Url,
+    VersionRange,
+    matching,
+)
 
 Value = str | list[str] | dict[str, str]
 
@@ -28,6 +40,41 @@ class ReleaseTree(Record, frozen=True):
     licence: Text = ""
 
 
+ImageName = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._/:-]*(@sha256:[0-9a-f]{64})?$(?!\n)",
+        "an image's name with its tag, and its digest if that is known",
+        "ubuntu:22.04",
+    ),
+]
+TaggedName = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._/:-]*:[A-Za-z0-9_][A-Za-z0-9_.-]*$(?!\n)",
+        "an image's name with its tag, without a digest",
+        "ubuntu:22.04",
+    ),
+]
+Platform = Literal["amd64", "arm64", "ppc64le"]
+"""Architectures of linux as registries call them."""
+
+
+class DatedImage(Record, frozen=True):
+    """A base image as it was built on one day.
+
+    ``name`` has the tag that moves on with each build: so mirrors, locks and ``--image`` call it, whatever the day.
+    ``dated``: the tag of that build, in the same repository. ``digest``: of the index that the tag stood for;
+    a registry may add to an index, so ``platforms`` has the digests of the manifests, which stay.
+    """
+
+    name: TaggedName
+    dated: DatedTag
+    digest: Digest
+    platforms: dict[Platform, Digest] = {}
+    source: Source | None = None
+
+
 class Release(Record, frozen=True):
     """One version of a block.
 
@@ -37,8 +84,8 @@ class Release(Record, frozen=True):
     ``capability``: CUDA compute capability), checked where the fact is known; ``targets`` the instruction sets of AMD's
     GPUs (``gfx90a``) that it has code for, checked likewise, any if empty; ``only`` the values of the block's
     options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
-    block's own steps need to know; ``images`` base images by use. ``licence``: the software's own, as an SPDX
-    expression, empty where it is not settled.
+    block's own steps need to know; ``images`` base images by use, with a date where that is known. ``licence``: the
+    software's own, as an SPDX expression, empty where it is not settled.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
@@ -48,7 +95,7 @@ class Release(Record, frozen=True):
     host: dict[Literal["driver", "capability"], VersionRange] = {}
     targets: list[Name] = []
     only: dict[Name, list[Text]] = {}
-    images: dict[Name, Text] = {}
+    images: dict[Name, ImageName | DatedImage] = {}
     values: dict[str, Value] = {}
     licence: Text = ""
     source: Source | None = None

@@ -40,6 +40,7 @@ def make_plan(
     added: Sequence[str] = (),
     format: FormatName | None = None,
     allow_unsupported: bool = False,
+    latest_base: bool = False,
     job: JobRequest | None = None,
     site_document: Document | None = None,
     stack_document: Document | None = None,
@@ -57,6 +58,7 @@ def make_plan(
     format: another format than that of the site's preferred engine.
     allow_unsupported: what breaks the contract between image and host, the site's policy first, becomes a finding
         instead of an error.
+    latest_base: start from what the tags of base images stand for when the image is built, not from dated ones.
     job: what is asked of the job; the site's layouts decide the rest.
     site_document, stack_document: where positions in messages come from.
     command: tells the command line that reproduces the plan; made from the arguments if None.
@@ -77,6 +79,7 @@ def make_plan(
             asked,
             format=format,
             allow_unsupported=allow_unsupported,
+            latest_base=latest_base,
             request=request,
             site_document=site_document,
             stack_document=stack_document,
@@ -109,6 +112,7 @@ def _plan(
     *,
     format: FormatName | None,
     allow_unsupported: bool,
+    latest_base: bool,
     request: JobRequest,
     site_document: Document | None,
     stack_document: Document | None,
@@ -136,6 +140,7 @@ def _plan(
         allow_unsupported,
         request,
         added=asked.added,
+        latest_base=latest_base,
     )
     plan = Plan(
         number=KIT.newest,
@@ -149,6 +154,7 @@ def _plan(
         job=laid_out,
         settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
         command=(command or again)(),
+        latest_base=latest_base,
     )
     broken, promised = _held_to_contract(plan, catalog, unchecked, site_document)
     Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(MisfitError)

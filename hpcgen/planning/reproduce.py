@@ -22,6 +22,7 @@ def reproduce(
     mirrors: Sequence[str] = (),
     image_directory: str | None = None,
     added: Sequence[str] = (),
+    latest_base: bool = False,
 ) -> str:
     """The command that gives the same result, where the files that it names are in the present folder.
 
@@ -39,8 +40,8 @@ def reproduce(
         words += ["--add", name]
     for mirror in mirrors:
         words += ["--mirror", mirror]
-    if allow_unsupported:
-        words.append("--allow-unsupported")
+    words += ["--latest-base"] if latest_base else []
+    words += ["--allow-unsupported"] if allow_unsupported else []
     for option, asked in (
         ("--nodes", job.nodes),
         ("--ranks-per-node", job.ranks_per_node),

@@ -162,10 +162,27 @@ def split_image(name: str) -> tuple[str, str]:
     return "", name if slash else f"library/{name}"
 
 
-def image_mirror(mirrors: Mirrors, name: str) -> ImageMirror | None:
-    """Where a base image is found: by the mirror that names it, else in the site's registry, by its own path there."""
+def qualified(image: str) -> str:
+    """An image name with its registry: buildah and podman would ask which one is meant."""
+    registry, path = split_image(image)
+    return f"{registry or 'docker.io'}/{path}"
+
+
+def names_image(mirrors: Mirrors, name: str, format: str) -> str:
+    """What a mirror of the site says by itself to take for a base image, in a format; empty where none does."""
+    return getattr(mirrors.images.get(name), format, None) or ""
+
+
+def image_mirror(mirrors: Mirrors, name: str, pulled: str = "") -> ImageMirror | None:
+    """Where a base image is found: by the mirror that names it, else in the site's registry, by its own path there.
+
+    Parameters
+    ----------
+    name: as mirrors name it, with the tag that moves.
+    pulled: the name with the tag that is asked for there, if that is another.
+    """
     named = mirrors.images.get(name)
-    registry, path = split_image(name)
+    registry, path = split_image(pulled or name)
     if mirrors.registry is None or registry.partition(":")[0] == "localhost":
         return named
     held = f"{mirrors.registry}/{path}"

@@ -29,6 +29,7 @@ from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.platform.microarchitecture import compiler_flags
+from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.selftest import selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
 from hpcgen.support.hashing import sha256_of
@@ -75,20 +76,22 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
     script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in kept], folders)
     takes = {part.label: part.block.long_build(part.ctx) for part in parts}
     long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text]
-    builder, final = (_stage(name, parts, pins) for name in STAGES)
+    builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
     _fill_builder(builder, parts, pins)
     _fill_final(final, plan, parts, script, pins)
+    unpinned = base_notes(plan, (builder.image, final.image), _manager(parts) == "apt")
     return Assembly(
         builder=builder,
         final=final,
-        labels=_labels(plan, content or content_hash([builder, final])),
+        labels=_labels(plan, content or content_hash([builder, final]), final.image, pins),
         selftest=script,
         inputs=[(part.planned, item) for part in parts for item in part.block.inputs(part.ctx)],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
-        notices=[*long, *(notice for part in parts for notice in part.block.notices(part.ctx))],
+        notices=[*long, *unpinned, *(notice for part in parts for notice in part.block.notices(part.ctx))],
         long_builds=long,
         loose=loose,
         capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
+        base_notes=unpinned,
     )
 
 
@@ -180,9 +183,9 @@ def _find_wheels(
 # stages
 
 
-def _stage(name: str, parts: list[_Part], pins: Pins | None) -> Stage:
+def _stage(name: str, plan: Plan, parts: list[_Part], pins: Pins | None) -> Stage:
     contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
-    base = _base_image(name, parts)
+    base = base_for(plan, _base_image(name, parts))
     arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
     if pins is not None:
         supply = parts[0].ctx.supply
@@ -340,16 +343,19 @@ def content_hash(stages: Iterable[Stage]) -> str:
     for stage in stages:
         facts = msgspec.structs.asdict(stage)
         del facts["prepared"]
+        # Its digest says which one it is, whatever its tag.
+        facts["image"] = {"name": stage.image.name, "digest": stage.image.digest}
         steps = [(step.commands, [(f.target, f.text, f.executable) for f in step.files]) for _, step in stage.steps]
         decisive.append({**facts, "steps": steps})
     return sha256_of(msgspec.json.encode(decisive, order="sorted"))
 
 
-def _labels(plan: Plan, content: str) -> dict[str, str]:
+def _labels(plan: Plan, content: str, base: Image, pins: Pins | None) -> dict[str, str]:
     blocks: Mapping[str, str] = {b.name: b.version for b in plan.blocks}
     return {
         "org.opencontainers.image.title": f"{plan.stack.name} for {plan.site.name}",
         "org.opencontainers.image.description": plan.stack.title,
+        **base_labels(plan, base, pins),
         "io.hpcgen.version": plan.hpcgen,
         "io.hpcgen.site": plan.site.name,
         "io.hpcgen.partition": plan.partition,

@@ -31,7 +31,7 @@ class Assembly(msgspec.Struct):
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
     has made with hashes, by the list's name. ``capabilities`` of each block, by its name. ``long_builds``: what takes
-    long to build, one line each.
+    long to build, one line each. ``base_notes``: base images that no digest pins, likewise.
     """
 
     builder: Stage
@@ -44,6 +44,7 @@ class Assembly(msgspec.Struct):
     long_builds: list[str] = []
     loose: dict[str, tuple[str, ...]] = {}
     capabilities: dict[str, Capabilities] = {}
+    base_notes: list[str] = []
 
     @property
     def files(self) -> dict[str, TextFile]:

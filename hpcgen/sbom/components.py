@@ -16,8 +16,8 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.bundle import BundleItem
 from hpcgen.model.component import Component
 from hpcgen.model.lock import Lock, StageName
+from hpcgen.platform.mirrors import qualified
 from hpcgen.recipe.assemble import assemble
-from hpcgen.recipe.formats.docker import qualified
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support import purl
 
@@ -87,12 +87,12 @@ class _Maker:
         image = (self.assembly.final if stage == "final" else self.assembly.builder).image
         pin = self.lock.pins.images.get(image.name)
         digest = pin.digest if pin is not None else image.digest
-        address = purl.image(qualified(image.name), digest, self.lock.plan.site.system.architecture)
+        address = purl.image(qualified(image.pulled), digest, self.lock.plan.site.system.architecture)
         system = Component(f"system:{self.distribution}", "system", self.distribution, self.release)
         where = Component(
             f"image:{image.name}",
             "image",
-            image.name,
+            image.pulled,
             digest or "not pinned",
             purl=address,
             sha256=digest.removeprefix("sha256:"),

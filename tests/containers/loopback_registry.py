@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import ssl
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from uuid import uuid4
@@ -17,10 +18,12 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 
 
 class Registry(ThreadingHTTPServer):
-    """``manifests``: the digest of each NAME:TAG that was pushed."""
+    """``manifests``: the digest of each NAME:TAG that was pushed. ``tls``: the connection is encrypted by that."""
 
-    def __init__(self, user: str, password: str) -> None:
+    def __init__(self, user: str, password: str, tls: ssl.SSLContext | None = None) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        if tls is not None:
+            self.socket = tls.wrap_socket(self.socket, server_side=True)
         self.wanted = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
         self.manifests: dict[str, str] = {}
         self.blobs: dict[str, bytes] = {}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.model.network import Mirrors
+from hpcgen.model.release import DatedImage
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -15,18 +16,44 @@ if TYPE_CHECKING:
     from hpcgen.model.component import Component
 
 
+PLATFORMS = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What registries call the architectures of sites."""
+
+
 class Image(Input, frozen=True):
-    """A base image: ``name`` with its tag, and the digest if it is known."""
+    """A base image: ``name`` with its tag, and the digest if it is known.
+
+    ``dated``: the tag of that very digest, where there is one beside the tag of ``name``, which moves.
+    ``platforms``: digests by architecture, as registries call them, until :meth:`on` has chosen one. ``in_registry``:
+    the digest is what a registry knows the image by.
+    """
 
     name: str
     digest: str = ""
+    dated: str = ""
+    platforms: Mapping[str, str] = {}
+    in_registry: bool = True
     key = "image"
 
+    @property
+    def pulled(self) -> str:
+        """The name that it is pulled by: with the dated tag, if it has one."""
+        repository, _, _ = self.name.rpartition(":")
+        return f"{repository}:{self.dated}" if self.dated else self.name
+
+    def on(self, architecture: str) -> Image:
+        """The same for one architecture, such as ``x86_64``."""
+        return Image(self.name, self.platforms.get(PLATFORMS.get(architecture, ""), self.digest), self.dated)
+
+    def moving(self) -> Image:
+        """What its moving tag stands for on the day of the build, or the same if it has no dated one."""
+        return Image(self.name) if self.dated else self
+
     def entry(self) -> dict[str, Any]:
-        return {"name": self.name, "digest": self.digest or "not pinned"}
+        return {"name": self.pulled, "digest": self.digest or "not pinned"}
 
     def pinned(self) -> Iterator[Pinned]:
-        yield Pinned("image", self.name, "a registry", self.digest or "name")
+        yield Pinned("image", self.pulled, "a registry", self.digest or "name")
 
     def unmirrored(self, mirrors: Mirrors) -> str:
         from hpcgen.platform.mirrors import image_mirror
@@ -46,7 +73,14 @@ class Image(Input, frozen=True):
         return iter(())
 
 
-def image(reference: str) -> Image:
-    """An :class:`Image` from ``name:tag`` or ``name:tag@sha256:…``, as release rows write it."""
+def image(reference: str | DatedImage) -> Image:
+    """An :class:`Image` from what a release row has: ``name:tag``, ``name:tag@sha256:…``, or one with its date."""
+    if isinstance(reference, DatedImage):
+        return Image(
+            reference.name,
+            reference.digest,
+            reference.dated,
+            {str(name): digest for name, digest in reference.platforms.items()},
+        )
     name, _, digest = reference.partition("@")
     return Image(name, digest)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from hpcgen.blocks.steps import Image, Run, command, run
@@ -47,15 +48,18 @@ def template(name: str) -> Template:
     return Template(Path(__file__).with_name("templates") / name)
 
 
-def script(plan: Plan, name: str, variable: str, about: str, **values: str) -> str:
+def script(
+    plan: Plan, name: str, variable: str, about: str, notes: Sequence[str] = (), **values: str | Sequence[str]
+) -> str:
     """A build script: the template of that name, with what all of them have.
 
     Parameters
     ----------
     variable, about: as for :func:`arguments`.
+    notes: more lines for its top.
     values: what this template has beside.
     """
-    top = commented(header(plan, "build script of "))
+    top = commented([*header(plan, "build script of "), *notes])
     common = {"header": top, "arguments": arguments(plan, variable, about), "bundle": script_part(plan, "bundle.sh")}
     return template(name).fill(**common, **values)
 

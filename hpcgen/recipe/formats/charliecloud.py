@@ -7,13 +7,15 @@ from types import MappingProxyType
 import msgspec
 
 from hpcgen.blocks.steps import run
+from hpcgen.engines.charliecloud import check_script
 from hpcgen.errors import InputError
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
+from hpcgen.model.recipe_facts import PulledBase
 from hpcgen.recipe.formats import Format
 from hpcgen.recipe.formats.base import DAWN
 from hpcgen.recipe.formats.bundled import base_names, context, script, script_part
-from hpcgen.recipe.formats.docker import CH_IMAGE, instructions
+from hpcgen.recipe.formats.docker import CH_IMAGE, base_reference, instructions
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import sh
@@ -42,6 +44,23 @@ def _with_fakeroot(stage: Stage) -> Stage:
     step = ("charliecloud", run("what ch-image --force requires", f"{tool} update", install))
     before, after = stage.steps[: stage.prepared], stage.steps[stage.prepared :]
     return msgspec.structs.replace(stage, steps=[*before, step, *after])
+
+
+def _pulled(plan: Plan, assembly: Assembly) -> list[PulledBase]:
+    """The base images with a digest that ch-image can pull: it takes none and checks none."""
+    if plan.supply == "bundle":
+        return []
+    images = [stage.image for stage in (assembly.builder, assembly.final)]
+    known = {base_reference(plan, each, CH_IMAGE): each.digest for each in images if each.digest and each.in_registry}
+    return [PulledBase(name=name, digest=digest) for name, digest in sorted(known.items())]
+
+
+def _check_lines(bases: list[PulledBase]) -> list[str]:
+    """Lines that compare what was pulled with the digests."""
+    if not bases:
+        return []
+    calls = [f"check_bases {sh(base.name)} {sh(base.digest)}" for base in bases]
+    return ["\n" + check_script().removesuffix("\n"), *calls]
 
 
 class CharliecloudFormat(Format):
@@ -76,11 +95,13 @@ class CharliecloudFormat(Format):
             "HPCGEN_BUILD_OPTIONS are further words for ch-image build.\n"
             "The Dockerfile in this script is in the dialect that ch-image 0.31 and later read."
         )
+        bases = _pulled(plan, assembly)
         text = script(
             plan,
             "build_charliecloud.sh",
             "output",
             about,
+            assembly.base_notes,
             files=context(plan, assembly),
             bases=script_part(plan, "bundle_charliecloud.sh", bases=base_names(assembly), mount=MOUNT),
             image=sh(f"{plan.stack.name}-{plan.site.name}"),
@@ -88,5 +109,6 @@ class CharliecloudFormat(Format):
             delimiter=DELIMITER,
             dawn=str(DAWN),
             dockerfile=dockerfile.text,
+            check=_check_lines(bases),
         )
-        return Written(text, dockerfile.steps, DELIMITER)
+        return Written(text, dockerfile.steps, DELIMITER, bases)

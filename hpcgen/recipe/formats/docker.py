@@ -6,14 +6,14 @@ from types import MappingProxyType
 
 import msgspec
 
-from hpcgen.blocks.steps import Run
+from hpcgen.blocks.steps import Image, Run
 from hpcgen.engines import builder_of, engine_for
 from hpcgen.engines.steps import HPCGEN, TEST_STEP
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import KIT, NOTEST
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import StepLabel
-from hpcgen.platform.mirrors import image_mirror, split_image
+from hpcgen.platform.mirrors import image_mirror, qualified
 from hpcgen.recipe.formats import Format, kit_files
 from hpcgen.recipe.formats.bundled import (
     base_name,
@@ -49,12 +49,6 @@ BUILDKIT = Dialect(mounts=True, digest=True)
 CH_IMAGE = Dialect(mounts=False, digest=False)
 
 
-def qualified(image: str) -> str:
-    """An image name with its registry: buildah and podman would ask which one is meant."""
-    registry, path = split_image(image)
-    return f"{registry or 'docker.io'}/{path}"
-
-
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
     builder = _stage(plan, assembly.builder, dialect)
@@ -87,7 +81,13 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
     builder = "builder" if stage.name == "builder" else ""
     # hpccm guesses the distribution from the image's name; nothing that is printed here depends on it.
     result = [
-        primitive("baseimage", image=_from(plan, stage, dialect), _as=builder, _distro="ubuntu22", _arch="x86_64")
+        primitive(
+            "baseimage",
+            image=base_reference(plan, stage.image, dialect),
+            _as=builder,
+            _distro="ubuntu22",
+            _arch="x86_64",
+        )
     ]
     if stage.arguments:
         lines = [docker_arg(name, value) for name, value in stage.arguments.items()]
@@ -126,17 +126,17 @@ def _run_words(plan: Plan, step: Run) -> list[str]:
     return [f"--mount=type=cache,target={_CACHES[name]}" for name in step.caches]
 
 
-def _from(plan: Plan, stage: Stage, dialect: Dialect) -> str:
-    image = stage.image
+def base_reference(plan: Plan, image: Image, dialect: Dialect) -> str:
+    """How ``FROM`` names a base image: in the bundle, at a mirror of the site or in its registry."""
     if plan.supply == "bundle":
         return bundled_base(image)
-    mirror = image_mirror(plan.site.network.mirrors, image.name)
+    mirror = image_mirror(plan.site.network.mirrors, image.name, image.pulled)
     if mirror is not None:
         local = mirror.docker if dialect.mounts else mirror.charliecloud
         if local is not None:
             pinned = image.digest and dialect.digest and not local.startswith("localhost/")
             return f"{local}@{image.digest}" if pinned and "@" not in local else local
-    name = qualified(image.name)
+    name = qualified(image.pulled)
     return f"{name}@{image.digest}" if image.digest and dialect.digest else name
 
 
@@ -172,7 +172,7 @@ class DockerFormat(Format):
             notes.append(f"build.sh puts the site's certificates into {CERTIFICATE_FOLDER}/ beside the kit's files")
         if plan.supply == "bundle":
             notes.append("the bundle is a build context of its own, called bundle; no step has a network")
-        top = commented([*header(plan), *notes])
+        top = commented([*header(plan), *assembly.base_notes, *notes])
         # The line asks a registry for its frontend, which a build without a network cannot.
         syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
         return Written(f"{syntax}{top}\n\n{written.text}\n", written.steps)

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.model.recipe_facts import StepLabel
+from hpcgen.model.recipe_facts import PulledBase, StepLabel
 
 _LOCK = threading.Lock()
 _GLOBALS = (
@@ -45,11 +45,13 @@ class Written(msgspec.Struct, frozen=True):
     """The text of a recipe, and by stage what its instructions that run commands are for.
 
     ``heredoc``: the word that ends what engines read, where the text is a script with that in a here-document.
+    ``bases``: base images whose digest engines do not check themselves.
     """
 
     text: str
     steps: list[list[StepLabel]]
     heredoc: str = ""
+    bases: list[PulledBase] = []
 
 
 def primitive(name: str, label: StepLabel | None = None, joined: bool = False, **arguments: Any) -> Primitive:

@@ -164,8 +164,8 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
     image = stage.image
     if plan.supply == "bundle":
         return definition_base(image)
-    mirror = image_mirror(plan.site.network.mirrors, image.name)
-    name, bootstrap = image.name, "docker"
+    mirror = image_mirror(plan.site.network.mirrors, image.name, image.pulled)
+    name, bootstrap = image.pulled, "docker"
     if mirror is not None and mirror.singularity is not None:
         name, bootstrap = mirror.singularity, mirror.bootstrap
     if not image.digest or bootstrap != "docker" or "@" in name:
@@ -173,6 +173,13 @@ def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
     # Singularity takes a tag or a digest, not both; what follows the last colon is a port if it has a slash.
     untagged, _, tag = name.rpartition(":")
     return f"{untagged if untagged and '/' not in tag else name}@{image.digest}", bootstrap
+
+
+def _tags(plan: Plan, assembly: Assembly) -> list[str]:
+    """What the digests of base images are of: a definition file takes a tag or a digest, not both."""
+    images = {stage.image.digest: stage.image for stage in (assembly.builder, assembly.final)}
+    dated = [image for image in images.values() if image.dated and plan.supply == "network"]
+    return [f"{image.digest[:19]}… is {image.pulled}" for image in dated]
 
 
 class SingularityFormat(Format):
@@ -207,7 +214,8 @@ class SingularityFormat(Format):
             [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total), *_final_end(final, assembly)],
         ]
         written = emit(stages, "singularity")
-        return Written(f"{commented(header(plan))}\n\n{written.text}\n", written.steps)
+        top = commented([*header(plan), *assembly.base_notes, *_tags(plan, assembly)])
+        return Written(f"{top}\n\n{written.text}\n", written.steps)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
         """build.sh for Apptainer and Singularity."""

@@ -50,6 +50,7 @@ def test_engine_chooses_the_format_of_a_locked_kit(lock: Path) -> None:
         (["build", "--locked", "L", "kit"], "a kit or a command: a lock contains"),
         (["render", "--locked", "L", "--", "true"], "a command: a lock contains"),
         (["render", "--locked", "L", "--add", "hwloc"], "--add: a lock contains"),
+        (["render", "--locked", "L", "--latest-base"], "--latest-base: a lock contains"),
         (["render", "--bundle", "B", "--mirror", "pip=https://mirror.example.org/simple"], "uses no mirror"),
         (["lock", "--site", "workstation", "--stack", "mpi-hello", "--json"], "--check or --update"),
     ],
@@ -77,6 +78,13 @@ def test_what_is_added_to_a_lock_comes_beside_what_was_added_before() -> None:
     asked = {"settings": (), "added": ("cmake", "hwloc")}
     found = _as_asked_then("hpcgen lock --site workstation --stack mpi-hello --add hwloc --add ucx", asked)
     assert found["added"] == ("hwloc", "ucx", "cmake")
+
+
+def test_the_latest_base_is_asked_for_again_by_the_command_of_a_lock() -> None:
+    asked = dict.fromkeys(("site", "latest_base")) | {"settings": (), "added": ()}
+    line = "hpcgen lock --site workstation --stack mpi-hello --latest-base"
+    assert _as_asked_then(line, {**asked, "latest_base": False})["latest_base"] is True
+    assert _as_asked_then(line.removesuffix(" --latest-base"), asked | {"latest_base": True})["latest_base"] is True
 
 
 def test_a_record_names_git_trees_and_files_for_bazel() -> None:

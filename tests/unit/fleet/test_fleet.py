@@ -132,6 +132,17 @@ def test_a_member_may_be_what_its_site_does_not_support(hpcgen: Command, tmp_pat
     assert hpcgen("fleet").stdout.count("never built") == 6
 
 
+def test_base_images_by_their_moving_tags_for_one_member_or_all_others(tmp_path: Path) -> None:
+    def latest(text: str) -> list[bool]:
+        file = tmp_path / "fleet.yaml"
+        members = "  - {stack: mpi-hello, site: workstation, name: one, latest_base: false}\n"
+        file.write_text(f"members:\n{members}  - {{stack: mpi-hello, site: workstation, name: two{text}")
+        return [bool(state.plan and state.plan.latest_base) for state in member_states(load_fleet(file), {})]
+
+    assert latest(", latest_base: true}\n") == [False, True]
+    assert latest("}\ndefaults: {latest_base: true}\n") == [False, True]
+
+
 def test_all_mistakes_of_a_fleet_at_once_each_at_its_place(hpcgen: Command, tmp_path: Path) -> None:
     (tmp_path / "fleet.yaml").write_text(
         "build_on: supermug\n"

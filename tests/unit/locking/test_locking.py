@@ -7,11 +7,14 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
+from hpcgen.blocks.steps import image
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.kit.kit import make_kit
 from hpcgen.locking import base_images as images
 from hpcgen.locking import os_packages, wheels
 from hpcgen.locking.locking import make_lock
 from hpcgen.model.lock import ImagePin, Lock, PackagePin, StagePackages
+from hpcgen.model.network import ImageMirror, Mirrors
 from hpcgen.model.plan import Plan
 from hpcgen.model.stack import StackBlock
 from hpcgen.planning.planner import make_plan
@@ -19,6 +22,8 @@ from hpcgen.platform.mirrors import with_mirrors
 
 CATALOG = Catalog()
 ALL = ("images", "packages", "wheels")
+BASE = image(CATALOG.releases("debian")["12"].images["default"])
+DATED = BASE.pulled
 PIN = PackagePin(version="1.0-1", architecture="amd64", sha256="b" * 64, size=10, url="https://deb.example.org/p.deb")
 
 
@@ -28,15 +33,16 @@ class Network:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.asked: list[str] = []
         self.sources: list[str] = []
+        self.digest = ""
         monkeypatch.setattr(images, "pin_image", self.image)
         monkeypatch.setattr(images, "fetch_image", lambda *words: None)
         monkeypatch.setattr(os_packages, "resolve_packages", self.packages)
         monkeypatch.setattr(wheels, "lock_wheels", self.wheels)
 
-    def image(self, name: str, sources: Sequence[str], architecture: str) -> ImagePin:
+    def image(self, name: str, sources: Sequence[str], architecture: str, digest: str) -> ImagePin:
         self.asked.append("images")
-        self.sources = list(sources)
-        return ImagePin(digest="sha256:" + "a" * 64, origin=sources[0])
+        self.sources, self.digest = list(sources), digest
+        return ImagePin(digest=digest or "sha256:" + "a" * 64, origin=sources[0])
 
     def packages(self, layout: object, image: str, stage: object, names: Sequence[str], *more: object) -> object:
         self.asked.append("packages")
@@ -53,12 +59,13 @@ class Network:
         return sorted(set(self.asked))
 
 
-def plan(*settings: str, mirrors: Sequence[str] = ()) -> Plan:
+def plan(*settings: str, mirrors: Sequence[str] = (), latest_base: bool = False) -> Plan:
     site = with_mirrors(CATALOG.site("workstation"), mirrors)
     stack = CATALOG.stack("tf-horovod")
     more = {"python_packages": StackBlock(options={"packages": ["Foo.Bar==1.0"]})}
     with_packages = msgspec.structs.replace(stack, blocks={**stack.blocks, **more})
-    return make_plan(CATALOG, site, with_packages, settings=settings or ["base.provider=debian"])
+    asked = settings or ["base.provider=debian"]
+    return make_plan(CATALOG, site, with_packages, settings=asked, latest_base=latest_base)
 
 
 @pytest.fixture
@@ -90,7 +97,7 @@ def test_a_mirror_that_is_new_is_asked_and_a_reference_given_by_hand_stays(netwo
     old = make_lock(plan(), CATALOG)
     mirrored = plan(mirrors=["images=registry.example.org/proxy"])
     make_lock(mirrored, CATALOG, old=old)
-    assert network.sources == ["docker://registry.example.org/proxy/library/debian:12"]
+    assert network.sources == [f"docker://registry.example.org/proxy/library/{DATED}"]
     by_hand = make_lock(plan(), CATALOG, images={"debian:12": "oci-archive:base.tar"})
     make_lock(mirrored, CATALOG, old=by_hand)
     assert network.sources == ["oci-archive:base.tar"]
@@ -111,3 +118,35 @@ def test_a_lock_of_blocks_that_are_gone_can_be_updated(network: Network) -> None
     blocks = [msgspec.structs.replace(b, version="0.0.1") if b.name == "mpich" else b for b in old.plan.blocks]
     gone = msgspec.structs.replace(old, plan=msgspec.structs.replace(old.plan, blocks=blocks))
     assert network.again(plan(), gone) == ["packages"]
+
+
+def test_the_digest_of_the_release_table_is_pinned_and_the_tags_own_with_latest_base(network: Network) -> None:
+    lock = make_lock(plan(), CATALOG)
+    assert (network.sources, network.digest) == ([f"docker://docker.io/library/{DATED}"], BASE.platforms["amd64"])
+    assert DATED != "debian:12" and lock.pins.images["debian:12"].dated == BASE.dated
+    assert f"FROM docker.io/library/{DATED}@{network.digest} AS builder" in make_kit(lock.plan, CATALOG, lock).recipe
+    latest = make_lock(plan(latest_base=True), CATALOG)
+    assert (network.sources, network.digest) == (["docker://docker.io/library/debian:12"], "")
+    assert latest.pins.images["debian:12"].dated is None
+    assert f"FROM docker.io/library/debian:12@sha256:{'a' * 64} AS" in make_kit(latest.plan, CATALOG, latest).recipe
+
+
+def test_a_dated_image_of_an_older_table_is_not_one_given_by_hand(network: Network) -> None:
+    lock = make_lock(plan(), CATALOG)
+    pin = ImagePin(
+        digest="sha256:" + "b" * 64, origin="docker://docker.io/library/debian:x-20250101", dated="x-20250101"
+    )
+    old = msgspec.structs.replace(lock, pins=msgspec.structs.replace(lock.pins, images={"debian:12": pin}))
+    make_lock(plan(), CATALOG, old=old)
+    assert (network.sources, network.digest) == ([f"docker://docker.io/library/{DATED}"], BASE.platforms["amd64"])
+
+
+def test_what_is_given_by_hand_or_by_a_mirror_that_names_the_image_has_a_digest_of_its_own(network: Network) -> None:
+    make_lock(plan(), CATALOG, images={"debian:12": "oci-archive:base.tar"})
+    assert (network.sources, network.digest) == (["oci-archive:base.tar"], "")
+    asked = plan()
+    mirrors = Mirrors(images={"debian:12": ImageMirror(docker="localhost/debian:12")})
+    site = msgspec.structs.replace(asked.site, network=msgspec.structs.replace(asked.site.network, mirrors=mirrors))
+    lock = make_lock(msgspec.structs.replace(asked, site=site), CATALOG)
+    assert (network.sources, network.digest) == (["containers-storage:localhost/debian:12"], "")
+    assert lock.pins.images["debian:12"].dated is None

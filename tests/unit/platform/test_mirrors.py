@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from hpcgen.blocks.steps import image
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, InputError, UnknownNameError
 from hpcgen.model.lock import ImagePin, Pins
@@ -148,13 +149,21 @@ def test_pip_and_archives() -> None:
     assert all(" https://mirror.example.org/sources/" in line for line in fetched)
 
 
-@pytest.mark.parametrize(("base", "path"), [("debian", "library/debian:12"), ("rockylinux", "rockylinux/rockylinux:9")])
-def test_base_images_come_from_the_registry_by_their_own_path(base: str, path: str) -> None:
+@pytest.mark.parametrize(
+    ("base", "folder", "dated"), [("debian", "library", True), ("rockylinux", "rockylinux", False)]
+)
+def test_base_images_come_from_the_registry_by_their_own_path(base: str, folder: str, dated: bool) -> None:
+    """With tag and digest: a mirror has the same images."""
     given = with_mirrors(site(), ["images=registry.example.org:5000/proxy"])
-    name = f"registry.example.org:5000/proxy/{path}"
-    assert f"FROM {name} AS builder\n" in rendered(given, base, "docker")
+    known = [row.images["default"] for row in Catalog().releases(base).values()][-1]
+    held = image(known).on("x86_64")
+    name = f"registry.example.org:5000/proxy/{folder}/{held.pulled.rpartition('/')[2]}"
+    digest = f"@{held.digest}" if dated else ""
+    assert bool(held.dated) == dated
+    assert f"FROM {name}{digest} AS builder\n" in rendered(given, base, "docker")
     assert f"FROM {name} AS builder\n" in rendered(given, base, "charliecloud")
-    assert f"BootStrap: docker\nFrom: {name}\n" in rendered(given, base, "singularity")
+    untagged = name.rpartition(":")[0] if dated else name
+    assert f"BootStrap: docker\nFrom: {untagged}{digest}\n" in rendered(given, base, "singularity")
 
 
 def test_digests_of_a_lock_hold_for_the_mirror_too() -> None:
@@ -204,7 +213,7 @@ def test_what_the_profile_has_beside_it_stays() -> None:
     # The same kind is replaced.
     replaced = with_mirrors(known, ["pip=https://mirror.example.org/simple", "images=registry.example.org"])
     assert replaced.network.mirrors.pip == "https://mirror.example.org/simple"
-    assert "FROM registry.example.org/library/debian:12 AS" in rendered(replaced)
+    assert "FROM registry.example.org/library/debian:bookworm-" in rendered(replaced)
 
 
 def test_security_updates_alone_go_to_the_archives_that_the_profile_names() -> None:

@@ -31,6 +31,7 @@ export USER=${USER:-$(id -un)}
 @{bases}
 # --force lets package managers run without privilege. A relative path is the same in every build.
 (cd "$context" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
+@{check}
 
 case $output in
     *.sqfs) format=squash ;;

@@ -76,7 +76,7 @@ find "$context" -type f -exec sha256sum {} + | while read -r sum file; do
 done
 
 cat > "$context/Dockerfile" << 'HPCGEN_DOCKERFILE'
-FROM docker.io/library/ubuntu:24.04 AS builder
+FROM docker.io/library/ubuntu:noble-20260911 AS builder
 
 ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
@@ -102,7 +102,7 @@ COPY files/tests/onnx_provider /opt/onnxruntime/share/provider
 # hpcgen: remove downloads
 RUN rm -rf /opt/hpcgen/build
 
-FROM docker.io/library/ubuntu:24.04
+FROM docker.io/library/ubuntu:noble-20260911
 
 ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
@@ -132,12 +132,14 @@ COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       org.opencontainers.image.description="Inference with ONNX Runtime on one node" \
+      org.opencontainers.image.base.name="docker.io/library/ubuntu:noble-20260911" \
+      org.opencontainers.image.base.digest="sha256:496754492fb28b4d3049432f2ca787449331e23fb14f0dd3fffea86bf5a93eb4" \
       io.hpcgen.version="0.2.0" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1" \
-      io.hpcgen.content="44eed369880cba673bdb6b42f38d1efaf4743633b7fb4c6a1d673d373caced71" \
+      io.hpcgen.content="6fa6ecaab4890dbfc968d9161fb8e8bce21818be7f10936bb44dcd307d5e6c79" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
@@ -145,6 +147,44 @@ HPCGEN_DOCKERFILE
 export USER=${USER:-$(id -un)}
 # --force lets package managers run without privilege. A relative path is the same in every build.
 (cd "$context" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
+
+# ch-image takes no digest and checks none: what it keeps of what it pulled is compared with the digests of the recipe.
+# The configuration beside a pulled image says which of the manifests in its download cache are that image's; a manifest
+# names the layers, which lie there too. Source: lib/pull.py, filesystem.py and image.py of Charliecloud 0.31 and 0.38.
+check_bases() { # NAME DIGEST of each image
+    local storage found
+    storage=$(ch-image gestalt storage-path | tail -n 1) || storage=
+    while [ $# -gt 1 ]; do
+        found=$(pulled "$storage" "$1" "$2")
+        case $found in
+            "$2") ;;
+            "") echo "note: whether $1 is $2 is not known: ch-image keeps no record of pulling it" >&2 ;;
+            *)
+                echo "error: ch-image pulled another $1 than the recipe names: it has $found, not $2" >&2
+                return 65
+                ;;
+        esac
+        shift 2
+    done
+}
+pulled() { # STORAGE NAME DIGEST: the digest, or another one that fits the image no less; nothing if there is no record
+    local held=${2//\//%} cache=$1/dlcache config manifest digest blob other=
+    held=${held//:/+}
+    config=$(sha256sum 2> /dev/null < "$1/img/$held/ch/config.pulled.json") || return 0
+    for manifest in "$cache/$held%"*.manifest.json; do
+        grep -qsF "\"sha256:${config%% *}\"" "$manifest" || continue
+        digest=$(sha256sum < "$manifest")
+        digest=sha256:${digest%% *}
+        while read -r blob; do
+            [ ! -e "$cache/$blob.tar.gz" ] || [ "$(sha256sum < "$cache/$blob.tar.gz")" = "$blob  -" ] ||
+                digest="a layer that is not sha256:$blob"
+        done < <(grep -oE 'sha256:[0-9a-f]{64}' "$manifest" | cut -d : -f 2)
+        other=$digest
+        [ "$digest" != "$3" ] || break
+    done
+    echo "$other"
+}
+check_bases docker.io/library/ubuntu:noble-20260911 sha256:496754492fb28b4d3049432f2ca787449331e23fb14f0dd3fffea86bf5a93eb4
 
 case $output in
     *.sqfs) format=squash ;;

@@ -108,7 +108,7 @@ find "$context" -type f -exec sha256sum {} + | while read -r sum file; do
 done
 
 cat > "$context/Dockerfile" << 'HPCGEN_DOCKERFILE'
-FROM docker.io/library/ubuntu:22.04 AS builder
+FROM docker.io/library/ubuntu:jammy-20260901.2 AS builder
 
 ENV CC=/usr/bin/gcc-12 \
     CXX=/usr/bin/g++-12 \
@@ -236,7 +236,7 @@ RUN mkdir -p /opt/rank_test/bin && \
 # hpcgen: remove downloads
 RUN rm -rf /opt/hpcgen/build
 
-FROM docker.io/library/ubuntu:22.04
+FROM docker.io/library/ubuntu:jammy-20260901.2
 
 ENV FI_PROVIDER_PATH=/opt/intel_mpi/intel64/libfabric/lib/prov \
     I_MPI_ROOT=/opt/intel_mpi \
@@ -272,12 +272,14 @@ COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       org.opencontainers.image.description="TensorFlow with Horovod over the host's MPI" \
+      org.opencontainers.image.base.name="docker.io/library/ubuntu:jammy-20260901.2" \
+      org.opencontainers.image.base.digest="sha256:281c5745f657873d78e5531fc5ba8575f46ab7769b94550ac99543f122679986" \
       io.hpcgen.version="0.2.0" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="tf-horovod" \
       io.hpcgen.blocks="ubuntu@22.04 site_trust@1 python@3.10.12 gnu@12.3.0 bazel@6.1.0 tensorflow@2.15.1 cmake@3.31.10 psm2@12.0.1 intel_mpi@2019.6.166 horovod@0.28.1 rank_test@1" \
-      io.hpcgen.content="91273a5301790e5bc671bf4578f351625d045b8abdb02f326b691335d14553bb" \
+      io.hpcgen.content="d4a109e7faf4c56db1830677ac3efd8705d95f133260c72bc429b14f231dfc7a" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 
@@ -285,6 +287,44 @@ HPCGEN_DOCKERFILE
 export USER=${USER:-$(id -un)}
 # --force lets package managers run without privilege. A relative path is the same in every build.
 (cd "$context" && ch-image build --force "${options[@]}" -t "$name" -f Dockerfile .)
+
+# ch-image takes no digest and checks none: what it keeps of what it pulled is compared with the digests of the recipe.
+# The configuration beside a pulled image says which of the manifests in its download cache are that image's; a manifest
+# names the layers, which lie there too. Source: lib/pull.py, filesystem.py and image.py of Charliecloud 0.31 and 0.38.
+check_bases() { # NAME DIGEST of each image
+    local storage found
+    storage=$(ch-image gestalt storage-path | tail -n 1) || storage=
+    while [ $# -gt 1 ]; do
+        found=$(pulled "$storage" "$1" "$2")
+        case $found in
+            "$2") ;;
+            "") echo "note: whether $1 is $2 is not known: ch-image keeps no record of pulling it" >&2 ;;
+            *)
+                echo "error: ch-image pulled another $1 than the recipe names: it has $found, not $2" >&2
+                return 65
+                ;;
+        esac
+        shift 2
+    done
+}
+pulled() { # STORAGE NAME DIGEST: the digest, or another one that fits the image no less; nothing if there is no record
+    local held=${2//\//%} cache=$1/dlcache config manifest digest blob other=
+    held=${held//:/+}
+    config=$(sha256sum 2> /dev/null < "$1/img/$held/ch/config.pulled.json") || return 0
+    for manifest in "$cache/$held%"*.manifest.json; do
+        grep -qsF "\"sha256:${config%% *}\"" "$manifest" || continue
+        digest=$(sha256sum < "$manifest")
+        digest=sha256:${digest%% *}
+        while read -r blob; do
+            [ ! -e "$cache/$blob.tar.gz" ] || [ "$(sha256sum < "$cache/$blob.tar.gz")" = "$blob  -" ] ||
+                digest="a layer that is not sha256:$blob"
+        done < <(grep -oE 'sha256:[0-9a-f]{64}' "$manifest" | cut -d : -f 2)
+        other=$digest
+        [ "$digest" != "$3" ] || break
+    done
+    echo "$other"
+}
+check_bases docker.io/library/ubuntu:jammy-20260901.2 sha256:281c5745f657873d78e5531fc5ba8575f46ab7769b94550ac99543f122679986
 
 case $output in
     *.sqfs) format=squash ;;
