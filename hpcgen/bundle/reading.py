@@ -19,10 +19,10 @@ import msgspec
 from hpcgen.bundle.documents import MANIFEST_BYTES, read_record
 from hpcgen.bundle.parts import TOP, Joined, Slice
 from hpcgen.errors import InputError
-from hpcgen.images.limits import BoundedMember
 from hpcgen.model.bundle import Manifest
 from hpcgen.model.bundle_paths import MANIFEST
 from hpcgen.support.hashing import open_plain
+from hpcgen.support.limits import BoundedMember
 
 MOST_FILES = 1_000_000
 SAFE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*(/[A-Za-z0-9_][A-Za-z0-9._+~%!@=-]*)*")

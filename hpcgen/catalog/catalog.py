@@ -349,8 +349,9 @@ class Catalog:
         path = self._beside_blocks("wheels", f"{name}.txt")
         if path is None:
             return None
-        lines = (line.strip() for line in _text(path).splitlines())
-        return tuple(line for line in lines if line and not line.startswith("#"))
+        from hpcgen.catalog.wheel_lists import read_wheel_list
+
+        return read_wheel_list(path, self.shown(path))
 
     def _beside_blocks(self, *parts: str) -> Path | None:
         """The first collection's file of that path in building_blocks, which is noted as read."""

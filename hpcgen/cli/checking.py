@@ -30,10 +30,12 @@ KINDS = {
 """A key that only one kind of file has, and that kind."""
 
 
+WHEELS = "building_blocks/wheels"
 COLLECTED = {
     "site_profiles": (".yaml",),
     "recipes": (".yaml",),
     "building_blocks": (".yaml", ".py"),
+    WHEELS: (".txt",),
     "engines": (".py",),
     "schedulers": (".py",),
     "formats": (".py",),
@@ -43,23 +45,27 @@ COLLECTED = {
 
 def collection_of(folder: Path) -> Path:
     """The collection that is meant by a folder: itself, or the one that it is a part of."""
-    return folder.resolve().parent if folder.resolve().name in COLLECTED else folder
+    return folder.resolve().parents[_part(folder).count("/")] if _part(folder) in COLLECTED else folder
 
 
 def collected_files(folder: Path) -> list[Path]:
     """The files of a collection, or of one folder in it, that can be checked; InputError where it is none."""
-    folders = [folder] if folder.resolve().name in COLLECTED else [folder / name for name in COLLECTED]
+    part = _part(folder)
+    folders = {folder: COLLECTED[part]} if part in COLLECTED else {folder / name: COLLECTED[name] for name in COLLECTED}
     files = [
-        path
-        for each in folders
-        for path in sorted(each.glob("[!_.]*.*"))
-        if path.suffix in COLLECTED[each.resolve().name]
+        path for each, endings in folders.items() for path in sorted(each.glob("[!_.]*.*")) if path.suffix in endings
     ]
     files += [path for path in [folder / "fleet.yaml"] if path.is_file()]
     if not files:
         expected = f"a collection, with files in any of {', '.join(COLLECTED)}"
         raise InputError("there is nothing to check in this folder", str(folder), expected)
     return files
+
+
+def _part(folder: Path) -> str:
+    """What a folder is called in its collection, if it is one of those that are checked."""
+    name = folder.resolve().name
+    return WHEELS if f"{folder.resolve().parent.name}/{name}" == WHEELS else name
 
 
 def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
@@ -71,6 +77,11 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
 
         own = path.resolve().parent.parent
         return trial(path.resolve(), [own, *(each for each in catalog.folders[:-1] if each.resolve() != own)])
+    if path.suffix == ".txt":
+        from hpcgen.catalog.wheel_lists import read_wheel_list
+
+        read_wheel_list(path, str(path))
+        return None
     small = path.resolve().parent.name in ("site_profiles", "recipes")
     document = load(path, str(path)) if small else load(path, str(path), LONG_LIST)
     kind = _kind(document, path)

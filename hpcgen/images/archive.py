@@ -16,7 +16,7 @@ import msgspec
 
 from hpcgen.errors import InputError
 from hpcgen.images.folder import MAX_FILE, MAX_LINKS, too_large
-from hpcgen.images.limits import LONGEST_PATH, READING_S, BoundedMember, ReadingLimit, Unpacked
+from hpcgen.support.limits import LONGEST_PATH, READING_S, BoundedMember, ReadingLimit, Unpacked
 
 _ROUNDS = 10
 

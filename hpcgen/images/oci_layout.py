@@ -20,9 +20,9 @@ import msgspec
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.images.archive import read_archive, stream_bytes
 from hpcgen.images.folder import MAX_FILE
-from hpcgen.images.limits import BoundedMember
 from hpcgen.model.bundle_paths import image_name
 from hpcgen.support.hashing import hash_file, open_plain, sha256_of
+from hpcgen.support.limits import BoundedMember
 from hpcgen.support.writing import alone_in, write_file
 
 REF_NAME = "org.opencontainers.image.ref.name"

@@ -12,7 +12,6 @@ import importlib.util
 import io
 import json
 import os
-import re
 import shutil
 import sys
 import zipfile
@@ -28,7 +27,7 @@ from hpcgen.locking.uv_resolver import run_uv
 from hpcgen.locking.wheels import lock_wheels
 from hpcgen.model.bundle import Wanted
 from hpcgen.net.package_index import find_files
-from hpcgen.net.wheel_index import wheel_licence
+from hpcgen.net.wheel_index import wheel_licence, wheel_metadata
 from hpcgen.support.hashing import sha256_of
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -90,9 +89,7 @@ def _locked(requirements: Sequence[str], python: str, architecture: str) -> list
 
 def requirements_of(wheel: Path) -> list[str]:
     """What a wheel needs, without its extras."""
-    with zipfile.ZipFile(wheel) as archive:
-        name = next(name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name))
-        fields = email.parser.HeaderParser().parsestr(archive.read(name).decode("utf-8"))
+    fields = email.parser.HeaderParser().parsestr(wheel_metadata(wheel))
     needs = [str(each) for each in fields.get_all("Requires-Dist", [])]
     return [need for need in needs if "extra ==" not in str(Requirement(need).marker or "")]
 

@@ -30,6 +30,15 @@ ImageOrigin = Annotated[
         "docker://docker.io/library/debian:12",
     ),
 ]
+HashedLine = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9._, -]*\])?\s*==\s*[A-Za-z0-9.!+_-]+\s*"
+        r"(;((?!\s-)[^#\\\x00-\x1f\x7f-\x9f\u2028\u2029])*)?( --hash=sha256:[0-9a-f]{64})+$(?!\n)",
+        "a package with its version and the sha256 of its files",
+        "h5py==3.11.0 --hash=sha256:" + 4 * "0123456789abcdef",
+    ),
+]
 COLLECTION_NAME = r"[A-Za-z0-9_][A-Za-z0-9._-]*"
 """What a lock calls a collection; a folder of that name is in a bundle."""
 Bytes = Annotated[int, msgspec.Meta(ge=0, description="a number of bytes")]
@@ -93,7 +102,7 @@ class Pins(Record, frozen=True):
     images: dict[Text, ImagePin] = {}
     packages: dict[StageName, StagePackages] = {}
     keys: list[KeyPin] = []
-    wheels: dict[Text, list[Text]] = {}
+    wheels: dict[Text, list[HashedLine]] = {}
     trees: dict[Text, Sha256] = {}
     epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
 

@@ -30,6 +30,7 @@ from hpcgen.model.bundle import Wanted
 from hpcgen.net.index_pages import ACCEPT, IndexFile, PageError, read_page
 from hpcgen.net.web import Timeouts, Web, WebError, shown
 from hpcgen.support.hashing import file_sha256
+from hpcgen.support.wheel_lines import EXPECTED, logical_lines, parse_line
 
 PAGE_BYTES = 128 * 1024 * 1024
 """The largest page that is read, unpacked; the largest of the public index have some 20 MB."""
@@ -40,10 +41,6 @@ _ATTEMPTS = 4
 _PAUSE_S = 0.5
 _AT_ONCE = 8
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_LINE = re.compile(
-    r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)\s*(?:\[[A-Za-z0-9._, -]*\])?\s*"
-    r"==\s*(?P<version>[A-Za-z0-9.!+_-]+)\s*(?:;[^#]*?)?(?P<hashes>(?:\s+--hash=sha256:[0-9a-f]{64})+)\s*(?:#.*)?"
-)
 
 
 class PinnedRequirement(msgspec.Struct, frozen=True):
@@ -90,17 +87,12 @@ def find_files(
 def pinned(lines: Iterable[str]) -> list[PinnedRequirement]:
     """The requirements of hashed lines; one package may have several files."""
     result, problems = [], Problems()
-    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
-        text = line.strip()
-        if not text or text.startswith("#"):
+    for _, text in logical_lines("\n".join(lines)):
+        line = parse_line(text)
+        if line is None or not _is_version(line.version):
+            problems.add(f"not a pinned requirement: {text[:120]!r}", expected=EXPECTED)
             continue
-        match = _LINE.fullmatch(text)
-        if match is None or not _is_version(match["version"]):
-            expected = "name==version --hash=sha256:… with 64 digits"
-            problems.add(f"not a pinned requirement: {text[:120]!r}", expected=expected)
-            continue
-        hashes = tuple(word.partition(":")[2] for word in match["hashes"].split())
-        result.append(PinnedRequirement(canonicalize_name(match["name"]), match["version"], hashes))
+        result.append(PinnedRequirement(canonicalize_name(line.name), line.version, line.hashes))
     problems.raise_as(InputError)
     return result
 

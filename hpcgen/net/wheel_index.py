@@ -8,22 +8,31 @@ Read by pip 9.0, 18.1, 21.3, 23.2 and 26.3.
 
 from __future__ import annotations
 
+import bz2
 import email.parser
+import gzip
 import html
+import lzma
 import re
 import tarfile
 import urllib.parse
 import zipfile
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, cast
 
+from hpcgen.errors import InputError
 from hpcgen.model.bundle import BundleItem
+from hpcgen.support.limits import BoundedMember, ReadingLimit, Unpacked
 from hpcgen.support.spdx_expressions import licence_expression
 
 _METADATA_BYTES = 1024 * 1024
-_MEMBERS = 200_000
+_READING_S = 60.0
+_UNREADABLE = (
+    *(OSError, ValueError, KeyError, EOFError, RuntimeError, InputError),
+    *(zipfile.BadZipFile, tarfile.TarError, zlib.error, lzma.LZMAError),
+)
 
 _CLASSIFIERS = {
     "Boost Software License 1.0 (BSL-1.0)": "BSL-1.0",
@@ -82,8 +91,8 @@ def wheel_index(items: Iterable[BundleItem]) -> str:
 def wheel_licence(path: Path) -> str:
     """The licence of a wheel or source package as an SPDX expression; empty where it does not say it clearly."""
     try:
-        text = _wheel_metadata(path) if path.name.endswith(".whl") else _source_metadata(path)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, tarfile.TarError, zlib.error, RuntimeError):
+        text = wheel_metadata(path) if path.name.endswith(".whl") else _source_metadata(path)
+    except _UNREADABLE:
         return ""
     return metadata_licence(text)
 
@@ -106,7 +115,8 @@ def _free_text(text: str) -> str:
     return next((licence for form, licence in _FREE_TEXT if re.fullmatch(form, text, re.IGNORECASE)), "")
 
 
-def _wheel_metadata(path: Path) -> str:
+def wheel_metadata(path: Path) -> str:
+    """METADATA of a wheel, as far as anybody writes it; KeyError without one."""
     with zipfile.ZipFile(path) as wheel:
         for member in wheel.infolist():
             if re.fullmatch(r"[^/]+\.dist-info/METADATA", member.filename):
@@ -122,15 +132,24 @@ def _source_metadata(path: Path) -> str:
                 if re.fullmatch(r"[^/]+/PKG-INFO", name):
                     with archive.open(name) as stream:
                         return _text(stream)
-    with tarfile.open(path) as packed:
-        for count, member in enumerate(packed):
-            if count > _MEMBERS:
-                break
+    limit = ReadingLimit(path.name, path.stat().st_size, _READING_S)
+    with _unpacked(path) as stream, _members(Unpacked(stream, limit)) as packed:
+        for member in packed:
+            limit.member()
             if member.isfile() and re.fullmatch(r"(\./)?[^/]+/PKG-INFO", member.name):
                 source = packed.extractfile(member)
                 if source is not None:
                     return _text(source)
     raise KeyError("PKG-INFO")
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    kinds: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".tgz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+    return cast(IO[bytes], kinds.get(path.suffix, open)(path, "rb"))
+
+
+def _members(stream: Unpacked) -> tarfile.TarFile:
+    return tarfile.open(fileobj=cast(Any, stream), mode="r:", tarinfo=BoundedMember)
 
 
 def _text(stream: IO[bytes]) -> str:

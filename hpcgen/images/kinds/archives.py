@@ -18,10 +18,10 @@ from hpcgen.images.kinds.base import (
     conversion_command,
 )
 from hpcgen.images.kinds.directory import marked
-from hpcgen.images.limits import BoundedMember
 from hpcgen.images.oci_layout import archive_image
 from hpcgen.images.roots import Marks
 from hpcgen.images.tarball import read_tar
+from hpcgen.support.limits import BoundedMember
 
 # An OCI archive has a member for each blob and three more; an image's root has thousands.
 _FIRST_MEMBERS = 200

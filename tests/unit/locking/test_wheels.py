@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +20,7 @@ from hpcgen.locking.wheels import lock_wheels, resolve
 from hpcgen.model.bundle import BundleItem
 from hpcgen.net.pip_settings import pip_settings
 from hpcgen.net.wheel_index import metadata_licence, wheel_index, wheel_licence
+from hpcgen.support import limits
 from tests.helpers.stub_packages import index, sha256, source, wheel
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -293,3 +296,16 @@ def test_the_tool_writes_a_list_into_a_collection_that_is_new(tmp_path: Path) ->
     )
     none = subprocess.run([*command[:3], "3", *command[4:]], cwd=tmp_path, capture_output=True, text=True)
     assert none.returncode == 2 and "'3' is not a version such as 3.12.3" in none.stderr
+
+
+def test_a_source_package_of_zeros_without_end_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "pack-1.0.tar.gz"
+    told = b"Metadata-Version: 2.4\nLicense-Expression: MIT\n"
+    with tarfile.open(path, "w:gz") as archive:
+        for name, data in (("pack-1.0/zeros", bytes(1_000_000)), ("pack-1.0/PKG-INFO", told)):
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+    assert wheel_licence(path) == "MIT"
+    monkeypatch.setattr(limits, "_BYTES", 1000)
+    assert wheel_licence(path) == ""

@@ -1,4 +1,4 @@
-"""How much of a tar file is read: a few bytes from a stranger can stand for terabytes, or for headers without end."""
+"""How much of an archive is read: a few bytes from a stranger can stand for terabytes, or for headers without end."""
 
 from __future__ import annotations
 

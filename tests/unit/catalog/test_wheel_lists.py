@@ -1,0 +1,98 @@
+"""Wheel lists: parsed and written again, so that a list decides what is installed and never where it comes from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.wheel_lists import read_wheel_list
+from hpcgen.errors import InputError
+from hpcgen.lockfile.lock import parse_lock, sealed_text
+from hpcgen.recipe.assemble import assemble
+from tests.conftest import Command
+from tests.helpers import locks
+from tests.helpers.own_collection import own_collection
+
+ONE, TWO = "1" * 64, "2" * 64
+EVIL = [
+    ("--index-url https://evil.example.org/simple", "'--index-url' is an option of pip, and a wheel list has none"),
+    ("--extra-index-url=https://evil.example.org", "'--extra-index-url' is an option of pip"),
+    ("-r /etc/passwd", "'-r' is an option of pip"),
+    ("--find-links /tmp", "'--find-links' is an option of pip"),
+    ("-e .", "'-e' is an option of pip"),
+    (f"evil @ https://evil.example.org/e.whl --hash=sha256:{ONE}", "by an address instead of its version"),
+    (f"https://evil.example.org/e.whl --hash=sha256:{ONE}", "by an address instead of its version"),
+    (f"evil==1 --index-url https://evil.example.org --hash=sha256:{ONE}", "by an address"),
+    (f"evil==1 --global-option=x --hash=sha256:{ONE}", "is not a pinned package"),
+    (f"evil==1 ; python_version > '3' --global-option=x --hash=sha256:{ONE}", "is not a pinned package"),
+    (f"evil==1 ; anything --hash=sha256:{ONE}", "is not a pinned package"),
+    ("evil==1", "'evil==1' has no hash"),
+    (f"evil>=1 --hash=sha256:{ONE}", "is not a pinned package"),
+    (f"evil==1 --hash=md5:{ONE}", "is not a pinned package"),
+    (f"evil==1 --hash=sha256:{ONE}\x0b--index-url=x", "is not a pinned package"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), EVIL)
+def test_anything_but_a_package_with_hashes_is_refused_with_its_line(tmp_path: Path, line: str, said: str) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text(f"# made by hand\ngood==1 --hash=sha256:{ONE}\n\n{line}\n-f more\n")
+    with pytest.raises(InputError) as raised:
+        read_wheel_list(path, "ours/list.txt")
+    first, second = raised.value.problems
+    assert said in first.message
+    assert (str(first.where), str(second.where)) == ("ours/list.txt:4:1", "ours/list.txt:5:1")
+
+
+def test_a_list_is_written_again_as_hpcgen_writes_it(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_text(
+        f"numpy == 1.26.4 \\\n    --hash=sha256:{ONE} \\\n    --hash=sha256:{TWO}\n    # via h5py\r\n"
+        f"h5py[a, b]==3.11.0;python_version>'3.8'   --hash=sha256:{ONE}  # a note\n"
+    )
+    assert read_wheel_list(path, "list") == (
+        f"numpy==1.26.4 --hash=sha256:{ONE} --hash=sha256:{TWO}",
+        f"h5py[a,b]==3.11.0 ; python_version>'3.8' --hash=sha256:{ONE}",
+    )
+
+
+def test_hpcgens_own_lists_stay_as_they_are() -> None:
+    folder = Catalog().folders[-1] / "building_blocks" / "wheels"
+    for path in folder.glob("*.txt"):
+        lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+        assert list(read_wheel_list(path, path.name)) == lines
+
+
+def test_what_is_no_text_is_no_list(tmp_path: Path, hpcgen: Command) -> None:
+    path = tmp_path / "list.txt"
+    path.write_bytes(b"caf\xe9==1\n")
+    with pytest.raises(InputError, match="this is no text in UTF-8"):
+        read_wheel_list(path, "list.txt")
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(InputError, match="the wheel list cannot be read"):
+        read_wheel_list(path, "list.txt")
+
+
+def test_render_and_check_name_the_line(tmp_path: Path, hpcgen: Command) -> None:
+    listed = f"--index-url https://evil.example.org/simple\nours==1.0 --hash=sha256:{ONE}\n"
+    folder = own_collection(tmp_path / "ours", {"building_blocks/wheels/ours-1.0.txt": listed})
+    for words in (["render", "--site", "lab", "--stack", "ours-stack"], ["check", str(folder)]):
+        done = hpcgen("--collection", str(folder), *words)
+        assert done.returncode == 3, done.stderr
+        assert "building_blocks/wheels/ours-1.0.txt:1:1: '--index-url' is an option of pip" in done.stderr
+
+
+@pytest.mark.parametrize("line", [line for line, _ in EVIL if "\x0b" not in line])
+def test_a_lock_cannot_bring_such_lines_either(line: str) -> None:
+    made = locks.lock("mpi-hello")
+    pins = msgspec.structs.replace(made.pins, wheels={"python_packages": [line]})
+    text = sealed_text(made.plan, assemble(made.plan, locks.CATALOG, made.pins), pins, made.collections)
+    if "; anything" in line:
+        return  # pip refuses what is no marker
+    with pytest.raises(InputError, match="python_packages"):
+        parse_lock(text, "a lock")
