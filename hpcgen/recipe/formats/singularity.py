@@ -179,7 +179,7 @@ def _tags(plan: Plan, assembly: Assembly) -> list[str]:
     """What the digests of base images are of: a definition file takes a tag or a digest, not both."""
     images = {stage.image.digest: stage.image for stage in (assembly.builder, assembly.final)}
     dated = [image for image in images.values() if image.dated and plan.supply == "network"]
-    return [f"{image.digest[:19]}… is {image.pulled}" for image in dated]
+    return [f"base image {image.pulled}, by its digest: {image.digest[:19]}…" for image in dated]
 
 
 class SingularityFormat(Format):

@@ -75,7 +75,7 @@ REGISTRY = Mirrors(registry="registry.example.org/proxy")
         ("docker", None, f"FROM docker.io/library/{BASE.pulled}@{AMD64} AS builder\n"),
         ("docker", REGISTRY, f"FROM registry.example.org/proxy/library/{BASE.pulled}@{AMD64} AS builder\n"),
         ("singularity", None, f"From: ubuntu@{AMD64}\n"),
-        ("singularity", None, f"# {AMD64[:19]}… is {BASE.pulled}\n"),
+        ("singularity", None, f"# base image {BASE.pulled}, by its digest: {AMD64[:19]}…\n"),
         ("singularity", REGISTRY, f"From: registry.example.org/proxy/library/ubuntu@{AMD64}\n"),
         ("charliecloud", None, f"FROM docker.io/library/{BASE.pulled} AS builder\n"),
         ("charliecloud", None, f"\ncheck_bases docker.io/library/{BASE.pulled} {AMD64}\n"),
