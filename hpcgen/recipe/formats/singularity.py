@@ -6,6 +6,7 @@ stage keeps travels as one tar file. Source: Singularity's change log for 3.5.3.
 
 from __future__ import annotations
 
+import re
 from types import MappingProxyType
 
 from hpcgen.blocks.steps import Run, command, run
@@ -82,11 +83,11 @@ def _final_start(plan: Plan, assembly: Assembly) -> list[Primitive]:
 def _final_end(stage: Stage, assembly: Assembly) -> list[Primitive]:
     result = []
     if stage.environment:
-        lines = [f"    export {sh_assign(name, value)}" for name, value in stage.environment.items()]
+        lines = [f"    export {_split(sh_assign(name, value))}" for name, value in stage.environment.items()]
         result.append(_raw("\n".join(["%environment", *lines])))
     result.append(_raw('%runscript\n    exec "$@"'))
     result.append(_raw(f"%test\n    {BUILD_TEST}"))
-    labels = [f"    {key} {plain(value, key)}" for key, value in assembly.labels.items()]
+    labels = [f"    {key} {_spaced(plain(value, key))}" for key, value in assembly.labels.items()]
     result.append(_raw("\n".join(["%labels", *labels])))
     return result
 
@@ -96,10 +97,22 @@ def _raw(text: str) -> Primitive:
 
 
 def _guarded(text: str) -> str:
-    """Apptainer 1.2 and later read ``{{ name }}`` as a template argument."""
+    """Apptainer 1.2 and later read ``{{ name }}`` as a template argument, in comments and quotes too."""
     if "{{" in text:
-        raise PolicyError("a definition file cannot hold '{{': Apptainer reads it as a template argument")
+        at = next(line.strip() for line in text.splitlines() if "{{" in line)
+        message = "a definition file cannot hold '{{': Apptainer reads it as a template argument"
+        raise PolicyError(f"{message}: {at[:120]!r}", remedy="in single quotes of a shell, {''{ means the same")
     return text
+
+
+def _split(quoted: str) -> str:
+    """Words as ``quoting`` writes them, the same to a shell without ``{{``: braces are in single quotes there."""
+    return re.sub(r"\{(?=\{)", "{''", quoted)
+
+
+def _spaced(words: str) -> str:
+    """Words that only people read, without ``{{``."""
+    return re.sub(r"\{(?=\{)", "{ ", words)
 
 
 def _start(plan: Plan, stage: Stage) -> list[Primitive]:
@@ -122,7 +135,8 @@ def _start(plan: Plan, stage: Stage) -> list[Primitive]:
         lines.append(f"    {FILES} {_arrival(FILES)}")
     if lines:
         result.append(_raw("\n".join(["%files", *lines])))
-    exports = [f"    export {sh_assign(key, value)}" for key, value in {**stage.arguments, **stage.environment}.items()]
+    variables = {**stage.arguments, **stage.environment}
+    exports = [f"    export {_split(sh_assign(key, value))}" for key, value in variables.items()]
     result.append(_raw("\n".join(["%post", "    set -eu", *exports])))
     return result
 
@@ -131,7 +145,7 @@ def _steps(steps: Steps, first: int, total: int) -> list[Primitive]:
     result = []
     number = first
     for label, about, runs in grouped(steps):
-        result.append(primitive("comment", joined=True, text=about, reformat=False))
+        result.append(primitive("comment", joined=True, text=_spaced(about), reformat=False))
         for step in runs:
             result.append(_step(label, step, number, total, joined=step is not runs[-1]))
             number += 1
@@ -152,8 +166,8 @@ def _step(label: str, step: Run, number: int, total: int, joined: bool) -> Primi
     commands = [
         "(",
         "cd /",
-        command("echo", step_mark(number, total, label, step.about)),
-        *(wrapped(line) for line in (*files, *step.commands)),
+        _split(command("echo", step_mark(number, total, label, step.about))),
+        *(wrapped(line) for line in (*map(_split, files), *step.commands)),
         ")",
     ]
     told = StepLabel(block=label, about=step.about)
@@ -214,8 +228,9 @@ class SingularityFormat(Format):
             [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total), *_final_end(final, assembly)],
         ]
         written = emit(stages, "singularity")
-        top = commented([*header(plan), *assembly.base_notes, *_tags(plan, assembly)])
-        return Written(f"{top}\n\n{written.text}\n", written.steps)
+        # The command among them is quoted for a shell, and stays the same to one.
+        top = _split(commented([*header(plan), *assembly.base_notes, *_tags(plan, assembly)]))
+        return Written(_guarded(f"{top}\n\n{written.text}\n"), written.steps)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
         """build.sh for Apptainer and Singularity."""
