@@ -9,7 +9,7 @@ import msgspec
 
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import Position
+from hpcgen.errors import InputError, Position
 
 T = TypeVar("T")
 
@@ -30,10 +30,20 @@ class InMemory(Document):
     ----------
     value: the record or mapping; paths in it may be :class:`pathlib.Path`.
     name: what messages call it, such as ``site lab``.
+
+    Raises
+    ------
+    InputError: it has text that cannot be written, as Python makes of bytes that are no UTF-8.
     """
 
     def __init__(self, value: Any, name: str) -> None:
-        super().__init__(msgspec.to_builtins(value, enc_hook=str, str_keys=True), name, "")
+        data = msgspec.to_builtins(value, enc_hook=str, str_keys=True)
+        try:
+            msgspec.json.encode(data)
+        except UnicodeEncodeError as failure:
+            said = f"{ascii(failure.object)[:60]} cannot be written as UTF-8"
+            raise InputError(said, FieldPlace(name, 0, 0), "text without lone surrogates") from None
+        super().__init__(data, name, "")
         self._value = value
 
     def has(self, path: Sequence[str]) -> bool:

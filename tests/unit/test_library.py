@@ -13,6 +13,7 @@ import pytest
 
 import hpcgen
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import InputError
 from hpcgen.kit.kit import make_kit
 from hpcgen.model.stack import StackBlock
 from hpcgen.planning.planner import make_plan
@@ -147,3 +148,10 @@ def test_command_and_library_render_the_same() -> None:
     )
     kit = hpcgen.render(hpcgen.plan(hpcgen.load_site("hlrs-testbed"), hpcgen.load_stack("tf-horovod")))
     assert done.stdout == kit.recipe
+
+
+@pytest.mark.parametrize("field", ["title", "na\udcff"])
+def test_text_that_cannot_be_written_is_an_input_error(field: str) -> None:
+    said = {"name": "mine", "extends": "workstation", field: "a\udcff"}
+    with pytest.raises(InputError, match=r"site mine: .* cannot be written as UTF-8"):
+        hpcgen.load_site(said)
