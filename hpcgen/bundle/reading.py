@@ -10,7 +10,7 @@ import os
 import re
 import stat
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -44,12 +44,14 @@ class BundleReader:
     ----------
     files: what there is to be read, by relative path.
     problems: what there is beside that, in words.
+    empty: folders in which there is nothing.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.files: dict[str, BundleFile] = {}
         self.problems: list[str] = []
+        self.empty: list[str] = []
 
     def read(self, path: str, most: int = MANIFEST_BYTES) -> bytes:
         """The bytes of a small file; InputError where it is not there or larger than ``most``."""
@@ -81,9 +83,13 @@ class _Folder(BundleReader):
         pending = [""]
         while pending and len(self.files) < MOST_FILES:
             at = pending.pop()
+            empty = True
             with os.scandir(path / at) as entries:
                 for entry in entries:
+                    empty = False
                     self._take(f"{at}/{entry.name}" if at else entry.name, entry, pending)
+            if empty and at:
+                self.empty.append(at)
 
     def _take(self, name: str, entry: os.DirEntry[str], pending: list[str]) -> None:
         status = entry.stat(follow_symlinks=False)
@@ -103,6 +109,8 @@ class _Tar(BundleReader):
         super().__init__(path)
         self.pieces = pieces
         self.length = 0
+        self._folders: set[str] = set()
+        self._filled: set[str] = {"", ".", TOP}
         try:
             with Joined(pieces) as stream:
                 self.length = stream.length
@@ -117,6 +125,7 @@ class _Tar(BundleReader):
                 while (member := archive.next()) is not None and len(self.files) < MOST_FILES:
                     archive.members.clear()  # type: ignore[attr-defined]
                     self._take(member)
+                self.empty = sorted(self._folders - self._filled)
                 if archive.offset + tarfile.BLOCKSIZE > self.length:
                     self.problems.append("the tar file is truncated: its end is missing")
         except (tarfile.TarError, EOFError, ValueError, OverflowError, RecursionError, MemoryError) as failure:
@@ -126,7 +135,9 @@ class _Tar(BundleReader):
         name = member.name.removeprefix("./").rstrip("/") if len(member.name) < _LONGEST else "a name that never ends"
         shown = printable(name)
         inside = name.removeprefix(f"{TOP}/")
+        self._filled.update(above(inside))
         if member.isdir() and (name in ("", ".", TOP) or SAFE.fullmatch(inside)):
+            self._folders.add(inside)
             return
         if name.startswith("/") or ".." in name.split("/"):
             self.problems.append(f"{shown} leads out of the folder")
@@ -208,6 +219,12 @@ def printable(text: str) -> str:
     """A name from outside for a message."""
     short = text if len(text) <= 200 else f"{text[:200]}…"
     return short if short.isprintable() and short else repr(short)
+
+
+def above(path: str) -> Iterator[str]:
+    """The folders that something lies in."""
+    while path := path.rpartition("/")[0]:
+        yield path
 
 
 def _kind(mode: int) -> str:

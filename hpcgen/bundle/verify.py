@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.bundle.documents import INCREMENT, MANIFEST_BYTES, Increment, read_record, sums_of, sums_text
 from hpcgen.bundle.own_collections import left_behind
-from hpcgen.bundle.reading import BundleReader, open_bundle, printable
+from hpcgen.bundle.reading import BundleReader, above, open_bundle, printable
 from hpcgen.bundle.store import hash_all
 from hpcgen.errors import HpcgenError, InputError, Problem
 from hpcgen.images.folder import MAX_FILE
@@ -126,6 +126,11 @@ class _Check:
         self._say((f"{path} is missing" for path in sorted(self.expected - there.keys())), "files are missing")
         extra = sorted(there.keys() - self.expected - {SUMS})
         self._say((f"{path} does not belong to it: the manifest has no such file" for path in extra), "such files")
+        listed = {folder for path in self.expected for folder in above(path)}
+        empty = (printable(each) for each in sorted(self.source.empty) if each not in listed)
+        self._say(
+            (f"{each} does not belong to it: the manifest has no file in this folder" for each in empty), "folders"
+        )
         altered, sound = [], {}
         for path in sorted(self.expected & there.keys()):
             size = self.sizes.get(path, there[path].size)

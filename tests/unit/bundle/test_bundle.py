@@ -747,3 +747,31 @@ def test_sizes_of_pieces() -> None:
         10**6,
         2 * 10**12,
     ]
+
+
+def test_what_holds_no_bytes_does_not_belong_to_it_either(tmp_path: Path) -> None:
+    """An empty folder, links, a named pipe and a socket: none of them is in the manifest, in a folder or a tar file."""
+    make(tmp_path)
+    bundle = tmp_path / "B"
+    (bundle / "nothing" / "inside").mkdir(parents=True)
+    (bundle / "to-a-file").symlink_to("bundle.json")
+    (bundle / "to-a-folder").symlink_to("files")
+    (bundle / "to-nowhere").symlink_to("/nowhere")
+    os.mkfifo(bundle / "files" / "pipe")
+    problems = sorted(verify(bundle).problems)
+    assert problems == [
+        "files/pipe is a named pipe or socket, not a file",
+        "nothing/inside does not belong to it: the manifest has no file in this folder",
+        "to-a-file is a symbolic link, not a file",
+        "to-a-folder is a symbolic link, not a file",
+        "to-nowhere is a symbolic link, not a file",
+    ]
+    with tarfile.open(tmp_path / "B.tar", "w") as archive:
+        archive.add(bundle, "hpcgen-bundle")
+    assert [each.split()[0] for each in sorted(verify(tmp_path / "B.tar").problems)] == [
+        "hpcgen-bundle/files/pipe",
+        "hpcgen-bundle/to-a-file",
+        "hpcgen-bundle/to-a-folder",
+        "hpcgen-bundle/to-nowhere",
+        "nothing/inside",
+    ]
