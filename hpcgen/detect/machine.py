@@ -92,7 +92,12 @@ class Machine(Tree):
             )
         # What lies beside the root is read through a tree as well: a link there could lead anywhere.
         beside = Tree(str(folder))
-        CAPTURE.check(_numbers(beside), str(folder))
+        numbers = _numbers(beside)
+        CAPTURE.check(numbers, str(folder))
+        if unknown := [key for key in numbers if key not in (CAPTURE.field, "hpcgen")]:
+            raise CAPTURE.not_understood(
+                numbers, str(folder), f"capture.json has an unknown field {ascii(unknown[0])[:60]}"
+            )
         found = (_ASSIGNMENT.fullmatch(line) for line in (beside.text("/environment") or "").split("\n"))
         return cls(str(root), {match[1]: match[2] for match in found if match}, beside)
 
@@ -147,10 +152,11 @@ class Machine(Tree):
         return not_installed(COMMANDS[name].argv[0])
 
 
-def _numbers(tree: Tree) -> object:
+def _numbers(tree: Tree) -> dict[str, object]:
     """What a captured tree says of itself; nothing if it is of a release that wrote no number."""
     text = tree.text("/capture.json", 4096)
     try:
-        return json.loads(text) if text is not None else {}
+        said = json.loads(text) if text is not None else {}
+        return said if isinstance(said, dict) else {CAPTURE.field: "no mapping"}
     except (ValueError, RecursionError):
         return {CAPTURE.field: "no JSON"}

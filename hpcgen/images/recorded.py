@@ -10,11 +10,10 @@ import msgspec
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, MissingToolError
 from hpcgen.images.reference import ImageReference
-from hpcgen.kit.kit import known_files, programs, read_plan
+from hpcgen.kit.kit import known_files, programs, read_facts, read_plan
 from hpcgen.model.fields import EnvName, matching
 from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan
-from hpcgen.model.recipe_facts import RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE
 from hpcgen.support.file_formats import KIT as KIT_FORMAT
 from hpcgen.support.file_formats import LOCK
@@ -128,7 +127,7 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
     if not kit.whole or FACTS_FILE not in kit.files:
         return kit
     try:
-        names = record_from(msgspec.json.decode(kit.files[FACTS_FILE].text), RecipeFacts).files
+        names = read_facts(msgspec.json.decode(kit.files[FACTS_FILE].text), f"{FACTS_FILE} in {image}").files
     except (msgspec.MsgspecError, RecursionError) as failure:
         raise InputError(f"{FACTS_FILE} in {image} is damaged: {failure}") from failure
     found = image.read([f"{KIT}/{name}" for name in names]) if names else {}

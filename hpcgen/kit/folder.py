@@ -15,7 +15,7 @@ from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.image import Image
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problems
-from hpcgen.kit.kit import read_plan
+from hpcgen.kit.kit import read_facts, read_plan
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import ContextName, RecipeFacts
 from hpcgen.recipe.formats import FACTS_FILE, format_for, kit_files
@@ -85,7 +85,7 @@ def read_kit(folder: Path) -> KitFolder:
         if form.engine_file != form.recipe_file:
             recipe = _here_document(recipe, _FIRST_HEREDOC)
         return KitFolder(folder, plan, recipe, lock, None, _certificates_in(_read(folder / "build.sh")))
-    facts = _decoded(folder / FACTS_FILE, lambda data, _name: record_from(data, RecipeFacts))
+    facts = _decoded(folder / FACTS_FILE, read_facts)
     if facts.heredoc:
         recipe = _here_document(recipe, facts.heredoc)
     for name in facts.files:

@@ -19,7 +19,7 @@ from hpcgen.recipe.formats import FACTS_FILE, FORMATS, format_for
 from hpcgen.recipe.formats.bundled import base_name
 from hpcgen.recipe.stages import Assembly
 from hpcgen.schedulers import SCHEDULERS
-from hpcgen.support.file_formats import KIT
+from hpcgen.support.file_formats import KIT, RECIPE
 from hpcgen.support.hashing import read_plain
 from hpcgen.support.writing import KitFile
 
@@ -74,12 +74,18 @@ def read_plan(data: object, name: str) -> Plan:
     return plan
 
 
+def read_facts(data: object, name: str) -> RecipeFacts:
+    """What a recipe.json says; raises as :func:`read_plan` does."""
+    RECIPE.check(data, name)
+    return record_from(data, RecipeFacts)
+
+
 def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
     certificates = [
         Certificate(source=file.source, name=base_name(file.target)) for file in assembly.builder.host_files
     ]
     return RecipeFacts(
-        recipe=1,
+        recipe=RECIPE.newest,
         steps=written.steps,
         certificates=certificates,
         files=[path for path in assembly.files if "/" in path],

@@ -73,6 +73,13 @@ def read_lock(path: Path) -> Lock:
     return parse_lock(text, str(path))
 
 
+_SAID = frozenset(
+    f"{LOCK.field} hpcgen command site partition stack format engine content images blocks environment packages inputs "
+    "collections plan seal".split()
+)
+"""All fields of a lock but its pins."""
+
+
 def parse_lock(text: str, name: str) -> Lock:
     """The lock in a text; ``name`` is what messages call it. Raises as :func:`read_lock` does."""
     from hpcgen.config.written_yaml import read_written
@@ -86,6 +93,8 @@ def parse_lock(text: str, name: str) -> Lock:
         raise LOCK.not_understood({"hpcgen": _written_by(text)}, name, failure.problems[0]) from failure
     try:
         KIT._replace(command=LOCK.command).check(data["plan"], name)
+        if unknown := next((key for key in data if key not in _SAID and not key.startswith("pinned_")), None):
+            raise ValueError(f"it has an unknown field `{unknown}`")
         pins = {key.removeprefix("pinned_"): value for key, value in data.items() if key.startswith("pinned_")}
         fields = {key: data[key] for key in ("hpcgen", "content", "plan", "collections", "packages", "inputs")}
         lock = record_from({**fields, "pins": pins, "text": text}, Lock)

@@ -1,6 +1,6 @@
 """What a build must know of a recipe and does not read out of its text: a kit's recipe.json."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from hpcgen.model.fields import AbsolutePath, Digest, Record, Text, matching
 from hpcgen.model.image_paths import KIT_PATH
@@ -40,7 +40,7 @@ class RecipeFacts(Record, frozen=True):
     the engine does not check itself.
     """
 
-    recipe: Literal[1]
+    recipe: int
     steps: list[list[StepLabel]]
     certificates: list[Certificate] = []
     files: list[KitPath] = []

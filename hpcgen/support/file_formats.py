@@ -115,6 +115,8 @@ def _is_newer(release: str) -> bool:
 
 KIT = FileFormat("plan", 2, "hpcgen render --site SITE --stack STACK -o DIR")
 """A kit's number is that of its plan. Kits of format 1 have sentences for reasons, and no recipe.json."""
+RECIPE = FileFormat("recipe", 1, "hpcgen render --site SITE --stack STACK -o DIR")
+"""What a kit's recipe.json says beside its plan."""
 LOCK = FileFormat("lock", 1, "hpcgen lock --site SITE --stack STACK -o FILE")
 BUNDLE = FileFormat("bundle", 1, "hpcgen bundle create --lock FILE -o DIR", elsewhere=True)
 INCREMENT = FileFormat("increment", 1, "hpcgen bundle diff OLD NEW -o DIR", elsewhere=True)

@@ -37,6 +37,7 @@ from hpcgen.records import store
 from tests.attack.bounded import Outcome, attempt, in_processes
 from tests.attack.subjects import FLEET
 from tests.conftest import GOLDEN, ROOT, Command
+from tests.helpers import locks
 from tests.helpers.bundles import NAMES
 from tests.helpers.bundles import make as made
 from tests.helpers.mutations import mutated, replaced
@@ -64,6 +65,11 @@ def recipe(chance: random.Random, folder: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(mutated(chance, (ROOT / "recipes" / name).read_bytes()))
     check_file(CATALOG, path)
+
+
+@functools.cache
+def lock_text() -> bytes:
+    return locks.lock("mpi-hello").text.encode()
 
 
 def lock(chance: random.Random, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import Any
 
@@ -79,7 +80,8 @@ def replaced(chance: random.Random, data: Any) -> Any:
         if isinstance(holder, dict) and chance.randrange(4) == 0:
             del holder[key]
         else:
-            holder[key] = chance.choice(VALUES)
+            # A copy: what is put in may itself be changed by the next round.
+            holder[key] = copy.deepcopy(chance.choice(VALUES))
         if not data:
             break
     return data

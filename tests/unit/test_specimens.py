@@ -23,6 +23,7 @@ from hpcgen.detect.recording import Recorder
 from hpcgen.kit.folder import read_kit
 from hpcgen.model.record import TestRun
 from hpcgen.records.store import add_test_run, find, load_all, save
+from hpcgen.support import file_formats
 from tests.conftest import GOLDEN, ROOT, Command
 
 SPECIMENS = ROOT / "tests" / "specimens" / "0.1.0"
@@ -277,6 +278,13 @@ NEWER = {  # the file, the field of its number, a command that reads it, how it 
         "rebuild images/docker -o again",
         "render --site example-cluster --stack example-app -o DIR",
     ),
+    "recipe of a kit": (
+        "kit/recipe.json",
+        "recipe",
+        "build kit --engine docker --dry-run",
+        "render --site SITE --stack STACK -o DIR",
+    ),
+    "record": ("records/*tf-horovod*.json", "record", "records show", "build"),
     "lock": (
         "locks/hpcgen.lock",
         "lock",
@@ -313,26 +321,47 @@ NEWER = {  # the file, the field of its number, a command that reads it, how it 
 }
 
 
-@pytest.mark.parametrize("case", NEWER)
-def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: Path, hpcgen: Command) -> None:
-    path, field, words, again = NEWER[case]
+FORMAT_OF = {each.field: each for each in vars(file_formats).values() if isinstance(each, file_formats.FileFormat)}
+
+
+def test_no_format_is_forgotten() -> None:
+    """Each has a case below, and its number is in the table of the documentation."""
+    assert {field for _, field, _, _ in NEWER.values()} == set(FORMAT_OF)
+    told = (ROOT / "docs" / "file-formats.md").read_text()
+    for field, each in FORMAT_OF.items():
+        assert re.search(rf"^\| .*`{field}`.*: {each.newest} \|", told, re.MULTILINE), field
+
+
+def asked(case: str, kept: Path, hpcgen: Command) -> tuple[Path, list[str]]:
+    """The file of a case, which is there, and the words that read it."""
+    where, _, words, _ = NEWER[case]
     if case == "increment":
         assert hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment").returncode == 0
+    if case == "recipe of a kit":
+        shutil.copytree(GOLDEN / "workstation" / "mpi-hello", kept / "kit")
+    path = next(kept.glob(where), kept / where)
+    return path, [*words.split(), *([path.stem] if case == "record" else [])]
+
+
+@pytest.mark.parametrize("case", NEWER)
+def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: Path, hpcgen: Command) -> None:
+    _, field, _, again = NEWER[case]
+    path, words = asked(case, kept, hpcgen)
     if case == "plan of a lock":
-        resealed(kept / path, "hpcgen: 0.1.0", "hpcgen: 0.9.1")
-        resealed(kept / path, "  hpcgen: 0.1.0", "  plan: 3\n  hpcgen: 0.9.1")
+        resealed(path, "hpcgen: 0.1.0", "hpcgen: 0.9.1")
+        resealed(path, "  hpcgen: 0.1.0", "  plan: 3\n  hpcgen: 0.9.1")
     else:
-        numbered(kept / path, field)
-    done = hpcgen(*words.split())
+        numbered(path, field)
+    done = hpcgen(*words, env={"HPCGEN_RECORDS": str(kept / "records")})
     said = " ".join(done.stderr.split())
     assert done.returncode == 3, said
     # fleet.lock does not say which release wrote it.
     wrote, needed = ("a newer hpcgen", "the release that wrote the file")
     if case != "fleet":
         wrote, needed = ("hpcgen 0.9.1", ">= 0.9.1")
-    assert f"was written by {wrote} in format 3; this one reads up to format {2 if field == 'plan' else 1}" in said
+    assert f"was written by {wrote} in format 3; this one reads up to format {FORMAT_OF[field].newest}" in said
     assert f"remedy: use a newer hpcgen here: {needed}" in said
-    if case in ("bundle", "older bundle", "increment", "tree"):
+    if case in ("bundle", "older bundle", "increment", "tree", "record"):
         # They came from another machine, such as from the connected side of an air gap.
         assert "regenerate" not in said
     else:
@@ -340,27 +369,26 @@ def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: 
     assert not (kept / "again").exists() and not (kept / "all").exists()
 
 
-@pytest.mark.parametrize("case", ["kit", "job", "bundle", "increment", "fleet", "record"])
+@pytest.mark.parametrize(
+    "case", ["kit", "recipe of a kit", "job", "lock", "bundle", "increment", "fleet", "record", "tree"]
+)
 @pytest.mark.parametrize("release", ["0.9.1", "0.1.0"])
 def test_what_is_not_understood_needs_a_newer_release_only_if_a_newer_one_wrote_it(
     case: str, release: str, kept: Path, hpcgen: Command
 ) -> None:
     """The number alone does not say it: it is missing, or is one that is known here."""
-    if case == "record":
-        path, words = next((kept / "records").glob("*tf-horovod*.json")), ("records", "show")
-        broken = {**json.loads(path.read_text()), "hpcgen": release, "engine": ["new"]}
-        words += (path.stem,)
+    path, words = asked(case, kept, hpcgen)
+    if case == "fleet":
+        path.write_text(f"hpcgen: {release}\nsomething_new: {{}}\n{path.read_text()}")
+    elif case == "lock":
+        resealed(path, "hpcgen: 0.1.0", f"something_new: 1\nhpcgen: {release}")
     else:
-        where, field, line, _ = NEWER[case]
-        path, words = kept / where, tuple(line.split())
-        if case == "increment":
-            assert hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment").returncode == 0
-        if case == "fleet":
-            path.write_text(f"hpcgen: {release}\nsomething_new: {{}}\n{path.read_text()}")
-        else:
-            broken = {**json.loads(path.read_text()), "hpcgen": release, "something_new": {}}
-            broken.pop(field, None)
-    if case != "fleet":
+        # What is added to a record is kept; what was changed in it is not understood.
+        new = {"engine": ["new"]} if case == "record" else {"something_new": {}}
+        known = json.loads(path.read_text()) if path.exists() else {}
+        broken = {**known, "hpcgen": release, **new}
+        if case not in ("record", "recipe of a kit"):
+            broken.pop(NEWER[case][1], None)
         path.write_text(json.dumps(broken))
     done = hpcgen(*words, env={"HPCGEN_RECORDS": str(kept / "records")})
     said = " ".join(done.stderr.split())
