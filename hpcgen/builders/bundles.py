@@ -49,7 +49,7 @@ def open_bundle(kit: KitFolder, asked: Path | None) -> BundleFolder | None:
     folder = told.absolute()
     _check_path(folder)
     check_bundle(folder, (kit.folder / LOCK).read_text("utf-8"))
-    pins = msgspec.convert(kit.lock["pinned_images"], dict[str, ImagePin])
+    pins = msgspec.convert(kit.lock.get("pinned_images", {}), dict[str, ImagePin])
     bases = [_base(folder, name, pin.bundled) for name, pin in sorted(pins.items())]
     return BundleFolder(folder, bases)
 

@@ -80,8 +80,12 @@ def carried_files(folder: Path, name: str) -> dict[str, Path]:
 
 def _walk(folder: Path) -> Iterator[Path]:
     for top in COLLECTED_FOLDERS:
-        for at, folders, files in os.walk(folder / top, followlinks=True):
+        for at, folders, files in os.walk(folder / top):
             folders[:] = sorted(each for each in folders if not each.startswith(".") and each != "__pycache__")
+            # Followed, links in a circle would have no end; passed over, what hpcgen reads there would be missing.
+            if linked := [Path(at, each) for each in folders if Path(at, each).is_symlink()]:
+                message = "a folder in a collection is a symbolic link, which no bundle can have"
+                raise InputError(message, str(linked[0]), remedy="put the folder itself there")
             paths = (Path(at, each) for each in sorted(files) if not each.startswith(".") and not each.endswith(".pyc"))
             yield from (path for path in paths if path.is_file())
 
@@ -89,7 +93,8 @@ def _walk(folder: Path) -> Iterator[Path]:
 def collection_hash(folder: Path, name: str) -> str:
     """sha256 of all that :func:`carried_files` lists: names and contents, wherever the collection lies."""
     listed = carried_files(folder, name)
-    return sha256_of("".join(f"{hash_file(path)[0]}  {inside}\n" for inside, path in listed.items()))
+    lines = (f"{hash_file(path)[0]}  {inside}\n" for inside, path in listed.items())
+    return sha256_of("".join(lines).encode("utf-8", "surrogateescape"))
 
 
 def has_code(folder: Path) -> bool:

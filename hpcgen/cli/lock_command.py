@@ -98,6 +98,11 @@ def _moved(
 
     Without ``--update`` nothing is held: that is what writing the lock anew would give.
     """
+    for name in old.own_collections:
+        if name not in catalog.names_of_folders:
+            say(
+                f"warning: the lock was made with the collection {name}, which is not here: name it by --collection DIR"
+            )
     if asked["site"] is None or asked["stack"] is None:
         asked = _as_asked_then(old.plan.command, asked)
         _check_there(asked)

@@ -159,6 +159,9 @@ def _images(
 def _portable(pin: ImagePin) -> ImagePin:
     """The pin without the folder that its file lies in here; ``--image`` says where it lies elsewhere."""
     transport, _, place = pin.origin.partition(":")
+    if transport == "containers-storage":
+        # [DRIVER@FOLDER] before the name says where the store is on this machine.
+        return msgspec.structs.replace(pin, origin=f"{transport}:{place[place.rfind(']') + 1 :]}")
     local = transport in ("oci-archive", "docker-archive", "oci", "dir")
     return msgspec.structs.replace(pin, origin=f"{transport}:{recorded(place)}") if local else pin
 

@@ -279,10 +279,14 @@ def _bazel(block: str, old: dict[str, str], new: dict[str, str], why: str) -> Ch
 
 
 def _collections(old: Lock, new: Lock) -> Iterator[Change]:
-    """Files that both plans rest on; a file that only one of them uses is an effect, not a cause."""
+    """Files that both plans rest on; a file that only one of them uses is an effect, not a cause.
+
+    What profiles and stacks say is in the plans themselves, whose differences are told one by one.
+    """
     for name in sorted(old.collections.keys() & new.collections.keys()):
         one, other = old.collections[name], new.collections[name]
-        if one != other:
+        in_plan = name.partition(":")[2].startswith(("site_profiles/", "recipes/"))
+        if one != other and not in_plan:
             yield Change(what="collection", name=name, old=f"sha256:{one}", new=f"sha256:{other}", why="it was edited")
 
 

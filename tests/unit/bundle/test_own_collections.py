@@ -99,6 +99,9 @@ def test_the_far_side_renders_with_it_once_it_is_trusted(author: Path, tmp_path:
     done = hpcgen("--trust-collections", "render", "--bundle", "B", "-o", "kit")
     assert done.returncode == 0, done.stderr
     assert mark.exists() and "ours.conf" in (tmp_path / "kit" / "Dockerfile").read_text()
+    again = hpcgen("--trust-collections", "build", "--bundle", "B", "--dry-run", "--kit", "kept", env={"PATH": "/none"})
+    assert again.returncode == 69 and "whose Python" not in again.stderr, again.stderr
+    assert "ours.conf" in (tmp_path / "kept" / "Dockerfile").read_text()
     assert hpcgen("--collection", "B/collections/ours", "render", "--bundle", "B").returncode == 0
     assert hpcgen("--collection", "B/collections/ours", "list", "stacks").stdout.count("ours-stack") == 1
     # What is trusted is this content: the folder's name and place do not count.

@@ -108,6 +108,8 @@ def test_a_lock_has_the_name_of_an_image_file_and_not_its_folder(network: Networ
     made = make_lock(plan(), CATALOG, images=given)
     assert made.pins.images["debian:12"].origin == "oci-archive:base.tar"
     assert "/home/somebody" not in made.text
+    store = make_lock(plan(), CATALOG, images={"debian:12": "containers-storage:[vfs@/home/somebody/s+/run]debian:12"})
+    assert store.pins.images["debian:12"].origin == "containers-storage:debian:12"
     network.asked = []
     assert make_lock(plan(), CATALOG, images=given, old=made, keep=ALL).text == made.text
     assert network.asked == ["images"]

@@ -10,6 +10,7 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import carried_files, collection_hash
 from hpcgen.errors import HpcgenError, InputError
+from hpcgen.lockfile.diff.changes import changes
 from hpcgen.locking.wanted import check_lock
 from hpcgen.model.lock import Lock
 from tests.conftest import Command
@@ -96,6 +97,34 @@ def test_what_is_carried_of_a_collection(tmp_path: Path, monkeypatch: pytest.Mon
     assert before == collection_hash(own_collection(tmp_path / "b", {"building_blocks/bazel/x.yaml": ""}), "b")
     (folder / "recipes" / "ours-stack.yaml").rename(folder / "recipes" / "other.yaml")
     assert collection_hash(folder, "ours") != before
+    (folder / "recipes" / "loop").symlink_to(folder / "recipes")
+    with pytest.raises(InputError, match="a folder in a collection is a symbolic link"):
+        carried_files(folder, "ours")
+    (folder / "recipes" / "loop").unlink()
+    (folder / "recipes" / "na\udcefve").write_text("")
+    assert collection_hash(folder, "ours")
     monkeypatch.setattr("hpcgen.catalog.own_files.MOST_BYTES", 100)
     with pytest.raises(InputError, match=r"the collection ours .* is too large for a bundle"):
         carried_files(folder, "ours")
+
+
+def test_a_note_in_a_profile_changes_nothing_that_the_build_uses(tmp_path: Path) -> None:
+    folder = own_collection(tmp_path / "ours")
+    old = own_lock(Catalog([folder]))
+    for name in ("site_profiles/lab.yaml", "recipes/ours-stack.yaml"):
+        (folder / name).write_text(f"# read again\n{(folder / name).read_text()}")
+    [change] = changes(old, own_lock(Catalog([folder])))
+    assert (change.name, "nothing that the build uses" in change.why) == ("text", True)
+    (folder / "building_blocks" / "files" / "ours.conf").write_text("colour = red\n")
+    told = {change.name for change in changes(old, own_lock(Catalog([folder])))}
+    assert "ours:building_blocks/files/ours.conf" in told
+
+
+def test_a_check_says_which_collection_is_not_here(tmp_path: Path, hpcgen: Command) -> None:
+    (tmp_path / "hpcgen.lock").write_text(own_lock(Catalog([own_collection(tmp_path / "ours")])).text)
+    done = hpcgen("lock", "--check", "--site", "lab", "--stack", "ours-stack")
+    assert done.returncode == 4
+    assert (
+        "warning: the lock was made with the collection ours, which is not here: name it by --collection DIR"
+        in done.stderr
+    )
