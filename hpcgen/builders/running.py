@@ -189,6 +189,8 @@ class _Run:
         try:
             self._scratch()
             self.builder.begin()
+            if self.work.epoch is not None and (why := self.builder.differs(self.work.target)):
+                self.watcher.note(f"another build of this lock will have another digest: {why}")
             self.disks.watch(self.builder.places(self.work), self.work)
             self.watcher.began(self.kit, self.builder.builder_name(), self.work.target, self.progress)
             self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])

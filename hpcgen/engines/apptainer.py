@@ -8,6 +8,10 @@ Output of a build, seen with Apptainer 1.4.5: ``INFO:    Starting build...`` at 
 (each names itself, see ``steps.step_mark``), lines of ``INFO:`` when the next stage's base is taken, and at the end
 ``INFO:    Running testscript`` and ``INFO:    Creating SIF file...``. The file is written to the given name while the
 build goes on, and steps are never kept.
+
+``SOURCE_DATE_EPOCH`` gives a SIF its dates and no random id since Apptainer 1.5.0 (its CHANGELOG.md). Of two files that
+1.4.5 built with it, the id, the dates in header and descriptors and the label org.label-schema.build-date differed: the
+squashfs in them is mksquashfs's, which takes the variable since 4.4.
 """
 
 from __future__ import annotations
@@ -37,6 +41,8 @@ class Apptainer(Engine):
     library_path = "/.singularity.d/libs"
     comes_from = "Apptainer comes with most distributions, or see https://apptainer.org"
     storage_variables = ("APPTAINER_CACHEDIR", "APPTAINER_TMPDIR")
+    equal_since = "1.5"
+    differs_before = "the file's id and its dates"
     rocm_since = ""
 
     def oldest(self, call: Call) -> str:
@@ -106,7 +112,11 @@ class Apptainer(Engine):
             words.append("--sandbox")
         if work.bundle is not None:
             words += ["--bind", f"{work.bundle.folder}:{EVERY_IMAGE_HAS}:ro"]
-        return [EngineCommand((*words, *work.options, work.target.temporary, str(work.recipe)), cwd=work.context)]
+        # Of Apptainer since 1.5 the whole file has that date, of older ones the file system in it (mksquashfs 4.4).
+        # The label with the date of the build names the zone too.
+        env = {} if work.epoch is None else {"SOURCE_DATE_EPOCH": str(work.epoch), "TZ": "UTC0"}
+        words += [*work.options, work.target.temporary, str(work.recipe)]
+        return [EngineCommand(tuple(words), env=env, cwd=work.context)]
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the number that a step prints, and by what the program itself says between them."""
@@ -149,6 +159,7 @@ class Singularity(Apptainer):
 
     name = "singularity"
     storage_variables = ("SINGULARITY_CACHEDIR", "SINGULARITY_TMPDIR")
+    equal_since = ""
     rocm_since = "3.5"
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:

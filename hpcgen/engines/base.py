@@ -80,6 +80,8 @@ class Engine:
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
     tried before. ``builds_since``: the release that reads our recipes, and for what of them. ``comes_from``: where a
     person gets it. ``storage_variables``: they say where it keeps images, steps and temporary files.
+    ``differs_before``: what differs between two images of one lock, if it is known, before the release ``equal_since``,
+    which makes them equal; "" where no release is known to.
     """
 
     name: ClassVar[str]
@@ -110,6 +112,8 @@ class Engine:
     builds_since: ClassVar[tuple[str, str]] = ("", "")
     comes_from: ClassVar[str] = ""
     storage_variables: ClassVar[tuple[str, ...]] = ()
+    equal_since: ClassVar[str] = ""
+    differs_before: ClassVar[str] = ""
 
     def __init__(self, version: str | None = None) -> None:
         self.version = version
@@ -206,6 +210,21 @@ class Engine:
     def problem(self) -> Problem | None:
         """Why the installed builder cannot build here, if it says so when it is asked."""
         return None
+
+    def differs(self, target: Target) -> str:
+        """Why another build of the same lock will have another digest; "" where it has the same, or nobody knows."""
+        from packaging.version import InvalidVersion, Version
+
+        version = self.installed_version()
+        if not self.differs_before or not version or target.kind in ("directory", "ch-image"):
+            return ""
+        try:
+            if self.equal_since and Version(version) >= Version(self.equal_since):
+                return ""
+        except InvalidVersion:
+            return ""
+        since = f", which is equal since {self.equal_since}" if self.equal_since else ""
+        return f"{self.builder_name()} {version} writes {self.differs_before} anew into every image{since}"
 
     def target(self, plan: Plan, output: str | None, token: str) -> Target:
         """Where the image goes; ``output`` as it was asked for, or where the job script looks for it."""

@@ -3,6 +3,10 @@
 Output, seen with buildah 1.28.2 and podman 4.3.1: ``[1/2] STEP 4/40: RUN …`` when an instruction begins (the
 bracket is left out where there is one stage), ``--> Using cache ID`` where it is taken from the cache, ``--> ID``
 when it is kept, ``[2/2] COMMIT NAME`` at the end. Steps are kept with ``--layers`` alone (buildah-build(1)).
+
+With ``--timestamp`` two builds have the same layers; since 1.41 they have the same digest, too (CHANGELOG.md, "build:
+--source-date-epoch/--timestamp use static hostname/cid"). ``--source-date-epoch`` came then, and leaves dates in layers
+as they are. podman has 1.41 since 5.6.0 (RELEASE_NOTES.md).
 """
 
 from __future__ import annotations
@@ -37,6 +41,8 @@ class Buildah(DockerfileEngine):
     store = "podman"
     comes_from = "podman and buildah come with most distributions"
     storage_variables = ("CONTAINERS_STORAGE_CONF", "CONTAINERS_CONF")
+    equal_since = "1.41"
+    differs_before = "the name of the container that built it"
     containers_words: ClassVar[tuple[str, ...]] = ("containers", "--json")
     remove_words: ClassVar[tuple[str, ...]] = ("rm",)
     images_words: ClassVar[tuple[str, ...]] = ("images", "--json")
@@ -112,7 +118,9 @@ class Buildah(DockerfileEngine):
         """
         calls = [EngineCommand((self.builder_name(), "rmi", work.target.temporary))]
         if work.bundle is not None and work.bundle.bases:
-            calls.append(EngineCommand((self.builder_name(), "rmi", f"localhost/{IMAGES}")))
+            # What it is called after the pull: by the path, or, by buildah 1.43, as the layout calls it.
+            names = [f"localhost/{IMAGES}", *(f"docker.io/library/{base.held}" for base in work.bundle.bases)]
+            calls += [EngineCommand((self.builder_name(), "rmi", name)) for name in names]
         if built or self._before is None:
             return calls
         bases = {step.image for step in work.steps if step.image}

@@ -71,6 +71,8 @@ class Charliecloud(Engine):
     builds_since = ("0.31", "the instructions of the recipe")
     comes_from = "Charliecloud 0.31 or later has it"
     storage_variables = ("CH_IMAGE_STORAGE",)
+    # Seen with 0.31: the history of the image, and nothing else in two squashfs files of a lock.
+    differs_before = "the dates in /ch/metadata.json"
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
         """Source: bin/ch-run.c of hpc/charliecloud at its tags."""
@@ -194,6 +196,9 @@ class Charliecloud(Engine):
             format = CONVERSIONS[work.target.kind]
             convert = ("ch-convert", "-i", "ch-image", "-o", format, stored, work.target.temporary)
             env = {name: value for name, value in env.items() if name == "USER"}
+            if work.epoch is not None:
+                # mksquashfs 4.4 and later
+                env["SOURCE_DATE_EPOCH"] = str(work.epoch)
             calls.append(EngineCommand(convert, env=env, step=len(work.steps) - 1))
         return calls
 

@@ -17,6 +17,7 @@ class Podman(Buildah):
     starts = ("podman",)
     containers_words = ("ps", "-a", "--external", "--no-trunc", "--format", "json")
     remove_words = ("rm", "-f")
+    equal_since = "5.6"
     store_place = "{{.Store.GraphRoot}}"
     images_words = ("images", "--format", "json")
 

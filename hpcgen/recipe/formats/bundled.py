@@ -138,6 +138,16 @@ def certificates(assembly: Assembly) -> str:
     return template("common.sh").fill("certificates", files=sources) if sources else ""
 
 
+def exported_date(assembly: Assembly) -> str:
+    """Lines by which a build script of a lock has image files made with the lock's date; none without a lock."""
+    epoch = assembly.final.arguments.get("SOURCE_DATE_EPOCH")
+    return (
+        f"# The same image again has the same dates: those of the lock.\nexport SOURCE_DATE_EPOCH={epoch}\n"
+        if epoch
+        else ""
+    )
+
+
 def base_name(path: str) -> str:
     """The last part of a path."""
     return path.rsplit("/", 1)[1]

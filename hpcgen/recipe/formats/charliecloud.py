@@ -14,7 +14,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import PulledBase
 from hpcgen.recipe.formats import Format
 from hpcgen.recipe.formats.base import DAWN
-from hpcgen.recipe.formats.bundled import base_names, context, script, script_part
+from hpcgen.recipe.formats.bundled import base_names, context, exported_date, script, script_part
 from hpcgen.recipe.formats.docker import CH_IMAGE, base_reference, instructions
 from hpcgen.recipe.formats.hpccm_session import Written
 from hpcgen.recipe.stages import Assembly, Stage
@@ -108,6 +108,7 @@ class CharliecloudFormat(Format):
             output=sh(f"{plan.stack.name}.sqfs"),
             delimiter=DELIMITER,
             dawn=str(DAWN),
+            date=exported_date(assembly),
             dockerfile=dockerfile.text,
             check=_check_lines(bases),
         )

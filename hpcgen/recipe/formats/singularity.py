@@ -23,6 +23,7 @@ from hpcgen.recipe.formats.bundled import (
     certificates,
     context,
     definition_base,
+    exported_date,
     link_steps,
     script,
     script_part,
@@ -252,6 +253,7 @@ class SingularityFormat(Format):
             certificates=certificates(assembly),
             bases=script_part(plan, "bundle_singularity.sh", **bases),
             engine=sh(plan.engine),
+            date=exported_date(assembly),
             image=sh(f"{plan.stack.name}.sif"),
             fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",
         )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hpcgen.builders.choosing import builders_reading
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.engines import ENGINES, builder_for, engine_for, runners
+from hpcgen.engines.building import Target
 from hpcgen.errors import InputError, MissingToolError, UnknownNameError
 from hpcgen.fleet.build_job import passed_on
 from hpcgen.fleet.publish import credentials
@@ -191,3 +193,28 @@ def test_a_builder_of_a_collection_keeps_its_storage_in_jobs_and_logs_in(collect
 def test_a_plan_of_an_engine_that_is_gone_says_so() -> None:
     with pytest.raises(UnknownNameError, match="no engine is called 'toy'"):
         engine_for("toy")
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "kind", "says"),
+    [
+        ("buildah", "1.28.2", "podman", "buildah 1.28.2 writes the name of the container that built it anew"),
+        ("buildah", "1.41.0", "podman", ""),
+        ("podman", "5.5.2", "podman", "which is equal since 5.6"),
+        ("podman", "5.6.0", "podman", ""),
+        ("apptainer", "1.4.5", "sif", "which is equal since 1.5"),
+        ("apptainer", "1.5.0", "sif", ""),
+        ("apptainer", "1.4.5", "directory", ""),
+        ("singularity", "3.11.4", "sif", "singularity 3.11.4 writes the file's id and its dates anew into every image"),
+        ("apptainer", "", "sif", ""),
+        ("docker", "28.2", "docker", ""),
+    ],
+)
+def test_engines_say_what_differs_between_two_builds_of_a_lock(
+    monkeypatch: pytest.MonkeyPatch, name: str, version: str, kind: Any, says: str
+) -> None:
+    engine = builder_for(name)
+    monkeypatch.setattr(type(engine), "installed_version", lambda self: version)
+    said = engine.differs(Target(kind, "image", "image"))
+    assert says in said and bool(said) == bool(says)
+    assert ("since" in said) == (bool(says) and name != "singularity")

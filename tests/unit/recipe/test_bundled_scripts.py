@@ -20,10 +20,11 @@ from tests.helpers import locks
 
 SITES = {"docker": "workstation", "singularity": "hlrs-testbed", "charliecloud": "supermuc"}
 ENGINE = """#!/bin/bash
-printf '%s\\n' "$(basename "$0"): $*" >> "$TOLD"
+printf '%s\\n' "$(basename "$0"): $*" "date ${SOURCE_DATE_EPOCH:-none}" >> "$TOLD"
 case $(basename "$0") in
     ch-image) [ "$1" = list ] && { printf '%s\\n' "$PRESENT" && printf 'other%s\\n' {1..50000} || exit 1; } ;;
     ch-convert) touch "${@: -1}" ;;
+    buildah) [ "$1" != rmi ] || exit 1 ;;
     *) [ "$1" = build ] && [ "${*: -1}" = Singularity.def ] && touch "${*: -2:1}" ;;
 esac
 exit 0
@@ -80,6 +81,21 @@ def test_a_bundle_is_found_wherever_it_is_and_whatever_it_is_called(tmp_path: Pa
     assert done.returncode == 0, done.stderr
     assert f"{tmp_path}/media/{name}" in machine.told.read_text()
     assert machine.build(output, HPCGEN_BUNDLE=str(machine.bundle)).returncode == 0
+
+
+def test_a_base_is_known_by_its_own_name_alone_whatever_a_pull_calls_it(tmp_path: Path) -> None:
+    """buildah before 1.43 calls it by the path, later ones as the layout does: one of the names is not there."""
+    machine = Machine(tmp_path, "docker", "bundle")
+    assert machine.build("--bundle", "bundle").returncode == 0
+    told = machine.told.read_text()
+    assert "buildah: rmi localhost/images\ndate none\nbuildah: rmi docker.io/library/debian-12\n" in told
+
+
+@pytest.mark.parametrize("format", ["singularity", "charliecloud"])
+def test_image_files_of_a_lock_have_its_date(tmp_path: Path, format: str) -> None:
+    machine = Machine(tmp_path, format, "bundle")
+    assert machine.build("--bundle", "bundle").returncode == 0
+    assert f"date {a_lock(format).pins.epoch}\n" in machine.told.read_text()
 
 
 def test_what_is_no_bundle_or_another_one_is_refused(tmp_path: Path) -> None:

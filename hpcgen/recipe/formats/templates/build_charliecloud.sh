@@ -39,6 +39,7 @@ case $output in
     *) format=dir ;;
 esac
 rm -rf "$partial"
+@{date}
 ch-convert -i ch-image -o "$format" "$name" "$partial"
 rm -rf "$output"
 mv "$partial" "$output"

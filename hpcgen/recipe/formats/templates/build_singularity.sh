@@ -16,6 +16,7 @@ fi
 partial=$output.partial
 trap 'rm -rf "$partial"' EXIT
 @{bases}
+@{date}
 # The definition file takes the kit's files from the current folder.
 (cd "$kit" && "$engine" build@{fakeroot} --force "${options[@]}" "$partial" Singularity.def)
 rm -rf "$output"

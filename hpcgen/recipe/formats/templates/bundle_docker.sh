@@ -14,9 +14,12 @@ for ((number = 0; number < ${#bases[@]}; number += 2)); do
     case $(basename "$engine") in
         docker) options+=(--build-context "$stored=oci-layout://$bundle/images:$held") ;;
         *)
-            # Pulled, it is called as the path is, which must then be a name that an image can have.
+            # Pulled, it is called as the path is, which must then be a name that an image can have; or, by buildah 1.43,
+            # as the layout calls it.
             "$engine" tag "$(cd "$bundle" && "$engine" pull --quiet "oci:images:$held" | tail -n 1)" "$stored"
-            "$engine" rmi localhost/images > /dev/null
+            for name in localhost/images "docker.io/library/$held"; do
+                "$engine" rmi "$name" > /dev/null 2>&1 || true
+            done
             ;;
     esac
 done
