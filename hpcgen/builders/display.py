@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.builders.running import Watcher
+from hpcgen.support.progress import LINE_S
 
 if TYPE_CHECKING:
     from hpcgen.builders.progress import BuildProgress
@@ -30,6 +31,7 @@ class PlainDisplay(Watcher):
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say = say
+        self.told = time.monotonic()
 
     def began(self, kit: KitFolder, builder: str, target: Target, progress: BuildProgress) -> None:
         self.progress = progress
@@ -42,6 +44,13 @@ class PlainDisplay(Watcher):
 
     def note(self, text: str) -> None:
         self.say(text)
+
+    def tick(self) -> None:
+        """Of the image's file, which takes as long to write as many steps, how much is there."""
+        if self.progress.written and self.progress.writes() and time.monotonic() - self.told > LINE_S:
+            self.told = time.monotonic()
+            for index in self.progress.running():
+                self.say(self.progress.now(index))
 
 
 class LiveDisplay(PlainDisplay):
@@ -90,11 +99,9 @@ class LiveDisplay(PlainDisplay):
     def _drawn(self) -> Any:
         from rich.text import Text
 
-        total = len(self.progress.steps)
         drawn = Text(no_wrap=True, overflow="ellipsis")
         for index in self.progress.running():
-            took = self.progress.since(index)
-            drawn.append(f"[{index + 1}/{total}] {self.progress.steps[index].title} … {took:.0f} s\n", style="bold")
+            drawn.append(f"{self.progress.now(index)}\n", style="bold")
         for line in self.tail:
             drawn.append(f"  {line.expandtabs()}\n", style="dim")
         drawn.append(f"{time.monotonic() - self.started:.0f} s in total")

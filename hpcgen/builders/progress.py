@@ -20,6 +20,7 @@ class BuildProgress:
     steps: the steps of the recipe, in its order.
     alone: one step runs at a time, and ends when the next begins; else steps end when the engine says so.
     stopped: what fails now does so because a person wants it.
+    written: how much of the image's file is there, while it is written: ``14 %``, ``312.4 MB``; "" if that is unknown.
     on_end: called with the index of each step that has ended.
     """
 
@@ -31,6 +32,7 @@ class BuildProgress:
         self.seconds: dict[int, float] = {}
         self._begun: dict[int, float] = {}
         self.stopped = False
+        self.written = ""
 
     def take(self, event: Event) -> None:
         """Take note of an event."""
@@ -48,6 +50,15 @@ class BuildProgress:
     def running(self) -> list[int]:
         """The steps that have begun and not ended."""
         return [index for index, state in self.states.items() if index in self._begun and state != "failed"]
+
+    def writes(self) -> bool:
+        """Whether the image's file is being written now."""
+        return any(self.steps[index].keyword == "WRITE" for index in self.running())
+
+    def now(self, index: int) -> str:
+        """``[9/9] hpcgen: write the SIF file … 20 s, 312.4 MB``: a step that runs."""
+        written = f", {self.written}" if self.written and self.steps[index].keyword == "WRITE" else ""
+        return f"[{index + 1}/{len(self.steps)}] {self.steps[index].title} … {self.since(index):.0f} s{written}"
 
     def since(self, index: int) -> float:
         """Seconds since a running step began."""

@@ -23,6 +23,7 @@ from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.disks import Disks
 from hpcgen.builders.log import log_file
 from hpcgen.builders.progress import BuildProgress
+from hpcgen.builders.written import Written
 from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, query
 from hpcgen.engines.steps import Event, Recipe, without_test
@@ -183,6 +184,7 @@ class _Run:
         self.reader = self.builder.reader(prepared.recipe)
         self.output: list[str] = []
         self.disks = Disks()
+        self.written = Written(self.progress, [])
 
     def go(self) -> BuildRecord:
         built = False
@@ -191,6 +193,7 @@ class _Run:
             self.builder.begin()
             if self.work.epoch is not None and (why := self.builder.differs(self.work.target)):
                 self.watcher.note(f"another build of this lock will have another digest: {why}")
+            self.written = Written(self.progress, self.builder.growing(self.work))
             self.disks.watch(self.builder.places(self.work), self.work)
             self.watcher.began(self.kit, self.builder.builder_name(), self.work.target, self.progress)
             self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])
@@ -242,7 +245,8 @@ class _Run:
             self.output.clear()
             cwd = None if call.cwd is None else str(call.cwd)
             environment = {**os.environ, **call.env}
-            status = stream(call.argv(), self._line, env=environment, cwd=cwd, on_tick=self._tick)
+            update = self.written.update
+            status = stream(call.argv(), self._line, env=environment, cwd=cwd, on_tick=self._tick, on_update=update)
             if status != 0:
                 raise _Failed(call, status)
             for line in self.output if call.told else ():
@@ -250,6 +254,7 @@ class _Run:
 
     def _tick(self) -> None:
         self.disks.look()
+        self.written.look()
         self.watcher.tick()
 
     def _line(self, line: str) -> None:

@@ -16,6 +16,7 @@ squashfs in them is mksquashfs's, which takes the variable since 4.4.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +101,12 @@ class Apptainer(Engine):
             Place(unpacked, "the unpacked image", f"set {temporary} to a folder on a larger disk ({about})"),
             Place(at, "what was downloaded", f"empty it ({self.name} cache clean), or set {cache} to another folder"),
         ]
+
+    def growing(self, work: Work) -> list[tuple[Path, str]]:
+        """The file system, written where it unpacks, and the SIF that it is copied into. Source: sif.go of 1.4.5."""
+        path = Path(work.target.temporary)
+        squashfs = (self.places(work)[0].path, "bundle-temp-*/squashfs-*")
+        return [squashfs, (path.parent, glob.escape(path.name))] if work.target.kind == "sif" else []
 
     def build(self, work: Work) -> list[EngineCommand]:
         """build, in the folder from which the definition file takes the kit's files and a bundle's images."""

@@ -245,6 +245,10 @@ class Engine:
         """Folders of this machine that the engine writes to while it builds, as far as they are known."""
         return []
 
+    def growing(self, work: Work) -> list[tuple[Path, str]]:
+        """Folders and patterns of the files that grow while the image's file is written."""
+        return []
+
     def load(self, work: Work) -> list[EngineCommand]:
         """Commands that bring the base images of a bundle to the engine."""
         return []

@@ -21,6 +21,7 @@ build at a time use a store.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterator
@@ -164,6 +165,11 @@ class Charliecloud(Engine):
         )
         storage = self._storage()
         return [Place(storage, "images", remedy)] if storage is not None else []
+
+    def growing(self, work: Work) -> list[tuple[Path, str]]:
+        """A file; a folder's size takes long to count."""
+        path = Path(work.target.temporary)
+        return [] if work.target.kind in ("directory", "ch-image") else [(path.parent, glob.escape(path.name))]
 
     def load(self, work: Work) -> list[EngineCommand]:
         """Each base, anew in every build: an import that was stopped leaves half an image under the name."""

@@ -33,6 +33,7 @@ def stream(
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     on_tick: Callable[[], None] | None = None,
+    on_update: Callable[[str], None] | None = None,
     tick_s: float = 0.2,
 ) -> int:
     """Run a program and hand over each line of its stdout and stderr, in order, as it appears.
@@ -41,6 +42,7 @@ def stream(
     ----------
     env: the whole environment; this process's own if None.
     on_tick: called at least every ``tick_s`` seconds, to keep a display alive.
+    on_update: called with what a program writes over again in a line that has not ended: its progress.
 
     Returns
     -------
@@ -48,7 +50,7 @@ def stream(
     hold the output open for as long as it runs. If this process is interrupted, or a callback raises, the
     program and all that it started are ended before the exception goes on.
     """
-    lines: queue.Queue[str | None] = queue.Queue()
+    lines: queue.Queue[str | _Update | None] = queue.Queue()
     process: subprocess.Popen[bytes] | None = None
     try:
         with _signals_deferred():
@@ -62,7 +64,7 @@ def stream(
                 start_new_session=True,
             )
         threading.Thread(target=_read, args=(process, lines), daemon=True).start()
-        _hand_over(lines, on_line, _watching(process, on_tick), tick_s)
+        _hand_over(lines, on_line, on_update or (lambda text: None), _watching(process, on_tick), tick_s)
         return process.wait()
     except BaseException:
         if process is not None:
@@ -103,16 +105,35 @@ def _watching(process: subprocess.Popen[bytes], on_tick: Callable[[], None] | No
     return tick
 
 
-def _read(process: subprocess.Popen[bytes], lines: queue.Queue[str | None]) -> None:
+class _Update(str):
+    """What stands in a line that goes on: a carriage return came after it, and no line break yet."""
+
+
+def _read(process: subprocess.Popen[bytes], lines: queue.Queue[str | _Update | None]) -> None:
     assert process.stdout is not None
-    for raw in process.stdout:
-        lines.put(raw.decode("utf-8", "replace").rstrip("\r\n"))
+    begun: list[bytes] = []
+    while piece := os.read(process.stdout.fileno(), 65536):
+        first, *rest = piece.split(b"\n")
+        begun.append(first)
+        for each in rest:
+            lines.put(_text(b"".join(begun)))
+            begun = [each]
+        # The last of those that came at once is enough for a person.
+        if b"\r" in begun[-1]:
+            lines.put(_Update(_text(begun[-1]).rpartition("\r")[2]))
+    if any(begun):
+        lines.put(_text(b"".join(begun)))
     lines.put(None)
 
 
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace").rstrip("\r")
+
+
 def _hand_over(
-    lines: queue.Queue[str | None],
+    lines: queue.Queue[str | _Update | None],
     on_line: Callable[[str], None],
+    on_update: Callable[[str], None],
     on_tick: Callable[[], None],
     tick_s: float,
 ) -> None:
@@ -124,7 +145,10 @@ def _hand_over(
             continue
         if line is None:
             return
-        on_line(line)
+        if isinstance(line, _Update):
+            on_update(line)
+        else:
+            on_line(line)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
