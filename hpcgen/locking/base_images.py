@@ -91,7 +91,8 @@ def pin_image(name: str, sources: Sequence[str], architecture: str, digest: str 
     MissingToolError: skopeo is not installed.
     """
     skopeo = require_program("skopeo", f"look at the base image {name}", _INSTALL)
-    problems = [Problem(f"the base image {name} is not available for {architecture}", remedy=_remedy(name))]
+    remedy = _remedy(name) + ("; or take the one that its tag has now, with --latest-base" if digest else "")
+    problems = [Problem(f"the base image {name} is not available for {architecture}", remedy=remedy)]
     for source in sources:
         try:
             return _pin(skopeo, source, architecture, digest)

@@ -177,6 +177,23 @@ def test_of_several_architectures_the_sites_is_pinned_and_not_the_list(store: St
         pin_image("one:1", ["docker://example.org/one:1"], "x86_64")
 
 
+def test_a_digest_that_is_known_is_pinned_whatever_the_tag_has_now(store: Store) -> None:
+    wanted = store.image("debian:12", BASE)
+    kind = "application/vnd.oci.image.index.v1+json"
+    entry = {"digest": wanted, "platform": {"os": "linux", "architecture": "amd64"}}
+    index = store.document("list:1", {"schemaVersion": 2, "mediaType": kind, "manifests": [entry]})
+    source = ["docker://example.org/debian:12"]
+    assert store.image("debian:12", BASE, author="later") == pin_image("debian:12", source, "x86_64").digest != wanted
+    for known in (wanted, index):
+        assert pin_image("debian:12", source, "x86_64", known) == ImagePin(digest=wanted, origin=source[0])
+    gone = digest(b"gone")
+    with pytest.raises(FetchError, match="--latest-base"):
+        pin_image("debian:12", source, "x86_64", gone)
+    (store.folder / f"{gone[7:]}.json").write_text((store.folder / f"{wanted[7:]}.json").read_text())
+    with pytest.raises(FetchError, match="the registry gave another image"):
+        pin_image("debian:12", source, "x86_64", gone)
+
+
 def test_docker_manifest_is_pinned_as_it_is_and_converted_without_touching_blobs(store: Store, tmp_path: Path) -> None:
     wanted = store.image("cuda:1", BASE, kind=DOCKER)
     pin = pin_image("cuda:1", ["docker://example.org/cuda:1"], "x86_64")
