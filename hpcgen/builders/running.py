@@ -7,7 +7,6 @@ import errno
 import os
 import platform
 import re
-import tempfile
 import threading
 import time
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.disks import Disks
 from hpcgen.builders.log import log_file
 from hpcgen.builders.progress import BuildProgress
+from hpcgen.builders.unfinished import build_folder, note
 from hpcgen.builders.written import Written
 from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, query
@@ -161,10 +161,12 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
 
     started = datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
     identity = new_id(started, kit.plan.site.name, kit.plan.stack.name)
-    with tempfile.TemporaryDirectory(prefix="hpcgen-build-", ignore_cleanup_errors=True) as folder:
-        prepared = prepare(kit, options, identity.split("-")[0], Path(folder))
+    with build_folder() as (folder, lock):
+        prepared = prepare(kit, options, identity.split("-")[0], folder)
+        note(folder, prepared.work.target)
         with log_file(options.log, options.record, identity) as log:
             run = _Run(prepared, options, identity, started, log, watcher or Watcher())
+            run.keeps = (lock,)
             # Signals reach the main thread alone.
             main = threading.current_thread() is threading.main_thread()
             with interruptible() if main else contextlib.nullcontext():
@@ -177,6 +179,7 @@ class _Run:
     def __init__(
         self, prepared: Prepared, options: BuildOptions, identity: str, started: str, log: IO[str], watcher: Watcher
     ) -> None:
+        self.keeps: tuple[int, ...] = ()
         self.kit, self.builder, self.work = prepared.kit, prepared.builder, prepared.work
         self.options, self.identity, self.started, self.log, self.watcher = options, identity, started, log, watcher
         self.clock = time.monotonic()
@@ -245,8 +248,15 @@ class _Run:
             self.output.clear()
             cwd = None if call.cwd is None else str(call.cwd)
             environment = {**os.environ, **call.env}
-            update = self.written.update
-            status = stream(call.argv(), self._line, env=environment, cwd=cwd, on_tick=self._tick, on_update=update)
+            status = stream(
+                call.argv(),
+                self._line,
+                env=environment,
+                cwd=cwd,
+                on_tick=self._tick,
+                on_update=self.written.update,
+                keeps=self.keeps,
+            )
             if status != 0:
                 raise _Failed(call, status)
             for line in self.output if call.told else ():

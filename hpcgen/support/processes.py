@@ -35,6 +35,7 @@ def stream(
     on_tick: Callable[[], None] | None = None,
     on_update: Callable[[str], None] | None = None,
     tick_s: float = 0.2,
+    keeps: Sequence[int] = (),
 ) -> int:
     """Run a program and hand over each line of its stdout and stderr, in order, as it appears.
 
@@ -42,6 +43,7 @@ def stream(
     ----------
     env: the whole environment; this process's own if None.
     on_tick: called at least every ``tick_s`` seconds, to keep a display alive.
+    keeps: open files that the program has open, too.
     on_update: called with what a program writes over again in a line that has not ended: its progress.
 
     Returns
@@ -62,6 +64,7 @@ def stream(
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                pass_fds=keeps,
             )
         threading.Thread(target=_read, args=(process, lines), daemon=True).start()
         _hand_over(lines, on_line, on_update or (lambda text: None), _watching(process, on_tick), tick_s)

@@ -28,10 +28,12 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 
 from hpcgen.errors import OutputError
+from hpcgen.support.leftovers import new_file, remove_files
 
 _MARKER = "hpcgen.lock"
 """The file by which a folder is known to be a kit."""
@@ -81,15 +83,29 @@ def write_file(path: Path, text: str, executable: bool = False, folders: bool = 
     with _explained(path):
         if folders:
             path.parent.mkdir(parents=True, exist_ok=True)
-        _check_replaceable(path)
-        aside = path.parent / f".hpcgen-{secrets.token_hex(6)}"
+        # From here on the folder is this one, whatever its path may come to mean.
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            _write_through(aside, KitFile(text, executable))
-            aside.replace(path)
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
-        sync_folder(path.parent)
+            _check_replaceable(path, folder)
+            _replace_file(folder, path.name, KitFile(text, executable))
+        finally:
+            os.close(folder)
+
+
+def _replace_file(folder: int, name: str, file: KitFile) -> None:
+    """Write a file aside and give it its name, in an open folder; a link of that name is replaced, not followed."""
+    remove_files(folder)
+    descriptor, aside = new_file(folder, _mode(file))
+    try:
+        with open(descriptor, "wb") as stream:
+            _write_out(stream, file)
+            os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(aside, dir_fd=folder)
+        raise
+    with contextlib.suppress(OSError):
+        os.fsync(folder)
 
 
 def write_kit(
@@ -228,12 +244,19 @@ def _remove_empty(directory: Path, names: Iterable[str]) -> None:
 
 def _write_through(path: Path, file: KitFile) -> None:
     """Write a new file and wait until it is on the disk; the umask decides on its permissions."""
-    data = file.text.encode("utf-8")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o777 if file.executable else 0o666), "wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
+    with open(os.open(path, flags, _mode(file)), "wb") as stream:
+        _write_out(stream, file)
+
+
+def _mode(file: KitFile) -> int:
+    return 0o777 if file.executable else 0o666
+
+
+def _write_out(stream: BinaryIO, file: KitFile) -> None:
+    stream.write(file.text.encode("utf-8"))
+    stream.flush()
+    os.fsync(stream.fileno())
 
 
 def sync_folder(folder: Path) -> None:
@@ -263,10 +286,15 @@ def alone_in(directory: Path, taken: OutputError) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _check_replaceable(path: Path) -> None:
-    """Only a regular file may be replaced: a folder could hold work, a link points to somebody's file."""
+def _check_replaceable(path: Path, folder: int | None = None) -> None:
+    """Only a regular file may be replaced: a folder could hold work, a link points to somebody's file.
+
+    Parameters
+    ----------
+    folder: the open folder that it is in, if it is to be found by that.
+    """
     try:
-        mode = path.lstat().st_mode
+        mode = os.lstat(path if folder is None else path.name or ".", dir_fd=folder).st_mode
     except FileNotFoundError:
         return
     if stat.S_ISREG(mode):

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import signal
 import stat
 import subprocess
 import sys
@@ -491,3 +492,41 @@ attempt(lambda: write_kit(target, NEW))
 """,
     )
     assert done.stdout == f"cannot write {kit}: {said}\n  remedy: write elsewhere\n"
+
+
+def test_what_a_killed_write_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    file = tmp_path / "a.txt"
+    killed = in_a_process(file, 'at_rename(1, lambda: os.kill(os.getpid(), signal.SIGKILL))\nwrite_file(target, "new")')
+    assert killed.returncode == -signal.SIGKILL
+    [half] = tmp_path.iterdir()
+    assert half.name.endswith(".new") and half.read_text() == "new"
+    for other in (".hpcgen-0000", half.name.replace(half.name[8:16], "00000000"), f"{half.name}x"):
+        (tmp_path / other).write_text("not of this machine, or not ours")
+    with half.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        write_file(file, "first")
+        assert half.exists(), "somebody works with it"
+    write_file(file, "second")
+    assert not half.exists() and file.read_text() == "second"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+@pytest.mark.parametrize("swapped", ["folder", "target"])
+def test_a_link_that_is_put_there_while_a_file_is_written_is_not_followed(tmp_path: Path, swapped: str) -> None:
+    """The swap happens right before the file gets its name, after all that can be checked was checked."""
+    folder, theirs = tmp_path / "folder", tmp_path / "theirs"
+    folder.mkdir()
+    theirs.mkdir()
+    (theirs / "a.txt").write_text("theirs")
+    swap = {
+        "folder": 'os.chdir("..") or parent.replace(moved) or parent.symlink_to(theirs)',
+        "target": 'target.symlink_to(theirs / "a.txt")',
+    }[swapped]
+    paths = 'parent = target.parent\nmoved, theirs = parent.with_name("moved"), parent.with_name("theirs")\n'
+    once = f"swapped = []\ndef swap():\n    swapped or (swapped.append(1), {swap.replace(chr(39), chr(34))})\n"
+    hook = "sys.addaudithook(lambda event, arguments: event == 'os.rename' and swap())\n"
+    done = in_a_process(folder / "a.txt", f'{paths}{once}{hook}write_file(target, "mine")')
+    assert done.returncode == 0, done.stderr
+    assert (theirs / "a.txt").read_text() == "theirs" and [path.name for path in theirs.iterdir()] == ["a.txt"]
+    written = tmp_path / ("moved" if swapped == "folder" else "folder") / "a.txt"
+    assert written.read_text() == "mine" and not written.is_symlink()

@@ -1,0 +1,102 @@
+"""What a process that was killed has left: the next one finds it, and removes what is certainly nobody's any more.
+
+A temporary file or folder is locked by the process that made it, and by the programs that it started for it. The kernel
+frees the lock with the last of them, however they end. The name says on which machine it was made, because some network
+file systems lock on one machine alone. What cannot be locked is left alone, and so is all that has another owner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterator
+from hashlib import sha256
+from pathlib import Path
+
+_NEW = ".hpcgen-{machine}-{token}.new"
+_WORK = ".work"
+
+
+def _machine() -> str:
+    return sha256(os.uname().nodename.encode()).hexdigest()[:8]
+
+
+def locked(descriptor: int) -> bool:
+    """Lock an open file or folder; False where another process has it, or where nothing can be locked."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def new_file(folder: int, mode: int) -> tuple[int, str]:
+    """A new file in an open folder, locked and open for writing: its descriptor, and its name."""
+    while True:
+        name = _NEW.format(machine=_machine(), token=secrets.token_hex(6))
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(name, flags, mode, dir_fd=folder)
+        if locked(descriptor) and not os.fstat(descriptor).st_nlink:
+            # Another process took it for a leftover in the moment before the lock.
+            os.close(descriptor)
+            continue
+        return descriptor, name
+
+
+def remove_files(folder: int) -> None:
+    """Remove the files of :func:`new_file` in an open folder whose processes are gone."""
+    pattern = re.compile(re.escape(_NEW.format(machine=_machine(), token="TOKEN")).replace("TOKEN", "[0-9a-f]{12}"))
+    with contextlib.suppress(OSError):
+        for name in filter(pattern.fullmatch, os.listdir(folder)):
+            with contextlib.suppress(OSError), _opened(name, folder) as descriptor:
+                if stat.S_ISREG(os.fstat(descriptor).st_mode) and locked(descriptor):
+                    os.unlink(name, dir_fd=folder)
+
+
+@contextlib.contextmanager
+def _opened(path: str | Path, folder: int | None = None) -> Iterator[int]:
+    """One of the user's own, not by a link; OSError for all else."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            raise PermissionError(path)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def work_folder(prefix: str, leaving: Callable[[Path], None] = lambda folder: None) -> Iterator[tuple[Path, int]]:
+    """A temporary folder, and the descriptor that locks it, which programs inherit that work in it.
+
+    Parameters
+    ----------
+    prefix: how its name begins; what killed processes have left of that name goes first.
+    leaving: called with each such folder before it goes.
+    """
+    import tempfile
+
+    from hpcgen.support.placing import remove
+
+    whole = f"{prefix}{_machine()}-"
+    for left in Path(tempfile.gettempdir()).glob(f"{whole}*{_WORK}"):
+        with contextlib.suppress(OSError), _opened(left) as descriptor:
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode) and locked(descriptor):
+                leaving(left)
+                remove(left)
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=whole, suffix=_WORK))
+        with contextlib.suppress(FileNotFoundError):
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            if not locked(descriptor) or folder.exists():
+                break
+            os.close(descriptor)
+    try:
+        yield folder, descriptor
+    finally:
+        remove(folder)
+        os.close(descriptor)
