@@ -163,7 +163,7 @@ def build_kit(kit: KitFolder, options: BuildOptions, watcher: Watcher | None = N
     identity = new_id(started, kit.plan.site.name, kit.plan.stack.name)
     with build_folder() as (folder, lock):
         prepared = prepare(kit, options, identity.split("-")[0], folder)
-        note(folder, prepared.work.target)
+        note(folder, prepared.builder.builder_name(), prepared.work.target)
         with log_file(options.log, options.record, identity) as log:
             run = _Run(prepared, options, identity, started, log, watcher or Watcher())
             run.keeps = (lock,)

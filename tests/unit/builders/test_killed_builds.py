@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from hpcgen.builders.unfinished import build_folder, note
+from hpcgen.engines.building import Target
 
 KIT = Path(__file__).parents[2] / "golden" / "hlrs-testbed" / "mpi-hello"
 APPTAINER = """\
@@ -38,6 +43,27 @@ def builds(tmp_path: Path) -> Callable[..., subprocess.Popen[bytes]]:
         )
 
     return start
+
+
+def test_a_name_in_a_store_goes_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = tmp_path / "podman"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/told\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def kill_one(builder: str, temporary: str) -> None:
+        with build_folder() as (folder, _):
+            note(folder, builder, Target("podman", "a:b", temporary, is_file=False))
+            # As if it had not come to the end of its own folder.
+            shutil.copytree(folder, folder.with_name(f"{folder.name.removesuffix('.work')}x.work"))
+
+    kill_one("podman", "localhost/hpcgen-build:0123abcd")
+    kill_one("podman", "localhost/thesis:1")
+    kill_one("sh", "localhost/hpcgen-build:0123abcd")
+    with build_folder():
+        assert (tmp_path / "told").read_text() == "rmi localhost/hpcgen-build:0123abcd\n"
+    assert not list(tmp_path.glob("*.work"))
 
 
 def left(folder: Path) -> list[str]:
