@@ -271,13 +271,13 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
     """The plan of the kit or of the options: what cannot be planned is not worth a place in the queue."""
     words = asked["words"]
     locked, bundle = ctx.params["locked"], ctx.params["bundle"]
+    of_plan = {**asked, **dict.fromkeys(_OF_JOBS)}
     if locked is not None or (bundle is not None and not words):
-        of_lock = {**asked, **dict.fromkeys(_OF_JOBS)}
-        return plan_of_lock(ctx, locked, bundle, of_lock, ctx.params["engine"])[1]
-    if (kit := named_kit(asked)) is not None:
+        return plan_of_lock(ctx, locked, bundle, of_plan, ctx.params["engine"])[1]
+    if (kit := named_kit(of_plan)) is not None:
         return kit.plan
-    rest = {name: value for name, value in asked.items() if name != "words"}
-    return plan_from(ctx, catalog_of(ctx), command=words, **{**rest, **dict.fromkeys(_OF_JOBS)})
+    del of_plan["words"]
+    return plan_from(ctx, catalog_of(ctx), command=words, **of_plan)
 
 
 def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked: dict[str, Any]) -> BuildJob:

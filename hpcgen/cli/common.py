@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -149,9 +149,22 @@ def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
         return None
     if len(asked["words"]) != 1:
         raise click.UsageError("give one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
+    if more := options_given(asked, free=("words", "notes")):
+        raise click.UsageError(f"{', '.join(more)}: a kit contains the whole plan; give --site and --stack instead")
     from hpcgen.kit.folder import read_kit
 
     return read_kit(Path(asked["words"][0]))
+
+
+_SPELT = {"settings": "--set", "added": "--add", "mirrors": "--mirror", "command": "a command"}
+
+
+def options_given(asked: Mapping[str, Any], free: Collection[str]) -> list[str]:
+    """The options of a plan that the command line has, as people write them, without those in ``free``."""
+    # A number of 0 was asked for, though it equals False.
+    given = (name for name, value in asked.items() if value is not None and value is not False and value != ())
+    more = sorted(name for name in given if name not in free)
+    return [_SPELT.get(name, f"--{name.replace('_', '-')}") for name in more]
 
 
 def plan_from(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from hpcgen.cli.common import catalog_of, collection_words
+from hpcgen.cli.common import catalog_of, collection_words, options_given
 from hpcgen.cli.trust import allow_of
 from hpcgen.errors import InputError
 from hpcgen.support.quoting import sh
@@ -92,11 +92,10 @@ def _check_bundled(locked: str, format: str) -> None:
 
 def _check_alone(locked: Path | None, bundle: Path | None, asked: Mapping[str, Any]) -> None:
     """UsageError where something is asked for beside a lock that the lock itself says."""
-    free = ("format", "allow_unsupported", "mirrors", "notes")
-    more = sorted(name for name, value in asked.items() if value not in (None, (), False) and name not in free)
+    more = options_given(asked, free=("format", "allow_unsupported", "mirrors", "notes", "words"))
+    more += ["a kit or a command"] if asked.get("words") else []
     if more or (locked is not None and bundle is not None):
-        spelt = {"settings": "--set", "added": "--add", "command": "a command", "words": "a kit or a command"}
-        named = [spelt.get(name, f"--{name.replace('_', '-')}") for name in more] or ["--locked and --bundle"]
-        raise click.UsageError(f"{', '.join(named)}: a lock contains the whole plan; give only the lock or the bundle")
+        named = ", ".join(more) or "--locked and --bundle"
+        raise click.UsageError(f"{named}: a lock contains the whole plan; give only the lock or the bundle")
     if bundle is not None and asked["mirrors"]:
         raise click.UsageError("--mirror: a build from a bundle uses no mirror; omit one of the two")

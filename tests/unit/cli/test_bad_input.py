@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT, Command
+from tests.conftest import GOLDEN, ROOT, Command
 
 WORKSTATION = (ROOT / "site_profiles" / "workstation.yaml").read_text("utf-8")
 
@@ -311,3 +311,18 @@ def test_other_names_of_a_profile_are_its_own_alone(hpcgen: Command, collection:
     assert (code, "did you mean workstation?" in message) == (4, True)
     plan = hpcgen("--collection", str(collection), "plan", "--site", "mine", "--stack", "mpi-hello", "--json").stdout
     assert '"site"' in plan and "bench-machine" not in plan
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (["--set", "mpich.version=4.2.1", "--gpus", "0"], "--gpus, --set"),
+        (["--latest-base"], "--latest-base"),
+        (["--submit", "--add", "ucx", "--time", "1h"], "--add"),
+    ],
+)
+def test_what_a_kit_cannot_follow_any_more_is_refused(hpcgen: Command, words: list[str], named: str) -> None:
+    """It was passed over in silence, and the image was another one than people thought."""
+    done = hpcgen("build", str(GOLDEN / "supermuc" / "mpi-hello"), "--dry-run", *words)
+    assert done.returncode == 2, done.stderr
+    assert f"Error: {named}: a kit contains the whole plan; give --site and --stack instead" in done.stderr
