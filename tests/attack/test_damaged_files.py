@@ -73,7 +73,7 @@ def lock_text() -> bytes:
 
 
 def lock(chance: random.Random, folder: Path) -> None:
-    whole = (SPECIMENS / "locks" / "hpcgen.lock").read_bytes()
+    whole = lock_text()
     body = mutated(chance, whole.rpartition(b"seal: ")[0]).decode("utf-8", "replace").rstrip("\n") + "\n"
     sealed = f"{body}seal: sha256:{hashlib.sha256(body.encode()).hexdigest()}\n"
     check_lock(parse_lock(sealed, "hpcgen.lock"), CATALOG)
