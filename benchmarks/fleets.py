@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from cold_start import compiled, program
-from timing import Command, Spread, alternating, ratios, spread
+from timing import Command, Spread, alternating, measured, ratios, spread
 
 PLANS, MEMBERS = 16, 1_000
+LARGE, RECORDS = 5_000, 20_000
 GOAL = 3.0
 """How many times as long the large fleet may take."""
 
@@ -20,6 +22,16 @@ class Fleets:
     wall: dict[int, Spread]
     processor: dict[int, Spread]
     ratio: dict[str, Spread]
+    large: dict[str, Once]
+
+
+@dataclass(frozen=True)
+class Once:
+    """One run of a command: seconds on the clock and of the processor, peak of memory in MiB."""
+
+    wall: float
+    processor: float
+    memory: float
 
 
 def measure(rounds: int, folder: Path) -> Fleets:
@@ -35,13 +47,56 @@ def measure(rounds: int, folder: Path) -> Fleets:
         wall={int(size): spread(each.wall) for size, each in times.items()},
         processor={int(size): spread(each.processor) for size, each in times.items()},
         ratio=ratios(times[f"{MEMBERS}"], times[f"{PLANS}"]),
+        large=_large(folder),
     )
 
 
-def _words(folder: Path, size: int) -> list[str]:
+def _large(folder: Path) -> dict[str, Once]:
+    """What is done with a fleet of 5,000 members for Slurm, and with 20,000 records of their builds."""
+    place = folder / "large"
+    (place / "site_profiles").mkdir(parents=True)
+    for number in range(PLANS):
+        profile = (
+            f"name: machine-{number}\nextends: supermuc\ntitle: Machine {number} of a made-up collection\n"
+            "containers: {build_on: [login, compute]}\nnetwork: {internet: {login: true, compute: true}}\n"
+        )
+        (place / "site_profiles" / f"machine-{number}.yaml").write_text(profile)
+    # A pipeline takes a path from where it is written.
+    fleet = ["--fleet", Path(_words(place, LARGE, "build_on: machine-0\n")[-1]).name]
+    records = _records(place / "records")
+    asked = {
+        "fleet": ["fleet", *fleet],
+        "fleet --changed": ["fleet", "--changed", *fleet],
+        "ci github": ["ci", "github", *fleet],
+        "ci github --jobs": ["ci", "github", "--jobs", "--parts", "16", *fleet],
+        "ci gitlab": ["ci", "gitlab", *fleet],
+        "ci gitlab --jobs": ["ci", "gitlab", "--jobs", "--parts", "5", *fleet, "-o", "child.yml"],
+        "build --all --array": ["build", "--all", "--array", "--dry-run", "--account", "abc", *fleet],
+        **{" ".join(words): words for words in (["records"], ["records", "--json"], ["records", "--limit", "5"])},
+        "records prune": ["records", "prune", "--older-than", "1", "--dry-run"],
+    }
+    environment = {**compiled(folder), "HPCGEN_TRUST_COLLECTIONS": "1", "HPCGEN_RECORDS": str(records)}
+    start = ["/usr/bin/env", "-C", str(place), program("hpcgen")]
+    runs = {name: measured(Command([*start, *words], environment)) for name, words in asked.items()}
+    return {name: Once(wall, processor, memory / 1024) for name, (wall, processor, memory) in runs.items()}
+
+
+def _records(folder: Path) -> Path:
+    """Records of builds, as the tests keep one of them."""
+    folder.mkdir()
+    stored = Path(__file__).parent.parent / "tests" / "specimens" / "0.1.0" / "records"
+    text = next(stored.glob("*tf-horovod*.json")).read_text("utf-8")
+    [identity] = re.findall(r'"id": ?"([^"]+)"', text)
+    for number in range(RECORDS):
+        other = f"{number:08x}{identity[8:]}"
+        (folder / f"{other}.json").write_text(text.replace(identity, other), "utf-8")
+    return folder
+
+
+def _words(folder: Path, size: int, more: str = "") -> list[str]:
     members = (
         f"  - {{stack: mpi-hello, site: machine-{number % PLANS}, name: member-{number}}}\n" for number in range(size)
     )
     file = folder / f"fleet-{size}.yaml"
-    file.write_text("collections: [.]\nmembers:\n" + "".join(members), "utf-8")
+    file.write_text(f"{more}collections: [.]\nmembers:\n" + "".join(members), "utf-8")
     return [program("hpcgen"), "fleet", "--json", "--fleet", str(file)]

@@ -138,6 +138,11 @@ def _print_fleets(found: fleets.Fleets) -> None:
             f"{kind}: {ratio.median:.2f} times as long ({quartiles}); goal ≤ {fleets.GOAL:g}: "
             f"{_met(ratio.median, fleets.GOAL)}"
         )
+    large = [
+        [name, f"{once.wall:.2f}", f"{once.processor:.2f}", f"{once.memory:.0f}"] for name, once in found.large.items()
+    ]
+    title = f"{fleets.LARGE} members, {fleets.RECORDS} records: seconds of one run, and its peak of memory"
+    _table(title, ["command", "wall", "cpu", "MiB"], large)
 
 
 _HEAD = ["wall min", "median", "quartiles", "cpu min", "median", "quartiles"]

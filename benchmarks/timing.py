@@ -49,7 +49,12 @@ class Times:
 
 
 def start(command: Command) -> tuple[float, float]:
-    """Run a command with its output thrown away; its wall and processor time in seconds.
+    """As :func:`measured`, without the memory."""
+    return measured(command)[:2]
+
+
+def measured(command: Command) -> tuple[float, float, int]:
+    """Run a command with its output thrown away; its wall and processor time in seconds, its peak of memory in KiB.
 
     Python's own settings of this process (such as to write no byte code) do not reach it.
 
@@ -67,7 +72,7 @@ def start(command: Command) -> tuple[float, float]:
     if status != 0:
         code = os.waitstatus_to_exitcode(status)
         raise SystemExit(f"this command failed with {code}: {' '.join(command.words)}")
-    return wall, used.ru_utime + used.ru_stime
+    return wall, used.ru_utime + used.ru_stime, used.ru_maxrss
 
 
 def alternating(commands: Mapping[str, Command], rounds: int) -> dict[str, Times]:
