@@ -31,6 +31,7 @@ from hpcgen.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.recipe.formats import format_for
+from hpcgen.support.addresses import users_in, without_users
 from hpcgen.support.placing import put_in_place, remove
 from hpcgen.support.processes import interruptible, require_program, stream
 
@@ -186,6 +187,7 @@ class _Run:
         self.progress = BuildProgress(prepared.recipe.steps, self.builder.alone, self._step_ended)
         self.reader = self.builder.reader(prepared.recipe)
         self.output: list[str] = []
+        self.users = users_in(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
         self.disks = Disks()
         self.written = Written(self.progress, [])
 
@@ -246,13 +248,11 @@ class _Run:
             if call.step is not None:
                 self.progress.take(Event("begin", call.step))
             self.output.clear()
-            cwd = None if call.cwd is None else str(call.cwd)
-            environment = {**os.environ, **call.env}
             status = stream(
                 call.argv(),
                 self._line,
-                env=environment,
-                cwd=cwd,
+                env={**os.environ, **call.env},
+                cwd=call.cwd,
                 on_tick=self._tick,
                 on_update=self.written.update,
                 keeps=self.keeps,
@@ -268,6 +268,8 @@ class _Run:
         self.watcher.tick()
 
     def _line(self, line: str) -> None:
+        # Apptainer repeats each command of a step, with what its variables stand for.
+        line = without_users(line, self.users)
         self.disks.said(line)
         self._write(line)
         line = _CONTROL.sub("", line)

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from types import FrameType
 
 from hpcgen.errors import MissingToolError
@@ -31,7 +32,7 @@ def stream(
     on_line: Callable[[str], None],
     *,
     env: Mapping[str, str] | None = None,
-    cwd: str | None = None,
+    cwd: str | Path | None = None,
     on_tick: Callable[[], None] | None = None,
     on_update: Callable[[str], None] | None = None,
     tick_s: float = 0.2,

@@ -386,3 +386,27 @@ def test_a_proxys_password_in_the_environment_is_used_and_left_nowhere(
     assert (made / "log").stat().st_size and any((made / "image").iterdir())
     found = subprocess.run(["grep", "-rl", "s3cret", made, tmp_path / "records", kit], capture_output=True, text=True)
     assert found.returncode == 1, found.stdout
+
+
+def test_apptainer_leaves_a_proxys_password_nowhere(make_kit: MakeKit, sid_hpcgen: SidHpcgen, tmp_path: Path) -> None:
+    """As with the others: neither file system, definition file and labels of the SIF, nor cache, log and record."""
+    address = "http://jane:s3cret@127.0.0.1:9"
+    kit = make_kit("singularity", ("""test "$http_proxy" = http://jane:s3''cret@127.0.0.1:9""",))
+    made = sid_hpcgen.sid.folder(tmp_path / "made")
+    sid_hpcgen.sid.folder(kit)
+    archives = Path(sid_hpcgen.sid.env["HPCGEN_TESTBED"])
+    # Uncompressed, so that a search of the file is one of all that is in it.
+    plain = ("--engine-option=--mksquashfs-args", "--engine-option=-noI -noD -noF -noX")
+    sid_hpcgen.run(
+        ["build", "/kit", "--engine", "apptainer", *plain, "-o", "/made/image.sif", "--log", "/made/log"],
+        binds=[(kit, "/kit"), (archives, BASE_IN_SID), (made, "/made")],
+        cwd="/kit",
+        env={"HOME": "/made", "HPCGEN_RECORDS": "/made/records", "http_proxy": address, "https_proxy": address},
+        timeout=240,
+    )
+    for told in ("# build script of tried", "io.hpcgen.stack", "jane:s3''cret"):
+        assert subprocess.run(["grep", "-qa", told, made / "image.sif"]).returncode == 0, "it is searched as it is"
+    assert list((made / "records").glob("*.json"))
+    assert "+ test http://…@127.0.0.1:9 = http://…@127.0.0.1:9\n" in (made / "log").read_text()
+    found = subprocess.run(["grep", "-rla", "s3cret", made, kit], capture_output=True, text=True)
+    assert found.returncode == 1, found.stdout

@@ -273,6 +273,21 @@ def test_a_failed_step_is_told_with_its_block_and_last_lines(path: Path) -> None
     assert "rmi hpcgen-build:" in calls.read_text()
 
 
+def test_what_an_engine_repeats_of_a_proxys_password_is_shown_nowhere(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Apptainer runs steps with ``-x``, which shows variables by what they stand for."""
+    monkeypatch.setenv("http_proxy", "http://jane:s3cret@proxy.example.org:3128")
+    monkeypatch.setenv("APPTAINERENV_https_proxy", "http://joe:k3y@proxy.example.org")
+    docker(path, 'echo "#6 + curl --proxy $http_proxy, $APPTAINERENV_https_proxy"; echo "#6 ERROR: no"; exit 1')
+    with pytest.raises(BuildFailedError) as raised:
+        build_image(DOCKER_KIT)
+    shown = "+ curl --proxy http://…@proxy.example.org:3128, http://…@proxy.example.org"
+    [record] = records(path)
+    for text in (str(raised.value), json.dumps(record, ensure_ascii=False), Path(record["log"]).read_text()):
+        assert shown in text and "s3cret" not in text and "k3y" not in text
+
+
 def test_a_signal_ends_the_engine_and_is_recorded(path: Path) -> None:
     calls = docker(path, "sleep 60")
     command = [sys.executable, "-m", "hpcgen", "build", str(DOCKER_KIT)]
