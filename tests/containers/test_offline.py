@@ -20,8 +20,26 @@ from test_rendered_kits import site_profile
 from tests.sbom_comparison import DPKG, dpkg_list, missing_from_image, missing_from_sbom
 
 HPCGEN = [sys.executable, "-m", "hpcgen"]
+TRUSTING = [*HPCGEN, "--trust-collections"]
 NAME = "Übung Eins @A__b"
 """Of the bundle's folder: no image could be called so."""
+GREETING = '''\
+from hpcgen.blocks.base import Block
+from hpcgen.blocks.steps import Runtime, run
+
+
+class Greeting(Block):
+    """A text, by a block of somebody's own collection."""
+
+    name = "greeting"
+
+    def build(self, ctx):
+        yield run("greet", "mkdir -p /opt/greeting", "echo from-a-collection > /opt/greeting/text")
+
+    def runtime(self, ctx):
+        return Runtime(copies=("/opt/greeting",))
+'''
+SAY = ["cat", "/opt/greeting/text"]
 ALONE = ["unshare", "--net", "--"]
 COUNTERS = "cat /proc/net/snmp /proc/net/snmp6"
 SETTINGS = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
@@ -51,14 +69,19 @@ def quiet(done: Run) -> None:
 
 @pytest.fixture(scope="session")
 def lock(machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A lock of mpi-hello for this machine."""
+    """A lock of mpi-hello and a block of a collection for this machine."""
     folder = tmp_path_factory.mktemp("connected")
     profile = site_profile(machine_facts, plain_base_image)
     del profile["network"]["mirrors"]["images"]
     (folder / "here.yaml").write_text(json.dumps(profile))
+    blocks = folder / "ours" / "building_blocks"
+    blocks.mkdir(parents=True)
+    (blocks / "greeting.py").write_text(GREETING)
+    (blocks / "greeting.yaml").write_text('block: greeting\nreleases: {"1": {}}\n')
     image = f"debian:12=oci-archive:{plain_base_image.archive}"
     asked = ["--site", folder / "here.yaml", "--stack", "mpi-hello", *SETTINGS, "--image", image]
-    run([*HPCGEN, "lock", *asked, "-o", folder / "hpcgen.lock"])
+    own = ["--collection", folder / "ours"]
+    run([*HPCGEN, *own, "lock", *asked, "--add", "greeting", "-o", folder / "hpcgen.lock"])
     return folder / "hpcgen.lock"
 
 
@@ -67,7 +90,8 @@ def bundle(lock: Path, plain_base_image: BaseImage) -> Path:
     """Its bundle."""
     folder = lock.parent / NAME
     image = f"debian:12=oci-archive:{plain_base_image.archive}"
-    done = run([*HPCGEN, "bundle", "create", "--lock", lock, "--image", image, "-o", folder])
+    own = ["--collection", lock.parent / "ours"]
+    done = run([*HPCGEN, *own, "bundle", "create", "--lock", lock, "--image", image, "-o", folder])
     REPORTS.append(done.stdout.splitlines()[-1])
     return folder
 
@@ -84,9 +108,15 @@ def test_bundle_is_whole_for_hpcgen_and_for_sha256sum(bundle: Path) -> None:
     run(["sha256sum", "--check", "--quiet", "--strict", "SHA256SUMS"], cwd=bundle)
 
 
+def test_the_python_of_a_bundle_runs_once_it_is_trusted(bundle: Path, tmp_path: Path) -> None:
+    done = run([*HPCGEN, "render", "--bundle", bundle, "-o", tmp_path / "kit"], check=False)
+    assert done.returncode == 6 and "whose Python would run here as you" in done.stdout, done.stdout
+    assert not (tmp_path / "kit").exists()
+
+
 def test_lock_would_not_change(lock: Path, plain_base_image: BaseImage) -> None:
     there = ["--site", "here.yaml", "--image", f"debian:12=oci-archive:{plain_base_image.archive}"]
-    done = run([*HPCGEN, "lock", "--check", "-o", lock, *there], cwd=lock.parent)
+    done = run([*HPCGEN, "--collection", "ours", "lock", "--check", "-o", lock, *there], cwd=lock.parent)
     assert "nothing changes" in done.stdout
 
 
@@ -94,8 +124,9 @@ def test_lock_would_not_change(lock: Path, plain_base_image: BaseImage) -> None:
 def test_engines_with_a_store_build_with_no_network(bundle: Path, buildah: Buildah, engine: str) -> None:
     name = f"localhost/hpcgen-offline:{engine}"
     env = {**buildah.env, "BUILDAH_ISOLATION": "chroot"}
-    done = alone([*HPCGEN, "build", "--bundle", bundle, "--format", "docker", "--engine", engine, "-o", name], env)
+    done = alone([*TRUSTING, "build", "--bundle", bundle, "--format", "docker", "--engine", engine, "-o", name], env)
     quiet(done)
+    assert buildah.exec(name, SAY).stdout == "from-a-collection\n"
     tested = run([*HPCGEN, "test", f"podman:{name}", "--trust-image"], env=buildah.env)
     assert " 0 failed" in tested.stdout, tested.stdout
 
@@ -103,11 +134,12 @@ def test_engines_with_a_store_build_with_no_network(bundle: Path, buildah: Build
 def test_charliecloud_builds_with_no_network_by_its_script_alone(
     bundle: Path, ch_image: ChImage, tmp_path: Path
 ) -> None:
-    run([*HPCGEN, "render", "--bundle", bundle, "-o", tmp_path / "kit"])
+    run([*TRUSTING, "render", "--bundle", bundle, "-o", tmp_path / "kit"])
     done = alone([tmp_path / "kit" / "build.sh", "--bundle", bundle, tmp_path / "hello"], ch_image.env)
     quiet(done)
     tested = run([*HPCGEN, "test", tmp_path / "hello", "--trust-image"], env=ch_image.env)
     assert " 0 failed" in tested.stdout, tested.stdout
+    assert ch_image.run(["ch-run", tmp_path / "hello", "--", *SAY]).stdout == "from-a-collection\n"
     listed = ch_image.run(
         ["ch-run", tmp_path / "hello", "--", "cat", "/etc/apt/sources.list.d/debian.sources"], check=False
     )
@@ -130,12 +162,13 @@ def test_another_distribution_installs_hpcgen_from_the_bundle_and_builds(
         "set -e; cd /far; python3 -m venv tool; "
         f"tool/bin/python -m pip -q install --no-index --find-links '{NAME}/hpcgen.html' hpcgen; "
         f"tool/bin/hpcgen bundle verify '{NAME}'; "
-        f"tool/bin/hpcgen build --bundle '{NAME}' --format singularity -o /far/hello.sif --test --trust-image; "
+        f"tool/bin/hpcgen --trust-collections build --bundle '{NAME}' --format singularity -o hello.sif --test "
+        f"--trust-image; apptainer exec --unsquash hello.sif {' '.join(SAY)}; "
         f"{COUNTERS}"
     )
     done = sid.run(["bash", "-c", script], binds=[(home, "/far")], alone=True)
     quiet(done)
-    assert " 0 failed" in done.stdout, done.stdout
+    assert " 0 failed" in done.stdout and "\nfrom-a-collection\n" in done.stdout, done.stdout
 
 
 def _link(source: str, target: str) -> None:
@@ -150,9 +183,9 @@ def test_a_damaged_bundle_builds_nothing(bundle: Path, ch_image: ChImage, tmp_pa
     content[len(content) // 2] ^= 1
     wheel.unlink()
     wheel.write_bytes(content)
-    done = run([*HPCGEN, "build", "--bundle", damaged, "-o", tmp_path / "hello"], env=ch_image.env, check=False)
+    done = run([*TRUSTING, "build", "--bundle", damaged, "-o", tmp_path / "hello"], env=ch_image.env, check=False)
     assert done.returncode == 3 and wheel.name in done.stdout, done.stdout
-    run([*HPCGEN, "render", "--bundle", damaged, "-o", tmp_path / "kit"])
+    run([*TRUSTING, "render", "--bundle", damaged, "-o", tmp_path / "kit"])
     script = subprocess.run(
         [tmp_path / "kit" / "build.sh", "--bundle", damaged, tmp_path / "hello"],
         env=dict(ch_image.env),

@@ -203,19 +203,23 @@ QSUB = """\
 set -eu
 spool=$SPOOL
 here=$PWD
-echo Q > "$spool/state"
+state() { # at once, since qstat reads it at any time
+    echo "$1" > "$spool/state.new"
+    mv "$spool/state.new" "$spool/state"
+}
+state Q
 echo 41.server
 name=$(sed -n 's/^#PBS -N //p' "$1")
 cp "$1" "$spool/script"
 (
     exec > /dev/null 2>&1
     sleep 0.1
-    echo R > "$spool/state"
+    state R
     cd /
     status=0
     PBS_JOBID=41.server PBS_O_WORKDIR=$here bash "$spool/script" > "$spool/out" 2> "$spool/err" || status=$?
     echo "$status" > "$spool/status"
-    echo END > "$spool/state"
+    state END
     sleep 0.4
     cp "$spool/err" "$here/$name.e41"
     cp "$spool/out" "$here/$name.o41"
