@@ -40,7 +40,7 @@ DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 def bundle(
     machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
-    """A bundle, with the collection beside it."""
+    """A bundle, which has its collection with it."""
     folder = tmp_path_factory.mktemp("equal")
     collection = folder / "collection"
     for name in ("site_profiles", "recipes", "building_blocks"):
@@ -67,8 +67,8 @@ def built(sid_hpcgen: SidHpcgen, bundle: Path, home: Path, *words: str) -> Run:
     """``hpcgen build`` from the bundle, in the sid root, without its cache."""
     sid_hpcgen.sid.folder(home)
     return sid_hpcgen.run(
-        ["--collection", "/collection", "build", "--bundle", "/bundle", "--no-cache", *words],
-        binds=[(bundle, "/bundle"), (bundle.parent / "collection", "/collection"), (home, "/far")],
+        ["--trust-collections", "build", "--bundle", "/bundle", "--no-cache", *words],
+        binds=[(bundle, "/bundle"), (home, "/far")],
         env=FAR,
         cwd="/far",
     )
@@ -85,8 +85,20 @@ def test_buildah_makes_one_digest_of_one_bundle(sid_hpcgen: SidHpcgen, bundle: P
 
 
 def test_an_older_buildah_says_why_digests_differ(bundle: Path, buildah: Buildah, tmp_path: Path) -> None:
-    hpcgen = [sys.executable, "-m", "hpcgen", "--collection", bundle.parent / "collection"]
-    build = [*hpcgen, "build", "--bundle", bundle, "--format", "docker", "--engine", "buildah", "--no-cache"]
+    build = [
+        sys.executable,
+        "-m",
+        "hpcgen",
+        "--trust-collections",
+        "build",
+        "--bundle",
+        bundle,
+        "--format",
+        "docker",
+        "--engine",
+        "buildah",
+        "--no-cache",
+    ]
     env = {"BUILDAH_ISOLATION": "chroot", "HPCGEN_RECORDS": str(tmp_path)}
     said = buildah.run([*build, "-o", "localhost/equal:here"], env=env).stdout
     differs = "writes the name of the container that built it anew into every image, which is equal since 1.41"
