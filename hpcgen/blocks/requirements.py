@@ -13,6 +13,9 @@ from hpcgen.errors import InputError, Position
 from hpcgen.model.reasons import Reason, requirement_text
 from hpcgen.model.release import Release
 
+LONGEST_RANGE = 1000
+"""Python makes no number of more than 4,300 digits."""
+
 
 @lru_cache(maxsize=65536)
 def version(text: str) -> Version:
@@ -26,6 +29,8 @@ def version(text: str) -> Version:
 @lru_cache(maxsize=4096)
 def version_range(text: str) -> SpecifierSet:
     """A parsed range; a bare version means exactly that version. InputError if it is neither."""
+    if len(text) > LONGEST_RANGE:
+        raise InputError(f"{text[:40]!r}… is no version range", expected=f"at most {LONGEST_RANGE} characters")
     try:
         return SpecifierSet(f"=={text}" if text[:1].isdigit() else text)
     except InvalidSpecifier:
