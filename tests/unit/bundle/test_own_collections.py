@@ -6,6 +6,7 @@ import json
 import py_compile
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
@@ -115,7 +116,10 @@ def test_the_far_side_renders_with_it_once_it_is_trusted(author: Path, tmp_path:
     assert hpcgen("render", "--bundle", "moved", env=env).returncode == 6
 
 
-def test_what_somebody_compiled_beside_it_is_not_what_runs(author: Path, tmp_path: Path, hpcgen: Command) -> None:
+def test_what_somebody_compiled_beside_it_is_not_what_runs(
+    author: Path, tmp_path: Path, hpcgen: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "pycache_prefix", None)  # wherever whoever runs the tests keeps such files
     bundle = bundle_of(author, tmp_path / "B")
     mark = tmp_path / "it-ran"
     evil = tmp_path / "evil.py"
