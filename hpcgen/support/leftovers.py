@@ -34,17 +34,27 @@ def locked(descriptor: int) -> bool:
     return True
 
 
+def _ours(descriptor: int) -> bool:
+    """Lock what was just made; False where another process took it for a leftover in the moment before."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        # Where nothing can be locked, nothing is taken for a leftover.
+        return True
+    return os.fstat(descriptor).st_nlink > 0
+
+
 def new_file(folder: int, mode: int) -> tuple[int, str]:
     """A new file in an open folder, locked and open for writing: its descriptor, and its name."""
     while True:
         name = _NEW.format(machine=_machine(), token=secrets.token_hex(6))
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(name, flags, mode, dir_fd=folder)
-        if locked(descriptor) and not os.fstat(descriptor).st_nlink:
-            # Another process took it for a leftover in the moment before the lock.
-            os.close(descriptor)
-            continue
-        return descriptor, name
+        if _ours(descriptor):
+            return descriptor, name
+        os.close(descriptor)
 
 
 def remove_files(folder: int) -> None:
@@ -92,7 +102,7 @@ def work_folder(prefix: str, leaving: Callable[[Path], None] = lambda folder: No
         folder = Path(tempfile.mkdtemp(prefix=whole, suffix=_WORK))
         with contextlib.suppress(FileNotFoundError):
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            if not locked(descriptor) or folder.exists():
+            if _ours(descriptor) and folder.exists():
                 break
             os.close(descriptor)
     try:

@@ -194,12 +194,13 @@ def _replace_kit(directory: Path, files: Mapping[str, KitFile], retired: frozens
         sync_folder(swap)
         # Folders take room for data, so they come before the first file that is moved.
         for name in files:
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            with _folder_of(directory, name, make=True):
+                pass
         # The marker leaves first and comes last: a folder with a marker is a whole kit.
         for name in sorted(present, key=lambda name: (name != _MARKER, name)):
-            (directory / name).rename(old / name)
+            _move(directory, name, f"{_SWAP}/old/{name}")
         for name in sorted(files, key=lambda name: (name == _MARKER, name)):
-            (new / name).rename(directory / name)
+            _move(directory, f"{_SWAP}/new/{name}", name)
     except BaseException:
         _settle(directory)
         raise
@@ -224,14 +225,42 @@ def _settle(directory: Path) -> None:
     if begun and not done:
         names = added.read_text(encoding="utf-8").splitlines()
         for name in names:
-            (directory / name).unlink(missing_ok=True)
+            with contextlib.suppress(FileNotFoundError), _folder_of(directory, name) as folder:
+                os.unlink(Path(name).name, dir_fd=folder)
         _remove_empty(directory, names)
         kept = [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
         for name in sorted(kept, key=lambda name: (name == _MARKER, name)):
-            (directory / name).parent.mkdir(parents=True, exist_ok=True)
-            (old / name).replace(directory / name)
+            _move(directory, f"{_SWAP}/old/{name}", name)
         sync_folder(directory)
     shutil.rmtree(swap, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _folder_of(directory: Path, name: str, make: bool = False) -> Iterator[int]:
+    """The open folder of a file of a kit, reached without links: they lead to what is somebody else's.
+
+    Parameters
+    ----------
+    make: make the folders between that are not there.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    opened = [os.open(directory, flags)]
+    try:
+        for step in Path(name).parent.parts:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(step, dir_fd=opened[-1])
+            opened.append(os.open(step, flags | os.O_NOFOLLOW, dir_fd=opened[-1]))
+        yield opened[-1]
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _move(directory: Path, source: str, target: str) -> None:
+    """Rename a file of a kit, or of the hidden folder in it, wherever its path may lead by now."""
+    with _folder_of(directory, source) as old, _folder_of(directory, target, make=True) as new:
+        os.replace(Path(source).name, Path(target).name, src_dir_fd=old, dst_dir_fd=new)
 
 
 def _remove_empty(directory: Path, names: Iterable[str]) -> None:

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from hpcgen.errors import OutputError
+from hpcgen.support import writing
 from hpcgen.support.writing import KitFile, write_file, write_kit
 
 OLD = {
@@ -289,6 +290,7 @@ PROLOGUE = """
 import errno, os, resource, signal, sys
 from pathlib import Path
 from hpcgen.errors import OutputError
+from hpcgen.support import writing
 from hpcgen.support.writing import KitFile, write_file, write_kit
 target = Path(sys.argv[1])
 # A shell's background job starts with interrupts ignored, and would hand that on to this process.
@@ -530,3 +532,28 @@ def test_a_link_that_is_put_there_while_a_file_is_written_is_not_followed(tmp_pa
     assert (theirs / "a.txt").read_text() == "theirs" and [path.name for path in theirs.iterdir()] == ["a.txt"]
     written = tmp_path / ("moved" if swapped == "folder" else "folder") / "a.txt"
     assert written.read_text() == "mine" and not written.is_symlink()
+
+
+def test_a_folder_that_becomes_a_link_while_a_kit_is_written_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever shares the folder could otherwise have a file of its writer's replaced, far from the kit."""
+    kit, theirs, fill = tmp_path / "kit", tmp_path / "theirs", writing._fill
+    write_kit(kit, {**OLD, "files/list.txt": KitFile("old")})
+    theirs.mkdir()
+    (theirs / "list.txt").write_text("theirs")
+
+    def swapped(folder: Path, files: Mapping[str, KitFile]) -> None:
+        fill(folder, files)
+        (kit / "files").rename(tmp_path / "moved")
+        (kit / "files").symlink_to(theirs)
+
+    monkeypatch.setattr(writing, "_fill", swapped)
+    with pytest.raises(OutputError):
+        write_kit(kit, {**NEW, "files/list.txt": KitFile("new")})
+    assert found(theirs) == {"list.txt": "theirs"}
+    monkeypatch.undo()
+    (kit / "files").unlink()
+    (tmp_path / "moved").rename(kit / "files")
+    write_kit(kit, {**NEW, "files/list.txt": KitFile("new")})
+    assert found(kit)["files/list.txt"] == "new"
