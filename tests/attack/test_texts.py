@@ -22,7 +22,7 @@ from tests.attack.subjects import RECORDS, said_fields, text_fields
 from tests.attack.tame import wild
 
 SAMPLE, SOME, MANY, SCRIPTS = 300, 3_000, 120_000, 3_000
-TURNS, OF_A_PLACE = 8, 100
+TURNS, OF_A_PLACE = 14, 160
 """Schedulers and engines that a case is written for; kits whose scripts are kept of one place."""
 
 
