@@ -9,73 +9,24 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+# fmt: off
 TOOLS = (
-    *("bash", "awk", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "env", "find", "grep", "head", "id"),
-    *("install", "ln", "ls", "mkdir", "mktemp", "mv", "nproc", "printf", "readlink", "realpath", "rm", "sed"),
-    *(
-        "sha256sum",
-        "sleep",
-        "sort",
-        "stat",
-        "tail",
-        "tee",
-        "test",
-        "timeout",
-        "touch",
-        "tr",
-        "true",
-        "uname",
-        "uniq",
-        "wc",
-    ),
+    "bash", "awk", "basename", "cat", "chmod", "cp", "cut", "date", "dirname", "env", "find", "grep", "head", "id",
+    "install", "ln", "ls", "mkdir", "mktemp", "mv", "nproc", "printf", "readlink", "realpath", "rm", "sed",
+    "sha256sum", "sleep", "sort", "stat", "tail", "tee", "test", "timeout", "touch", "tr", "true", "uname", "uniq",
+    "wc",
 )
 ONWARD = (
-    *(
-        "srun",
-        "mpiexec",
-        "mpirun",
-        "aprun",
-        "flux",
-        "ch-run",
-        "singularity",
-        "apptainer",
-        "docker",
-        "podman",
-        "buildah",
-    ),
-    *("numactl", "taskset", "stdbuf"),
+    "srun", "mpiexec", "mpirun", "aprun", "flux", "ch-run", "singularity", "apptainer", "docker", "podman", "buildah",
+    "numactl", "taskset", "stdbuf",
 )
 QUIET = (
-    *(
-        "module",
-        "valet",
-        "ch-image",
-        "ch-convert",
-        "apt-get",
-        "apt",
-        "apt-mark",
-        "dpkg",
-        "dnf",
-        "rpm",
-        "curl",
-        "tar",
-        "make",
-    ),
-    *(
-        "gcc",
-        "cc",
-        "cmake",
-        "python3",
-        "pip",
-        "git",
-        "ldconfig",
-        "update-ca-certificates",
-        "nvidia-smi",
-        "rocm-smi",
-        "lscpu",
-    ),
-    *("hpcgen", "scontrol", "sbatch", "qsub", "gzip", "bzip2", "xz", "patch", "useradd", "ulimit", "hostname"),
+    "module", "valet", "ch-image", "ch-convert", "apt-get", "apt", "apt-mark", "dpkg", "dnf", "rpm", "curl", "tar",
+    "make", "gcc", "cc", "cmake", "python3", "pip", "git", "ldconfig", "update-ca-certificates", "nvidia-smi",
+    "rocm-smi", "lscpu", "hpcgen", "scontrol", "sbatch", "qsub", "gzip", "bzip2", "xz", "patch", "useradd", "ulimit",
+    "hostname",
 )
+# fmt: on
 STAND_IN = """\
 #!/bin/bash
 # A launcher or an engine: goes on with the command that it was given.
@@ -121,8 +72,7 @@ def make_root(folder: Path) -> Path:
         (folder / name).chmod(0o777)
     for name in TOOLS:
         _take(folder, name)
-    for name in ("sh",):
-        (folder / "bin" / name).symlink_to("bash")
+    (folder / "bin" / "sh").symlink_to("bash")
     (folder / "usr" / "bin" / "env").symlink_to("/bin/env")
     (folder / "usr" / "bin" / "bash").symlink_to("/bin/bash")
     for name in ONWARD:
