@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 
 from hpcgen.builders.choosing import choose_builder
@@ -42,8 +41,9 @@ def build_image(kit: Path | Kit, options: BuildOptions | None = None, watcher: W
     options = options or BuildOptions()
     if isinstance(kit, Path):
         return build_kit(read_kit(kit), options, watcher)
+    from hpcgen.support.leftovers import scratch_folder
     from hpcgen.support.writing import write_kit
 
-    with tempfile.TemporaryDirectory(prefix="hpcgen-kit-") as folder:
-        write_kit(Path(folder) / "kit", kit.files)
-        return build_kit(read_kit(Path(folder) / "kit"), options, watcher)
+    with scratch_folder("hpcgen-kit-") as folder:
+        write_kit(folder / "kit", kit.files)
+        return build_kit(read_kit(folder / "kit"), options, watcher)

@@ -78,9 +78,8 @@ def command(
     **asked: Any,
 ) -> None:
     """Build the image of a KIT that render -o wrote, or of --site and --stack, or many with --all."""
-    import tempfile
-
     from hpcgen.builders import BuildOptions
+    from hpcgen.support.leftovers import scratch_folder
 
     options = BuildOptions(
         engine=engine,
@@ -94,8 +93,8 @@ def command(
     )
     if fleet_build(ctx, options, dry_run, as_json, asked, accept):
         return
-    with tempfile.TemporaryDirectory(prefix="hpcgen-kit-", ignore_cleanup_errors=True) as folder:
-        place = keep or Path(folder) / "kit"
+    with scratch_folder("hpcgen-kit-") as folder:
+        place = keep or folder / "kit"
         if locked is not None or (bundle is not None and not asked["words"]):
             kit = _locked_kit(ctx, engine, place, locked, bundle, asked)
         else:

@@ -187,12 +187,12 @@ def _built(
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:
     """The engines' commands; the exit code of the first member that has none."""
-    import tempfile
 
     from hpcgen.builders.running import commands, prepare
     from hpcgen.fleet.building import options_of
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit
+    from hpcgen.support.leftovers import scratch_folder
     from hpcgen.support.writing import write_kit
 
     code = 0
@@ -203,9 +203,9 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOption
             code = code or InputError.exit_code
             continue
         try:
-            with tempfile.TemporaryDirectory(prefix="hpcgen-kit-") as folder:
-                write_kit(Path(folder) / "kit", make_kit(state.plan, loaded.catalog).files)
-                prepared = prepare(read_kit(Path(folder) / "kit"), options_of(state, options), "0", Path("BUILD"))
+            with scratch_folder("hpcgen-kit-") as folder:
+                write_kit(folder / "kit", make_kit(state.plan, loaded.catalog).files)
+                prepared = prepare(read_kit(folder / "kit"), options_of(state, options), "0", Path("BUILD"))
                 for line in commands(prepared):
                     click.echo(line)
         except HpcgenError as error:

@@ -35,6 +35,7 @@ from hpcgen.model.lock import ORIGIN_PATTERN, ImagePin
 from hpcgen.model.network import ImageMirror
 from hpcgen.platform.mirrors import qualified
 from hpcgen.support.hashing import hash_file, sha256_of
+from hpcgen.support.leftovers import scratch_folder
 from hpcgen.support.processes import require_program, stream
 
 _REBUILT = ("containers-storage:", "docker-archive:", "docker-daemon:")
@@ -197,10 +198,8 @@ def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
     if not re.search(ORIGIN_PATTERN, source):  # as an option of skopeo, say
         raise InputError(f"{source!r} names no image", expected="TRANSPORT:NAME, such as oci-archive:FILE")
     if source.startswith(_REBUILT):
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="hpcgen-image-") as folder:
-            digest, _, _ = _copy(skopeo, source, architecture, Path(folder) / "image")
+        with scratch_folder("hpcgen-image-") as folder:
+            digest, _, _ = _copy(skopeo, source, architecture, folder / "image")
         return ImagePin(digest=digest, origin=source)
     raw = _raw(skopeo, _at_digest(source, asked) if asked else source)
     if asked and asked != f"sha256:{sha256_of(raw)}":

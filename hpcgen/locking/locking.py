@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.formats import format_for
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.hashing import file_sha256
+from hpcgen.support.leftovers import scratch_folder
 from hpcgen.support.places import recorded
 
 Say = Callable[[str], None]
@@ -52,8 +52,8 @@ def make_lock(
     _check_manager(plan, catalog)
     kept = set(keep) if old is not None else set()
     before = old.pins if old is not None else Pins()
-    with tempfile.TemporaryDirectory(prefix="hpcgen-lock-", ignore_cleanup_errors=True) as folder:
-        layout = Path(folder) / "images"
+    with scratch_folder("hpcgen-lock-") as folder:
+        layout = folder / "images"
         pinned = _images(plan, loose, images or {}, old, "images" in kept, say)
         # Wheels and base images do not depend on one another: what is wrong with either is said in one go.
         problems = Problems()
@@ -65,7 +65,7 @@ def make_lock(
             found = _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say)
         trees: dict[str, str] = {}
         with problems.caught():
-            trees = _trees(loose, before, Path(folder), say)
+            trees = _trees(loose, before, folder, say)
     problems.raise_as(FetchError)
     packages, keys, epoch = found
     pins = Pins(

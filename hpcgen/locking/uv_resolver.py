@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +24,7 @@ from hpcgen.locking.wheel_targets import WheelTarget, best_wheel
 from hpcgen.net.package_index import PackageIndex
 from hpcgen.net.pip_settings import pip_settings
 from hpcgen.support.extras import extra
+from hpcgen.support.leftovers import scratch_folder
 
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those that uv has platforms for."""
@@ -78,8 +78,7 @@ def resolve(request: Request) -> list[Resolved]:
     ------
     ConflictError, FetchError, MissingToolError: as :func:`hpcgen.locking.wheels.lock_wheels`.
     """
-    with tempfile.TemporaryDirectory(prefix="hpcgen-wheels-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
+    with scratch_folder("hpcgen-wheels-") as folder:
         index = PackageIndex(request.indexes)
         sources = _source_packages(request, index, folder)
         versions = _compiled(request, folder)

@@ -80,6 +80,13 @@ def _opened(path: str | Path, folder: int | None = None) -> Iterator[int]:
 
 
 @contextlib.contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder that goes at the end, or with the next one of this name where the process was killed."""
+    with work_folder(prefix) as (folder, _):
+        yield folder
+
+
+@contextlib.contextmanager
 def work_folder(prefix: str, leaving: Callable[[Path], None] = lambda folder: None) -> Iterator[tuple[Path, int]]:
     """A temporary folder, and the descriptor that locks it, which programs inherit that work in it.
 
