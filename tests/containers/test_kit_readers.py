@@ -78,7 +78,7 @@ def test_apptainer_parses_the_hlrs_definition(stack: str, sid: Sid, tmp_path: Pa
     """Read whole, up to the base, which is not there; a section that Apptainer does not know is found before that."""
     text = (GOLDEN / "hlrs-testbed" / stack / "Singularity.def").read_text()
     text, replaced = re.subn(
-        r"BootStrap: docker\nFrom: ubuntu:[0-9.]+", "BootStrap: oci-archive\nFrom: /none.tar", text
+        r"BootStrap: docker\nFrom: ubuntu@sha256:[0-9a-f]{64}", "BootStrap: oci-archive\nFrom: /none.tar", text
     )
     assert replaced == 2
 
