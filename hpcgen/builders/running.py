@@ -189,7 +189,7 @@ class _Run:
         self.output: list[str] = []
         self.users = users_in(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
         self.disks = Disks()
-        self.written = Written(self.progress, [])
+        self.written = Written(self.progress, self.builder.growing(self.work))
 
     def go(self) -> BuildRecord:
         built = False
@@ -198,7 +198,6 @@ class _Run:
             self.builder.begin()
             if self.work.epoch is not None and (why := self.builder.differs(self.work.target)):
                 self.watcher.note(f"another build of this lock will have another digest: {why}")
-            self.written = Written(self.progress, self.builder.growing(self.work))
             self.disks.watch(self.builder.places(self.work), self.work)
             self.watcher.began(self.kit, self.builder.builder_name(), self.work.target, self.progress)
             self._run_all([*self.builder.load(self.work), *self.builder.build(self.work)])

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ import msgspec
 from hpcgen.bundle.store import write_through
 from hpcgen.errors import OutputError
 from hpcgen.net.part import DiskError
+from hpcgen.support.leftovers import lock
 from hpcgen.support.units import size
 from hpcgen.support.writing import sync_folder
 
@@ -138,14 +138,13 @@ def _alone(folder: Path) -> int:
     """Keep a second hpcgen out, where the file system has locks; a descriptor to close at the end."""
     for _ in range(10):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        taken = lock(descriptor)
+        if taken is False:
             os.close(descriptor)
             raise OutputError(
                 f"another hpcgen is working in {folder}", remedy="wait until it has finished, or write elsewhere"
-            ) from None
-        except OSError:
+            )
+        if taken is None:
             return descriptor
         # The one who had it may have been done in between, and its folder gone.
         with contextlib.suppress(FileNotFoundError):

@@ -187,7 +187,6 @@ def _built(
 
 def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOptions) -> int:
     """The engines' commands; the exit code of the first member that has none."""
-
     from hpcgen.builders.running import commands, prepare
     from hpcgen.fleet.building import options_of
     from hpcgen.kit.folder import read_kit

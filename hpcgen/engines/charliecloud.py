@@ -194,18 +194,16 @@ class Charliecloud(Engine):
         stored = self.stored_name(work.plan)
         end = ("-f", work.recipe.name, work.context.name)
         calls = [EngineCommand((*words, "-t", stored, *end), env=env, cwd=work.recipe.parent)]
+        env = {name: value for name, value in env.items() if name == "USER"}
         if work.bases:
             named = [word for base in work.bases for word in (base.name, base.digest)]
-            env = {name: value for name, value in env.items() if name == "USER"}
             calls.append(EngineCommand(("bash", CHECK, *named), env=env, cwd=work.recipe.parent, told=True))
         if work.target.kind != "ch-image":
             format = CONVERSIONS[work.target.kind]
             convert = ("ch-convert", "-i", "ch-image", "-o", format, stored, work.target.temporary)
-            env = {name: value for name, value in env.items() if name == "USER"}
-            if work.epoch is not None:
-                # mksquashfs 4.4 and later
-                env["SOURCE_DATE_EPOCH"] = str(work.epoch)
-            calls.append(EngineCommand(convert, env=env, step=len(work.steps) - 1))
+            # mksquashfs 4.4 and later
+            dated = {} if work.epoch is None else {"SOURCE_DATE_EPOCH": str(work.epoch)}
+            calls.append(EngineCommand(convert, env={**env, **dated}, step=len(work.steps) - 1))
         return calls
 
     def publish(self, work: Work) -> list[EngineCommand]:

@@ -25,25 +25,25 @@ def _machine() -> str:
     return sha256(os.uname().nodename.encode()).hexdigest()[:8]
 
 
-def locked(descriptor: int) -> bool:
-    """Lock an open file or folder; False where another process has it, or where nothing can be locked."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+def lock(descriptor: int) -> bool | None:
+    """Lock an open file or folder; False where another process has it, None where nothing can be locked.
 
-
-def _ours(descriptor: int) -> bool:
-    """Lock what was just made; False where another process took it for a leftover in the moment before."""
+    Some network file systems lock no folders.
+    """
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
-        # Where nothing can be locked, nothing is taken for a leftover.
-        return True
-    return os.fstat(descriptor).st_nlink > 0
+        return None
+    return True
+
+
+def _ours(descriptor: int) -> bool:
+    """Lock what was just made; False where another process took it for a leftover in the moment before."""
+    taken = lock(descriptor)
+    # Where nothing can be locked, nothing is taken for a leftover.
+    return taken is None or (taken and os.fstat(descriptor).st_nlink > 0)
 
 
 def new_file(folder: int, mode: int) -> tuple[int, str]:
@@ -63,7 +63,7 @@ def remove_files(folder: int) -> None:
     with contextlib.suppress(OSError):
         for name in filter(pattern.fullmatch, os.listdir(folder)):
             with contextlib.suppress(OSError), _opened(name, folder) as descriptor:
-                if stat.S_ISREG(os.fstat(descriptor).st_mode) and locked(descriptor):
+                if stat.S_ISREG(os.fstat(descriptor).st_mode) and lock(descriptor):
                     os.unlink(name, dir_fd=folder)
 
 
@@ -102,7 +102,7 @@ def work_folder(prefix: str, leaving: Callable[[Path], None] = lambda folder: No
     whole = f"{prefix}{_machine()}-"
     for left in Path(tempfile.gettempdir()).glob(f"{whole}*{_WORK}"):
         with contextlib.suppress(OSError), _opened(left) as descriptor:
-            if stat.S_ISDIR(os.fstat(descriptor).st_mode) and locked(descriptor):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode) and lock(descriptor):
                 leaving(left)
                 remove(left)
     while True:

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import secrets
 import shutil
@@ -33,7 +32,7 @@ from typing import BinaryIO
 import msgspec
 
 from hpcgen.errors import OutputError
-from hpcgen.support.leftovers import new_file, remove_files
+from hpcgen.support.leftovers import lock, new_file, remove_files
 
 _MARKER = "hpcgen.lock"
 """The file by which a folder is known to be a kit."""
@@ -303,13 +302,9 @@ def alone_in(directory: Path, taken: OutputError) -> Iterator[None]:
     """Keep a second hpcgen out of a folder meanwhile, where the file system has locks; ``taken`` if one is there."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise taken from None
-        except OSError:
-            # Some network file systems lock no folders: then two writers at once are the user's risk.
-            pass
+        # Where nothing can be locked, two writers at once are the user's risk.
+        if lock(descriptor) is False:
+            raise taken
         yield
     finally:
         os.close(descriptor)
