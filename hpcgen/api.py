@@ -61,7 +61,8 @@ def load_stack(source: str | Path | Mapping[str, object], *, catalog: Catalog | 
     """A stack recipe; parameters and errors are those of :func:`load_site`."""
     catalog = catalog or default_catalog()
     if isinstance(source, Mapping):
-        return catalog.stack_from(InMemory(source, f"stack {source.get('name', '')}".rstrip()))
+        document = InMemory(source, f"stack {source.get('name', '')}".rstrip())
+        return catalog.stack_from(catalog.with_parents(document, (str(source.get("name")),), "stack"))
     return catalog.stack(str(source))
 
 

@@ -12,9 +12,9 @@ import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FOLDERS = {"site": "site_profiles", "stack": "recipes", "block": "building_blocks"}
 _ENDINGS = {"site": ".yaml", "stack": ".yaml", "block": ".py"}
+KINDS = {"site": "site profile", "stack": "stack recipe"}
+"""What may extend another of its kind, and what messages call it."""
 _NAME = re.compile(NAME_PATTERN)
 
 
@@ -156,13 +158,13 @@ class Catalog:
 
     def site_document(self, name: str) -> Document:
         """The profile with its parents merged in, by name or from a file that ends in .yaml."""
-        return self._document("site", name, self._read_site)
+        return self._document("site", name)
 
-    def _read_site(self, name: str, children: tuple[str, ...] = ()) -> Document:
-        document = self._load("site", name)
+    def _read(self, kind: str, name: str, children: tuple[str, ...] = ()) -> Document:
+        document = self._load(kind, name)
         if is_file_name(name):
             children = (str(document.data.get("name", name)),)
-        return self.with_parents(document, children or (name,))
+        return self.with_parents(document, children or (name,), kind)
 
     def _load(self, kind: str, name: str) -> Document:
         if is_file_name(name):
@@ -170,26 +172,26 @@ class Catalog:
         path = self.find(kind, name)
         return load(path, self.shown(path))
 
-    def with_parents(self, document: Document, children: tuple[str, ...]) -> Document:
-        """Lay a profile over the parents that its ``extends`` names."""
+    def with_parents(self, document: Document, children: tuple[str, ...], kind: str = "site") -> Document:
+        """Lay a profile or a recipe over the parents that its ``extends`` names."""
         parent = document.data.get("extends")
         if parent is None or not isinstance(parent, str):
             return document
         if parent in children:
             circle = " → ".join((*children, parent))
             raise InputError(
-                f"the profile extends itself: {circle}",
+                f"the {KINDS[kind]} extends itself: {circle}",
                 where=document.position(["extends"]),
                 expected="a chain of parents without a circle",
                 remedy="remove one `extends` of the circle",
             )
         try:
-            above = self._read_site(parent, (*children, parent))
+            above = self._read(kind, parent, (*children, parent))
         except UnknownNameError as error:
             raise InputError(
-                f"extends names {parent!r}, which is no site profile",
+                f"extends names {parent!r}, which is no {KINDS[kind]}",
                 where=document.position(["extends"]),
-                remedy=did_you_mean(parent, self.names("site")),
+                remedy=did_you_mean(parent, self.names(kind)),
             ) from error
         return Merged(document, above)
 
@@ -219,8 +221,8 @@ class Catalog:
         return site
 
     def stack_document(self, name: str) -> Document:
-        """The recipe as it is written, by name or from a file that ends in .yaml."""
-        return self._document("stack", name, partial(self._load, "stack"))
+        """The recipe with its parents merged in, by name or from a file that ends in .yaml."""
+        return self._document("stack", name)
 
     def stack(self, name: str) -> Stack:
         """A stack recipe by name, or from a file that ends in .yaml."""
@@ -247,10 +249,10 @@ class Catalog:
         loaded: Mapping[str, Site | Stack] = self._sites if isinstance(record, Site) else self._stacks
         return next((read(name) for name, known in list(loaded.items()) if known == record), None)
 
-    def _document(self, kind: str, name: str, read: Any) -> Document:
+    def _document(self, kind: str, name: str) -> Document:
         key = (kind, name)
         if key not in self._documents:
-            self._documents[key] = read(name)
+            self._documents[key] = self._read(kind, name)
         return self._documents[key]
 
     def _check_name(self, document: Document, name: str) -> None:

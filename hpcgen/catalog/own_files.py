@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.yamlfile import Document
 from hpcgen.errors import InputError, UnknownNameError
 from hpcgen.model.bundle import COLLECTED_FOLDERS
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
+from hpcgen.model.stack import Stack
 from hpcgen.support.hashing import hash_file, sha256_of
 
 MOST_FILES = 20_000
@@ -21,10 +23,11 @@ MOST_BYTES = 64 * 1024 * 1024
 def named_files(plan: Plan, catalog: Catalog) -> list[Path]:
     """Files of the user's collections that the plan names beside its blocks."""
     containers = plan.site.containers
-    named = [("recipes", f"{plan.stack.name}.yaml"), ("formats", f"{plan.format}.py")]
+    stacks = _ancestry(catalog.stack_document, plan.stack)
+    named = [*(("recipes", f"{name}.yaml") for name in stacks), ("formats", f"{plan.format}.py")]
     named += [("engines", f"{name}.py") for name in sorted({plan.engine, containers.preferred, *containers.engines})]
     named.append(("schedulers", f"{plan.site.scheduler.kind}.py"))
-    named += [("site_profiles", f"{name}.yaml") for name in _ancestry(plan.site, catalog)]
+    named += [("site_profiles", f"{name}.yaml") for name in _ancestry(catalog.site_document, plan.site)]
     return [path for folder, file in named if (path := _own_file(catalog, folder, file)) is not None]
 
 
@@ -35,16 +38,16 @@ def _own_file(catalog: Catalog, folder: str, file: str) -> Path | None:
     return path if path is not None and own and not path.is_relative_to(built_in) else None
 
 
-def _ancestry(site: Site, catalog: Catalog) -> list[str]:
-    """Names of the profiles that a site is made of, itself first; those that no collection has are left out."""
+def _ancestry(document_of: Callable[[str], Document], record: Site | Stack) -> list[str]:
+    """Names of the files that a site or stack is made of, itself first; those that no collection has are left out."""
     names: list[str] = []
-    following: list[object] = [site.name, site.extends]
+    following: list[object] = [record.name, record.extends]
     while following:
         name = following.pop(0)
         if not isinstance(name, str) or name in names:
             continue
         try:
-            following.append(catalog.site_document(name).data.get("extends"))
+            following.append(document_of(name).data.get("extends"))
         except UnknownNameError:
             continue
         names.append(name)

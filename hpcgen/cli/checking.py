@@ -24,6 +24,7 @@ KINDS = {
     "virtuals": "list of providers",
     "block": "release table",
     "blocks": "stack recipe",
+    "run": "stack recipe",
     "system": "site profile",
     "members": "fleet",
 }
@@ -88,7 +89,8 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
     if kind == "site profile":
         _check_site(catalog, document, path)
     elif kind == "stack recipe":
-        _check_stack(catalog, document)
+        name = str(document.data.get("name", path.stem))
+        _check_stack(catalog, catalog.with_parents(document, (name,), "stack"))
     elif kind == "release table":
         check_release_table(catalog, document)
     elif kind == "fleet":

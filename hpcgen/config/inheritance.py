@@ -1,6 +1,6 @@
-"""``extends``: a profile laid over its one parent.
+"""``extends``: a profile or a stack recipe laid over its one parent.
 
-The rules, also written in docs/site-profiles.md:
+The rules, also written in docs/site-profiles.md and docs/stacks.md:
 
 * mappings are merged key by key,
 * lists and single values of the child replace the parent's,
@@ -31,7 +31,7 @@ class Merged(Document):
         self._parent = parent
 
     def files(self) -> list[str]:
-        """The profile's own file, and those of its parents."""
+        """The document's own file, and those of its parents."""
         return [*self._child.files(), *self._parent.files()]
 
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:

@@ -17,6 +17,7 @@ Rule = Literal[
     "needs",
     "kept",
     "preferred",
+    "not default",
     "rest",
     "chosen",
 ]
@@ -41,6 +42,7 @@ _NOT_NEWER: dict[Rule, str] = {
     "needs": "it needs {what}, and {found} is here",
     "kept": "the lock has this one",
     "preferred": "it is for {what}, and {found} comes first",
+    "not default": "it is no default: {found}",
     "rest": "it does not fit together with the rest{clash}",
 }
 
@@ -56,7 +58,8 @@ class Reason(Record, frozen=True):
     by_version: the version of that block.
     of: the block or virtual that is asked for.
     requires: accepted ranges, by the name of a block or a fact; None accepts all.
-    found: what is there instead: the fact's value, the option's value, a block with its version.
+    found: what is there instead: the fact's value, the option's value, a block with its version; why a release is no
+        default.
     newer: the next newer version, if this is why it was not taken.
     clash: what it does not fit together with, as reasons of their own.
     place: path of the fact in the site profile, or of the block in the stack.

@@ -85,7 +85,8 @@ class Release(Record, frozen=True):
     GPUs (``gfx90a``) that it has code for, checked likewise, any if empty; ``only`` the values of the block's
     options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
     block's own steps need to know; ``images`` base images by use, with a date where that is known. ``licence``: the
-    software's own, as an SPDX expression, empty where it is not settled.
+    software's own, as an SPDX expression, empty where it is not settled. ``not_default``: why it is taken only if it is
+    asked for or nothing else fits; empty for all others.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
@@ -98,6 +99,7 @@ class Release(Record, frozen=True):
     images: dict[Name, ImageName | DatedImage] = {}
     values: dict[str, Value] = {}
     licence: Text = ""
+    not_default: Text = ""
     source: Source | None = None
 
 

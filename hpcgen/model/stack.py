@@ -30,10 +30,14 @@ class RunSpec(Record, frozen=True):
 
 
 class Stack(Record, frozen=True):
-    """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order."""
+    """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
+
+    ``extends``: the recipe that this one is laid over.
+    """
 
     name: Name
     title: Text
     blocks: dict[Name, StackBlock]
     run: RunSpec
     notes: list[Text] = []
+    extends: Name | None = None

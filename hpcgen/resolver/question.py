@@ -120,8 +120,8 @@ class Question(msgspec.Struct):
             for block in self.providers(identifier):
                 releases = self.catalog.releases(block)
                 newest_first = sorted(releases, key=version, reverse=True)
-                # What only another distribution has comes after what the preferred one has.
-                newest_first.sort(key=lambda text: self._distance(releases[text]))
+                # What only another distribution has comes after what the preferred one has; last what is no default.
+                newest_first.sort(key=lambda text: (bool(releases[text].not_default), self._distance(releases[text])))
                 found.extend(Candidate(identifier, block, text) for text in newest_first)
             found.sort(key=lambda candidate: self.kept.get(candidate.block) != candidate.version)
             self._candidates[identifier] = found

@@ -67,6 +67,8 @@ def _why_not(question: Question, newer: Candidate, asked: Sequence[Requirement],
     if order.index((newer.block, newer.version)) > order.index((here.block, here.version)):
         if question.kept.get(here.block) == here.version:
             return Reason(rule="kept", newer=number)
+        if why := question.release(newer).not_default:
+            return Reason(rule="not default", found=why, newer=number)
         on, base = dict(question.release(newer).on), str(chosen["base"])
         return Reason(rule="preferred", of="base", requires=on, found=base, newer=number)
     return Reason(rule="rest", newer=number, clash=_clash(question, newer, list(before.values())))

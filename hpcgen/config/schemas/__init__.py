@@ -37,8 +37,8 @@ def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
         "config": UserConfig,
     }
     described = _with_names(schema(types[kind]), names)
-    if kind == "site":
-        described = _with_parts(described)
+    if kind in ("site", "stack"):
+        described = _with_parts(described, types[kind])
     return json.dumps(described, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -51,18 +51,19 @@ def _with_names(node: Any, names: Mapping[str, Sequence[str]]) -> Any:
     return {key: _with_names(value, names) for key, value in node.items() if key != NAMES_OF} | known
 
 
-def _with_parts(described: dict[str, Any]) -> dict[str, Any]:
-    """The schema of profiles, where one with ``extends`` or ``abstract`` need not say everything.
+def _with_parts(described: dict[str, Any], record: type) -> dict[str, Any]:
+    """The schema of profiles or recipes, where one with ``extends`` or ``abstract`` need not say everything.
 
     What such a file leaves out is said by its parent or by its children; what it sets to null is removed.
     """
     whole = described.pop("$ref")
     definitions = described.pop("$defs")
     parts = {f"{name}{_PART}": _as_part(each) for name, each in definitions.items()}
-    parts[f"Site{_PART}"]["required"] = ["name"]
+    parts[f"{record.__name__}{_PART}"]["required"] = ["name"]
+    says_less = [{"required": [field]} for field in ("extends", "abstract") if field in record.__annotations__]
     return {
         **described,
-        "if": {"anyOf": [{"required": ["extends"]}, {"required": ["abstract"]}]},
+        "if": {"anyOf": says_less},
         "then": {"$ref": f"{whole}{_PART}"},
         "else": {"$ref": whole},
         "$defs": {**definitions, **parts},

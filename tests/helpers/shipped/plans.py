@@ -135,6 +135,8 @@ def _why_not_newer(problem: Problem, here: Candidate, told: Reason, chosen: Chos
         true = problem.question.kept.get(here.block) == here.version
     elif told.rule == "preferred":
         true = _preferred(problem, other, told, chosen)
+    elif told.rule == "not default":
+        true = told.found == table(here.block)[newer].not_default != ""
     elif told.rule == "rest":
         yield from _rest(problem, other, told, before)
         true = True

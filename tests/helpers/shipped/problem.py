@@ -177,7 +177,8 @@ class Problem:
                 for size, form in enumerate(self.forms(block)):
                     for age, version in enumerate(table(block)):
                         late = self.question.kept.get(block) != version
-                        order = (late, position, size, self.distance(block, version), age)
+                        held = bool(table(block)[version].not_default)
+                        order = (late, position, size, held, self.distance(block, version), age)
                         found.append((order, Candidate(name, block, version, form)))
             self._candidates[name] = [candidate for _, candidate in sorted(found)]
         return self._candidates[name]

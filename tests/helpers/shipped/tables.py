@@ -33,6 +33,7 @@ class Row:
     host: dict[str, str] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
     only: dict[str, list[str]] = field(default_factory=dict)
+    not_default: str = ""
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ def _yaml(*parts: str) -> Any:
 def table(block: str) -> dict[str, Row]:
     """The rows of a block, the newest first."""
     rows = _yaml("building_blocks", f"{block}.yaml")["releases"]
-    names = ("accepts", "on", "host", "targets", "only")
+    names = ("accepts", "on", "host", "targets", "only", "not_default")
     made = {
         version: Row(version, **{name: row[name] for name in names if row and name in row})
         for version, row in rows.items()

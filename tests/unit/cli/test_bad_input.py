@@ -156,7 +156,7 @@ def test_circle_of_parents_is_named(hpcgen: Command, collection: Path) -> None:
     site(collection, "name: b\nextends: a\n", "b")
     code, message = render(hpcgen, "--collection", str(collection), "render", site="a")
     assert code == 3
-    assert "b.yaml:2:10: the profile extends itself: a → b → a" in message
+    assert "b.yaml:2:10: the site profile extends itself: a → b → a" in message
 
 
 def test_unknown_parent_is_named_with_the_nearest(hpcgen: Command, collection: Path) -> None:

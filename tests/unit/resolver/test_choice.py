@@ -116,3 +116,19 @@ def test_an_ordinary_question_loads_no_solver(site: str, stack: str) -> None:
     code = f"import hpcgen, sys; hpcgen.plan({site!r}, {stack!r}); print('pysolvers' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_release_that_is_no_default_is_taken_only_where_it_is_asked_for_or_nothing_else_fits() -> None:
+    breaks = Release(not_default="it deadlocks with the plugin")
+    library = block("library", {"1": Release(), "2": breaks})
+    found = planned(["library"], library)["library"]
+    assert found.version == "1"
+    assert str(found.reasons[-1]) == "not 2: it is no default: it deadlocks with the plugin"
+    assert planned(["library"], library, settings={"library.version": ">=2"})["library"].version == "2"
+    program = block("program", None, need("library", ">=2"))
+    assert planned(["program"], library, program)["library"].version == "2"
+
+
+def test_a_release_that_is_no_default_comes_after_what_another_distribution_has() -> None:
+    rows = {"1": Release(on={"debian": "==12"}), "2": Release(on={"ubuntu": ">=20.04"}, not_default="too new")}
+    assert planned(["tool"], block("tool", rows))["tool"].version == "1"
