@@ -36,6 +36,7 @@ COMMANDS = {
     "site": "Write and check site profiles.",
     "stack": "Write a new stack recipe.",
     "block": "Write a new building block.",
+    "wheels": "Write hashed lists of Python packages.",
     "check": "Check profiles, recipes, blocks, tables, collections.",
     "schema": "Print the JSON Schema of a kind of file.",
     "completion": "Print the shell completion script.",

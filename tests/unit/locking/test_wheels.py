@@ -23,8 +23,6 @@ from hpcgen.net.wheel_index import metadata_licence, wheel_index, wheel_licence
 from hpcgen.support import limits
 from tests.helpers.stub_packages import index, sha256, source, wheel
 
-ROOT = Path(__file__).resolve().parents[3]
-
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
@@ -144,39 +142,6 @@ def test_given_indexes_are_the_only_ones(tmp_path: Path, monkeypatch: pytest.Mon
         lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=["https://127.0.0.1:9/simple"])
 
 
-def lock_tool(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """tools/lock_wheels.py as a person starts it, with the index in ``tmp_path``."""
-    command = [sys.executable, str(ROOT / "tools" / "lock_wheels.py"), "--into", str(tmp_path), *words]
-    return subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, "PIP_INDEX_URL": (tmp_path / "simple").as_uri()}
-    )
-
-
-def test_the_lock_tool_writes_names_versions_and_hashes_alone(tmp_path: Path) -> None:
-    """No address, and no wheel that is newer than the C library of the distributions with that Python."""
-    zope = wheel(tmp_path, "Zope_x", "1.0", "cp36-cp36m-manylinux2014_x86_64", needs=["absl-py"])
-    newer = wheel(tmp_path, "Zope_x", "1.0", "cp36-cp36m-manylinux_2_28_x86_64")
-    absl = wheel(tmp_path, "absl-py", "2.1")
-    index(tmp_path, zope, newer, absl)
-    done = lock_tool(tmp_path, "--python", "3.6.9", "mine-1.0", "zope.x==1.0")
-    assert (done.returncode, done.stdout) == (0, f"{tmp_path}/mine-1.0-cp36.txt\n"), done.stderr
-    assert (tmp_path / "mine-1.0-cp36.txt").read_text().splitlines() == [
-        "# CPython 3.6, Linux x86_64: every package that pip installs, with its sha256.",
-        "# tools/lock_wheels.py --python 3.6.9 mine-1.0 zope.x==1.0",
-        line(absl, "absl-py", "2.1"),
-        line(zope, "zope-x", "1.0"),
-    ]
-
-
-def test_the_lock_tool_writes_nothing_where_it_finds_nothing(tmp_path: Path) -> None:
-    index(tmp_path, wheel(tmp_path, "compiled", "1.0", "cp310-cp310-manylinux2014_x86_64"))
-    nothing = lock_tool(tmp_path, "--python", "3.10.12", "mine", "absent==1")
-    assert nothing.returncode == 1 and "absent==1" in nothing.stderr and "Traceback" not in nothing.stderr
-    bound = lock_tool(tmp_path, "--python", "3.10.12", "--every-python", "mine", "compiled")
-    assert bound.returncode == 1 and "not for every Python: compiled-1.0-cp310" in bound.stderr
-    assert not list(tmp_path.glob("*.txt"))
-
-
 def test_what_is_no_requirement_never_reaches_pip() -> None:
     bad = [
         "--index-url=https://example.org",
@@ -281,21 +246,6 @@ def test_licences_of_files(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "empty-1.0-py3-none-any.whl", "w"):
         pass
     assert wheel_licence(tmp_path / "empty-1.0-py3-none-any.whl") == ""
-
-
-def test_the_tool_writes_a_list_into_a_collection_that_is_new(tmp_path: Path) -> None:
-    """As docs/building-blocks.md has it: ``--into`` names a folder that nobody has made yet."""
-    pack = wheel(tmp_path, "pack", "1.0")
-    settings = {"PIP_INDEX_URL": index(tmp_path, pack), "PIP_CONFIG_FILE": os.devnull}
-    words = ["--python", "3.12.3", "--every-python", "--into", "ours/building_blocks/wheels", "pack-1.0", "pack==1.0"]
-    command = [sys.executable, str(ROOT / "tools" / "lock_wheels.py"), *words]
-    done = subprocess.run(command, env={**os.environ, **settings}, cwd=tmp_path, capture_output=True, text=True)
-    assert (done.returncode, done.stdout) == (0, "ours/building_blocks/wheels/pack-1.0.txt\n"), done.stderr
-    assert (
-        (tmp_path / "ours/building_blocks/wheels/pack-1.0.txt").read_text().endswith(f"\n{line(pack, 'pack', '1.0')}\n")
-    )
-    none = subprocess.run([*command[:3], "3", *command[4:]], cwd=tmp_path, capture_output=True, text=True)
-    assert none.returncode == 2 and "'3' is not a version such as 3.12.3" in none.stderr
 
 
 def test_a_source_package_of_zeros_without_end_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
