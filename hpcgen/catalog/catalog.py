@@ -20,6 +20,7 @@ import msgspec
 
 from hpcgen.blocks.base import Block
 from hpcgen.catalog.collections import built_in, collection_names
+from hpcgen.catalog.concerns import with_concerns
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
@@ -316,11 +317,11 @@ class Catalog:
         """Rows of a block's table; rows of earlier collections are added and win."""
         if name not in self._tables:
             merged: dict[str, Release] = {}
-            for document in self.release_documents(name):
-                table = convert(document, ReleaseTable)
+            tables = [convert(document, ReleaseTable) for document in self.release_documents(name)]
+            for table in tables:
                 for version, release in table.releases.items():
                     merged.setdefault(version, _with_table(release, table))
-            self._tables[name] = merged
+            self._tables[name] = with_concerns(merged, [each for table in tables for each in table.concerns])
         return self._tables[name]
 
     def release(self, block: PlannedBlock) -> Release:

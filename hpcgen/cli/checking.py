@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
+
+import msgspec
 
 from hpcgen.blocks.options import option_problems
 from hpcgen.blocks.requirements import in_range
@@ -16,7 +18,7 @@ from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
-from hpcgen.model.release import DatedImage, Release, ReleaseTable
+from hpcgen.model.release import Concern, DatedImage, Release, ReleaseTable
 from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.support.spdx_expressions import licence_expression
 
@@ -186,10 +188,12 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
     problems = Problems(_licence_problems(document, table.licence, ["licence"]))
     problems += _circle_problems(catalog, document, table.block)
     problems += _key_problems(catalog, document, table)
+    problems += _concern_problems(catalog, document, table.block, table.concerns, ["concerns"])
     known = {"accepts": [*catalog.names("block"), *catalog.virtuals], "on": catalog.virtuals.get("base", [])}
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
         problems += _digest_problems(document, release, ["releases", text, "images"])
+        problems += _concern_problems(catalog, document, table.block, release.concerns, ["releases", text, "concerns"])
         for name, tree in release.trees.items():
             problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
         for part in ("accepts", "on", "host"):
@@ -215,6 +219,22 @@ def _check_range(versions: str) -> None:
     if versions and is_empty(versions):
         message = f"no version at all lies in {versions!r}"
         raise InputError(message, expected="a range such as >=2.3,<2.16", remedy="correct one of its bounds")
+
+
+def _concern_problems(
+    catalog: Catalog, document: Document, block: str, concerns: Sequence[Concern], path: list[str | int]
+) -> Iterator[Problem]:
+    """Concerns that can hold for nothing: their range is empty, or they ask an option that the block has not."""
+    options = msgspec.structs.fields(catalog.block(block).Options) if catalog.has_block(block) else ()
+    known = [field.encode_name for field in options]
+    for index, concern in enumerate(concerns):
+        problems = Problems()
+        with problems.caught(partial(document.position, [*path, index, "versions"])):
+            _check_range(concern.versions)
+        yield from problems
+        for option in concern.only.keys() - set(known):
+            place = document.position([*path, index, "only", option], key=True)
+            yield Problem(f"{block} has no option {option!r}", place, remedy=did_you_mean(option, known))
 
 
 def _circle_problems(catalog: Catalog, document: Document, block: str) -> list[Problem]:

@@ -75,6 +75,22 @@ class DatedImage(Record, frozen=True):
     source: Source | None = None
 
 
+class Concern(Record, frozen=True):
+    """What a person should know before choosing a release: it can still be had, and is not what it was.
+
+    ``kind``: ``insecure`` has a known hole that no release mends, ``unmaintained`` gets no more corrections, ``gone``:
+    some of what its build fetches is no longer where it was. ``versions``: the releases that it holds for, any if
+    empty; ``only``: the values of the block's options, as in :class:`Release`. ``remedy``: what to do, or use instead.
+    """
+
+    kind: Literal["insecure", "unmaintained", "gone"]
+    message: Text
+    source: Source
+    remedy: Text = ""
+    versions: VersionRange = ""
+    only: dict[Name, list[Text]] = {}
+
+
 class Release(Record, frozen=True):
     """One version of a block.
 
@@ -86,7 +102,7 @@ class Release(Record, frozen=True):
     options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
     block's own steps need to know; ``images`` base images by use, with a date where that is known. ``licence``: the
     software's own, as an SPDX expression, empty where it is not settled. ``not_default``: why it is taken only if it is
-    asked for or nothing else fits; empty for all others.
+    asked for or nothing else fits; empty for all others. ``concerns``: what plans with it warn of.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
@@ -100,14 +116,19 @@ class Release(Record, frozen=True):
     values: dict[str, Value] = {}
     licence: Text = ""
     not_default: Text = ""
+    concerns: list[Concern] = []
     source: Source | None = None
 
 
 class ReleaseTable(Record, frozen=True):
-    """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own."""
+    """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own.
+
+    ``concerns`` hold for all rows in their ranges, those of other collections' tables too.
+    """
 
     block: Name
     releases: dict[str, Release]
     licence: Text = ""
+    concerns: list[Concern] = []
     source: Source | None = None
     notes: list[Text] = []

@@ -1,8 +1,9 @@
-"""What a plan rests on that nobody has verified, or that may be out of date."""
+"""What a plan rests on that nobody has verified, that may be out of date, or that tables warn of."""
 
 from __future__ import annotations
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.catalog.concerns import concerns_about
 from hpcgen.config.provenance import facts_of
 from hpcgen.config.yamlfile import Document
 from hpcgen.model.plan import Finding, PlannedBlock
@@ -55,4 +56,13 @@ def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Fi
             message=f"not verified in the release tables: {some(rows)}",
             remedy=f"see {' and '.join(f'hpcgen show block {name}' for name in names[:2])}",
         )
+    ]
+
+
+def release_concerns(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
+    """A warning for each thing that the release tables say against a chosen release: it is insecure, or dead."""
+    return [
+        Finding(name=each.kind, severity="warning", message=f"{block.label}: {each.message}", remedy=each.remedy)
+        for block in blocks
+        for each in concerns_about(block, catalog.releases(block.name))
     ]

@@ -21,7 +21,7 @@ from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
-from hpcgen.planning.findings import site_findings, unverified_releases
+from hpcgen.planning.findings import release_concerns, site_findings, unverified_releases
 from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.recipe.formats import engines_reading, format_for
@@ -195,6 +195,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
     return [
         *job_findings(site, plan.job, request),
         *site_findings(site, plan.partition, document),
+        *release_concerns(catalog, plan.blocks),
         *unverified_releases(catalog, plan.blocks),
     ]
 
