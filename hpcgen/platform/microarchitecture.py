@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -75,3 +76,14 @@ def code_features(target: str) -> frozenset[str]:
     # archspec itself adds sse3 to what it reads there, where Linux says pni (Prescott new instructions).
     features = {"pni" if name == "sse3" else name for name in cpu.features}
     return frozenset(features.intersection(_EMITTED.get(cpu.family.name, "").split()))
+
+
+def nearest(target: str, table: Mapping[str, str]) -> str:
+    """What a table has for a CPU, or for the nearest of its ancestors that is there; empty if none is."""
+    cpu = _target(target)
+    return next((table[node.name] for node in (cpu, *cpu.ancestors) if node.name in table), "")
+
+
+def vendor(target: str) -> str:
+    """Who makes a CPU, as /proc/cpuinfo has it (``GenuineIntel``); ``generic`` of those that several make."""
+    return str(_target(target).vendor)

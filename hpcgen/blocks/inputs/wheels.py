@@ -44,9 +44,9 @@ class Wheels(Input, frozen=True):
     hashed: bool
     key = "wheels"
 
-    def without(self, package: str) -> Wheels:
-        """What a package needs, where it is compiled itself; the list is called ``NAME-needs``."""
-        kept = tuple(line for line in self.requirements if not line.startswith(f"{package}=="))
+    def without(self, *packages: str) -> Wheels:
+        """The rest of a list: what a package needs, where it is compiled itself. The list is called ``NAME-needs``."""
+        kept = tuple(line for line in self.requirements if line.split("==")[0] not in packages)
         return Wheels(f"{self.name}-needs", kept, self.hashed)
 
     def entry(self) -> dict[str, Any]:
