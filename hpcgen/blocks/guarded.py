@@ -22,6 +22,10 @@ _LISTS: dict[str, type] = {"test": Test, "notices": str}
 NOT_YIELDED = "is made and not yielded: nothing runs it"
 
 
+class BlockCodeError(InputError):
+    """An exception out of a block's own code: its author's mistake, not the user's."""
+
+
 class UnknownPart(KeyError):
     """A name that a block asks its context for, which knows others.
 
@@ -147,7 +151,8 @@ def block_error(error: Exception, function: Callable[..., Any], args: Iterable[A
     expected = error.expected if isinstance(error, UnknownPart) else ""
     kind = KeyError if isinstance(error, UnknownPart) else type(error)
     message = f"{kind.__name__}: {error}"
-    return InputError(message, where, expected, "correct the block; --debug before the subcommand shows the traceback")
+    remedy = "correct the block; --debug before the subcommand shows the traceback"
+    return BlockCodeError(message, where, expected, remedy)
 
 
 def _files(function: Callable[..., Any], args: Iterable[Any]) -> list[str]:

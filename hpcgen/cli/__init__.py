@@ -31,6 +31,7 @@ COMMANDS = {
     "records": "List, show, compare and remove build records.",
     "fleet": "List many images, and which have to be built.",
     "ci": "Write the pipeline that builds a fleet.",
+    "matrix": "Show which stack renders on which partition, and why not.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
     "site": "Write and check site profiles.",

@@ -65,6 +65,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "fleet publish": ("hpcgen fleet publish --dry-run",),
     "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
     "ci": ("hpcgen ci gitlab", "hpcgen ci github"),
+    "matrix": (
+        "hpcgen matrix",
+        "hpcgen matrix --stack onnxruntime --only refused",
+        "hpcgen matrix --site supermuc --install pip",
+    ),
     "list": ("hpcgen list sites --facts", "hpcgen list blocks"),
     "show": (
         "hpcgen show site lumi-g --origin --unverified",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.concerns import concerns_about
 from hpcgen.config.provenance import facts_of
@@ -9,6 +11,9 @@ from hpcgen.config.yamlfile import Document
 from hpcgen.model.plan import Finding, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.support.units import some
+
+_facts_of = lru_cache(maxsize=8)(facts_of)
+"""Many stacks are planned for one site, whose facts are the same each time."""
 
 
 def site_findings(site: Site, partition: str, document: Document) -> list[Finding]:
@@ -20,7 +25,7 @@ def site_findings(site: Site, partition: str, document: Document) -> list[Findin
     document: the profile's, with its parents merged in.
     """
     others = tuple(f"partitions.{other}." for other in site.partitions if other != partition)
-    facts = [fact for fact in facts_of(document) if not fact.path.startswith(others)]
+    facts = [fact for fact in _facts_of(document) if not fact.path.startswith(others)]
     unverified = {fact.source_path or fact.path for fact in facts if fact.mark != "verified"}
     old = {fact.source_path for fact in facts if fact.source is not None and fact.source.old}
     told = {

@@ -1,0 +1,98 @@
+"""``hpcgen matrix``."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from hpcgen.cli import INTERNAL_ERROR
+from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.tables import table, word
+from hpcgen.cli.words import SITE, STACK
+
+if TYPE_CHECKING:
+    from hpcgen.fleet.matrix import Outcome
+
+WIDTH = 120
+"""Of lines that are not written to a terminal."""
+MOST_PROCESSES = 8
+
+
+@click.command("matrix")
+@click.option("--site", "sites", multiple=True, type=SITE, help="Only this site; may be given several times.")
+@click.option("--stack", "stacks", multiple=True, type=STACK, help="Only this stack; may be given several times.")
+@click.option("--install", "way", default="", metavar="WAY", help="Only this way of installing: pip, source, hub …")
+@click.option(
+    "--only", type=click.Choice(["renders", "cpu", "refused", "bug"]), help="List only those with this result."
+)
+@click.option("--processes", type=COUNT, help="How many processes plan; by default one for each CPU, 8 at most.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, with all problems.")
+@click.option("--markdown", is_flag=True, help="Print a page in Markdown.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    sites: tuple[str, ...],
+    stacks: tuple[str, ...],
+    way: str,
+    only: str | None,
+    processes: int | None,
+    as_json: bool,
+    markdown: bool,
+) -> int:
+    """Plan every stack on every partition of every site, in every way that it can be installed.
+
+    The reasons are listed where one site or one stack is named, or with --only. Exit 70 if anything but a plan or a
+    refusal comes of one.
+    """
+    from hpcgen.fleet.matrix import combinations, counts, outcomes
+    from hpcgen.fleet.matrix_view import markdown as page
+
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown: only one of them")
+    catalog = catalog_of(ctx)
+    begun = time.monotonic()
+    chosen = combinations(catalog, sites, stacks, way)
+    found = list(outcomes(catalog, chosen, processes or min(len(os.sched_getaffinity(0)), MOST_PROCESSES)))
+    seconds = time.monotonic() - begun
+    shown = [each for each in found if only in (None, each.result)]
+    if as_json:
+        print_json({"stacks": counts(found), "combinations": shown})
+    elif markdown:
+        click.echo(page(shown), nl=False)
+    elif only or len(sites) == 1 or len(stacks) == 1:
+        _list(shown)
+    else:
+        _grid(shown)
+    nodes = len({(each.site, each.partition) for each in found})
+    say(f"{len(found)} combinations on {nodes} partitions in {seconds:.1f} s")
+    bugs = [each for each in found if each.result == "bug"]
+    for each in bugs:
+        say(f"error: {each.stack} for {each.site}, partition {each.partition} {each.way}: {each.why}")
+    return INTERNAL_ERROR if bugs else 0
+
+
+def _list(found: list[Outcome]) -> None:
+    from hpcgen.fleet.matrix_view import node
+
+    rows = [[node(o), o.stack, word(o.way), o.result, word(o.software), word(o.why)] for o in found]
+    click.echo(table(["partition", "stack", "way", "result", "software", "why"], rows, sys.stdout))
+
+
+def _grid(found: list[Outcome]) -> None:
+    from hpcgen.fleet.matrix_view import COUNTED, LEGEND, columns_that_fit, count_rows, grid
+
+    stacks, rows = grid(found)
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDTH
+    first = max((len(row[0]) for row in rows), default=0)
+    for numbers in columns_that_fit(stacks, first, width):
+        part = [[row[0], *(row[number + 1] for number in numbers)] for row in rows]
+        click.echo(table(["partition", *(stacks[number] for number in numbers)], part, sys.stdout))
+        click.echo()
+    click.echo(table(COUNTED, count_rows(found), sys.stdout))
+    click.echo(f"\n{LEGEND}")
