@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import cold_start
+import combinations
 import fleets
 import look_up
 import resolving
 import warm_render
 from timing import CallTimes, Spread
 
-PARTS = ("cold", "warm", "lookup", "fleet", "growth")
+PARTS = ("cold", "warm", "matrix", "lookup", "fleet", "growth")
 
 
 def main() -> None:
@@ -47,7 +48,9 @@ def main() -> None:
         if "warm" in parts:
             result["warm"] = warm_render.measure(asked.count)
             result["throughput"] = warm_render.throughput()
-            result["matrix"] = resolving.matrix()
+            result["resolver"] = resolving.matrix()
+        if "matrix" in parts:
+            result["matrix"] = combinations.measure(Path(folder))
         if "lookup" in parts:
             result["lookup"] = look_up.measure("mpi-hello", asked.count, asked.rounds, Path(folder))
         if "fleet" in parts:
@@ -72,6 +75,8 @@ def _print(result: Mapping[str, Any]) -> None:
         _print_cold(result["cold"])
     if "warm" in result:
         _print_warm(result["warm"], result["throughput"])
+        _print_resolver(result["resolver"])
+    if "matrix" in result:
         _print_matrix(result["matrix"])
     if "lookup" in result:
         _print_look_up(result["lookup"])
@@ -104,7 +109,17 @@ def _print_warm(warm: Mapping[str, warm_render.Warm], throughput: Mapping[int, f
         print(f"plan + recipe of every case in turn, {threads} threads: {rate:.0f} a second")
 
 
-def _print_matrix(found: resolving.Matrix) -> None:
+def _print_matrix(found: combinations.Combinations) -> None:
+    rows = [
+        [f"{number}", f"{wall:.2f}", f"{found.processor[number]:.2f}", _met(wall, combinations.GOAL)]
+        for number, wall in found.wall.items()
+    ]
+    results = ", ".join(f"{number} {result}" for result, number in found.results.items())
+    title = f"hpcgen matrix, {found.count} combinations ({results}), seconds"
+    _table(title, ["processes", "wall", "cpu", f"wall ≤ {combinations.GOAL:g}"], rows)
+
+
+def _print_resolver(found: resolving.Matrix) -> None:
     rows = [["median", f"{found.median * 1000:.2f}", _met(found.median, resolving.MEDIAN)]]
     rows += [[case, f"{seconds * 1000:.2f}", _met(seconds, resolving.WORST)] for case, seconds in found.slowest.items()]
     goals = f"≤ {resolving.MEDIAN * 1000:g}, worst ≤ {resolving.WORST * 1000:g}"
