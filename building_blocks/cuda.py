@@ -84,7 +84,9 @@ class Cuda(Block):
         if _by_image(ctx) or _by_wheels(ctx):
             return Packages()
         names = ["libxml2"] if ctx.me.at_least("10.1") else ["perl"]
-        return Packages(build={"apt": names, "dnf": names})
+        return Packages(
+            build={"apt": names, "dnf": names, "zypper": [name.replace("libxml2", "libxml2-2") for name in names]}
+        )
 
     def environment(self, ctx: Context) -> Environment:
         """Where CUDA is, for build scripts and for XLA."""

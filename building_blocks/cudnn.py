@@ -49,7 +49,7 @@ class Cudnn(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """zlib, which cuDNN 8.9 and later load."""
-        return Packages(run={"apt": ["zlib1g"], "dnf": ["zlib"]})
+        return Packages(run={"apt": ["zlib1g"], "dnf": ["zlib"], "zypper": ["libz1"]})
 
     def environment(self, ctx: Context) -> Environment:
         """Where it is, for build scripts and the loader."""

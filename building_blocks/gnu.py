@@ -31,12 +31,20 @@ class Gnu(Block):
         dnf = ["gcc", "gcc-c++", "glibc-devel", "make"]
         apt_run = ["libgomp1", "libstdc++6"]
         dnf_run = ["libgcc", "libgomp", "libstdc++"]
+        number = suffix.removeprefix("-")
+        zypper = [f"gcc{number}", f"gcc{number}-c++", "glibc-devel", "make"]
+        zypper_run = ["libgomp1", "libstdc++6"]
         if fortran:
             apt.append(f"gfortran{suffix}")
             dnf.append("gcc-gfortran")
             apt_run.append(str(ctx.release.values.get("libgfortran", "libgfortran5")))
             dnf_run.append("libgfortran")
-        return Packages(build={"apt": apt, "dnf": dnf}, run={"apt": apt_run, "dnf": dnf_run})
+            zypper.append(f"gcc{number}-fortran")
+            zypper_run.append("libgfortran5")
+        return Packages(
+            build={"apt": apt, "dnf": dnf, "zypper": zypper},
+            run={"apt": apt_run, "dnf": dnf_run, "zypper": zypper_run},
+        )
 
     def environment(self, ctx: Context) -> Environment:
         """``CC`` and ``CXX`` (``FC`` with Fortran) for the builder."""

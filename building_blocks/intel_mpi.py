@@ -79,8 +79,14 @@ class IntelMpi(Block):
         """A Python to install wheels with, or what Intel's installer asks for."""
         # rdma-core, which its verbs is linked with, comes with UCX.
         if self._from_wheels(ctx):
-            return Packages(build={"apt": ["python3", "python3-venv"], "dnf": ["python3", "python3-pip"]})
-        return Packages(build={"apt": ["cpio"], "dnf": ["cpio", "which"]})
+            return Packages(
+                build={
+                    "apt": ["python3", "python3-venv"],
+                    "dnf": ["python3", "python3-pip"],
+                    "zypper": ["python3", "python3-pip"],
+                }
+            )
+        return Packages(build={"apt": ["cpio"], "dnf": ["cpio", "which"], "zypper": ["cpio", "which"]})
 
     def environment(self, ctx: Context) -> Environment:
         """Its root, programs and libraries.

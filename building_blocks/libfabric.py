@@ -43,10 +43,15 @@ class Libfabric(AutotoolsBlock):
         if not _verbs(ctx):
             return Packages()
         return Packages(
-            build={"apt": ["libibverbs-dev", "librdmacm-dev"], "dnf": ["rdma-core-devel"]},
+            build={
+                "apt": ["libibverbs-dev", "librdmacm-dev"],
+                "dnf": ["rdma-core-devel"],
+                "zypper": ["rdma-core-devel"],
+            },
             run={
                 "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
                 "dnf": ["libibverbs", "librdmacm"],
+                "zypper": ["libibverbs", "libibverbs1", "librdmacm1"],
             },
         )
 

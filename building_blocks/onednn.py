@@ -20,7 +20,13 @@ class Onednn(Block):
     needs = (need("gnu"), need("cmake", ">=3.13,<4", build_only=True))
 
     def packages(self, ctx: Context) -> Packages:
-        return Packages(run={"apt": ["libgomp1", "libstdc++6"], "dnf": ["libgomp", "libstdc++"]})
+        return Packages(
+            run={
+                "apt": ["libgomp1", "libstdc++6"],
+                "dnf": ["libgomp", "libstdc++"],
+                "zypper": ["libgomp1", "libstdc++6"],
+            }
+        )
 
     def environment(self, ctx: Context) -> Environment:
         """Found by CMake while building, and by the loader."""

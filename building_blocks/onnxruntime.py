@@ -130,7 +130,10 @@ class Onnxruntime(Block):
     def packages(self, ctx: Context) -> Packages:
         """The C++ library that it is linked with, and what brings and patches the sources."""
         tools = ["git", "patch"] if ctx.options.install == "source" else []
-        return Packages(build={"apt": tools, "dnf": tools}, run={"apt": ["libstdc++6"], "dnf": ["libstdc++"]})
+        return Packages(
+            build={"apt": tools, "dnf": tools, "zypper": tools},
+            run={"apt": ["libstdc++6"], "dnf": ["libstdc++"], "zypper": ["libstdc++6"]},
+        )
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it, and write the program that stacks run as a test."""

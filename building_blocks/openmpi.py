@@ -113,10 +113,15 @@ class Openmpi(AutotoolsBlock):
 
         5.0.3 and 5.0.5 bring PMIx 5.0.2 and 5.0.3, whose configure insists on a Python (see ``pmix``).
         """
-        build = {"apt": ["perl-base", "zlib1g-dev"], "dnf": ["perl", "zlib-devel"]}
+        build = {
+            "apt": ["perl-base", "zlib1g-dev"],
+            "dnf": ["perl", "zlib-devel"],
+            "zypper": ["perl-base", "zlib-devel"],
+        }
         if ctx.options.pmix == "bundled" and ctx.me.at_least("5.0") and not ctx.me.at_least("5.0.6"):
-            build = {"apt": [*build["apt"], "python3-minimal"], "dnf": [*build["dnf"], "python3"]}
-        return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
+            python = {"apt": "python3-minimal", "dnf": "python3", "zypper": "python3"}
+            build = {manager: [*names, python[manager]] for manager, names in build.items()}
+        return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"], "zypper": ["libz1"]})
 
     def environment(self, ctx: Context) -> Environment:
         """Its programs and libraries.

@@ -22,10 +22,11 @@ class Pmix(AutotoolsBlock):
         Before 5.0.4 that looks for a file of its archive under an old name, and stops where it could not make it anew.
         Source: https://github.com/openpmix/openpmix/commit/7d56ff98b
         """
-        build = {"apt": ["zlib1g-dev"], "dnf": ["zlib-devel"]}
+        build = {"apt": ["zlib1g-dev"], "dnf": ["zlib-devel"], "zypper": ["zlib-devel"]}
         if not ctx.me.at_least("5.0.4"):
-            build = {"apt": [*build["apt"], "python3-minimal"], "dnf": [*build["dnf"], "python3"]}
-        return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"]})
+            python = {"apt": "python3-minimal", "dnf": "python3", "zypper": "python3"}
+            build = {manager: [*names, python[manager]] for manager, names in build.items()}
+        return Packages(build=build, run={"apt": ["zlib1g"], "dnf": ["zlib"], "zypper": ["libz1"]})
 
     def settings(self, ctx: Context) -> list[str]:
         return [

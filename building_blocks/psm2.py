@@ -43,12 +43,20 @@ class Psm2(Block):
         """libnuma, or the finished library."""
         if ctx.options.install == "package":
             return Packages(
-                build={"apt": ["libpsm2-2", "libpsm2-dev"], "dnf": ["libpsm2", "libpsm2-devel"]},
-                run={"apt": ["libpsm2-2"], "dnf": ["libpsm2"]},
+                build={
+                    "apt": ["libpsm2-2", "libpsm2-dev"],
+                    "dnf": ["libpsm2", "libpsm2-devel"],
+                    "zypper": ["libpsm2-2", "libpsm2-devel"],
+                },
+                run={"apt": ["libpsm2-2"], "dnf": ["libpsm2"], "zypper": ["libpsm2-2"]},
             )
         return Packages(
-            build={"apt": ["libnuma-dev", "make"], "dnf": ["make", "numactl-devel"]},
-            run={"apt": ["libnuma1"], "dnf": ["numactl-libs"]},
+            build={
+                "apt": ["libnuma-dev", "make"],
+                "dnf": ["make", "numactl-devel"],
+                "zypper": ["libnuma-devel", "make"],
+            },
+            run={"apt": ["libnuma1"], "dnf": ["numactl-libs"], "zypper": ["libnuma1"]},
         )
 
     def environment(self, ctx: Context) -> Environment:

@@ -1,28 +1,40 @@
-"""The distribution's Python, and the one environment that everything in Python is installed into."""
+"""Python, and the one environment that everything in Python is installed into."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
-from hpcgen.blocks.base import Block, Context
-from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
+from hpcgen.blocks.base import Block, BlockOptions, Context
+from hpcgen.blocks.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
 
 
 class Python(Block):
-    """CPython of the distribution with one virtual environment, /opt/python.  Source: https://www.python.org
+    """CPython with one environment for all packages, /opt/python.  Source: https://www.python.org
 
     The environment's pip is brought up to date first: the one of Ubuntu 18.04 (9.0.1) installs only the
-    oldest kind of binary wheels. The interpreter itself stays the distribution's, in both stages.
+    oldest kind of binary wheels. The distribution's interpreter itself stays where it is, in both stages.
     """
 
     name = "python"
 
+    class Options(BlockOptions, frozen=True):
+        """Where the interpreter comes from.
+
+        ``obtain``: ``package`` is the distribution's, with a virtual environment; ``standalone`` a build that brings
+        all that it needs, where a distribution lacks the version: https://github.com/astral-sh/python-build-standalone.
+        """
+
+        obtain: Literal["package", "standalone"] = "package"
+
     def inputs(self, ctx: Context) -> list[Input]:
-        """pip, setuptools and wheel."""
-        return [_pip_list(ctx)]
+        """pip, setuptools and wheel; the build that brings all that it needs."""
+        return [*([_standalone(ctx)] if ctx.options.obtain == "standalone" else []), _pip_list(ctx)]
 
     def packages(self, ctx: Context) -> Packages:
         """The interpreter; headers and the venv module for the builder alone."""
+        if ctx.options.obtain == "standalone":
+            return Packages()
         values = ctx.release.values
         manager = str(ctx.base.release.values["package_manager"])
         return Packages(build={manager: list(values["build"])}, run={manager: list(values["run"])})
@@ -32,8 +44,12 @@ class Python(Block):
         return Environment(both={"PYTHONNOUSERSITE": "1"}, paths={"PATH": [f"{ctx.prefix}/bin"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        interpreter = str(ctx.release.values["interpreter"])
-        environment = command(interpreter, "-m", "venv", ctx.prefix)
+        if ctx.options.obtain == "standalone":
+            yield run("CPython", ctx.unpack(_standalone(ctx), ctx.prefix))
+            minor = ".".join(ctx.version.split(".")[:2])
+            environment = command("ln", "-sf", f"python{minor}", f"{ctx.prefix}/bin/python")
+        else:
+            environment = command(str(ctx.release.values["interpreter"]), "-m", "venv", ctx.prefix)
         yield run("environment and pip", environment, ctx.pip(_pip_list(ctx), into=ctx.prefix), caches=("pip",))
 
     def runtime(self, ctx: Context) -> Runtime:
@@ -48,6 +64,10 @@ class Python(Block):
             Test("version", command(python, "--version"), expect=f"Python {minor}."),
             Test("standard library", command(python, "-c", modules)),
         ]
+
+
+def _standalone(ctx: Context) -> Archive:
+    return ctx.archive(ctx.facts.architecture)
 
 
 def _pip_list(ctx: Context) -> Wheels:

@@ -15,9 +15,18 @@ REPOSITORIES = "/etc/dnf/hpcgen.repos.d"
 DNF_CONFIGURATION = "/etc/dnf/dnf.conf"
 
 # Per package manager: where a site's certificates lie, the bundle made of them, and what makes it.
-ANCHORS = {"apt": "/usr/local/share/ca-certificates", "dnf": "/etc/pki/ca-trust/source/anchors"}
-BUNDLE = {"apt": "/etc/ssl/certs/ca-certificates.crt", "dnf": "/etc/pki/tls/certs/ca-bundle.crt"}
-UPDATE = {"apt": "update-ca-certificates", "dnf": "update-ca-trust extract"}
+# Source for zypper: README of openSUSE/ca-certificates.
+ANCHORS = {
+    "apt": "/usr/local/share/ca-certificates",
+    "dnf": "/etc/pki/ca-trust/source/anchors",
+    "zypper": "/etc/pki/trust/anchors",
+}
+BUNDLE = {
+    "apt": "/etc/ssl/certs/ca-certificates.crt",
+    "dnf": "/etc/pki/tls/certs/ca-bundle.crt",
+    "zypper": "/etc/ssl/ca-bundle.pem",
+}
+UPDATE = {"apt": "update-ca-certificates", "dnf": "update-ca-trust extract", "zypper": "update-ca-certificates"}
 
 # What takes the mirror out again. In the dots of the pattern stand slashes, which sed would want escaped.
 LEAVE = {
@@ -96,7 +105,7 @@ class SiteTrust(Block):
 
     def notices(self, ctx: Context) -> list[str]:
         """A mirror whose certificate nothing in the base can check."""
-        if _sources(ctx) or _manager(ctx) == "dnf" or not any(" https:" in line for line in _sources_of(ctx)):
+        if _sources(ctx) or _manager(ctx) != "apt" or not any(" https:" in line for line in _sources_of(ctx)):
             return []
         message = (
             f"the mirror of apt is https, and the images of {ctx.base.name} bring no certificates to check it with:"
@@ -105,8 +114,8 @@ class SiteTrust(Block):
 
     @staticmethod
     def _trust(ctx: Context, manager: str) -> list[str]:
-        if manager == "dnf":
-            return [UPDATE["dnf"]]
+        if manager != "apt":
+            return [UPDATE[manager]]
         # The tool may be missing as yet, and the package brings it only over a connection that needs this.
         bundle = BUNDLE["apt"]
         return ["mkdir -p /etc/ssl/certs", *(f"{command('cat', path)} >> {bundle}" for path in _targets(ctx))]

@@ -15,7 +15,11 @@ from hpcgen.model.image_paths import SCRATCH
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
 OLD_TOOL = "tensorflow/tools/pip_package/build_pip_package"
-JAVA_TRUST = {"apt": "/etc/ssl/certs/java/cacerts", "dnf": "/etc/pki/java/cacerts"}
+JAVA_TRUST = {
+    "apt": "/etc/ssl/certs/java/cacerts",
+    "dnf": "/etc/pki/java/cacerts",
+    "zypper": "/var/lib/ca-certificates/java-cacerts",
+}
 
 Copt = Annotated[
     str,
@@ -126,8 +130,12 @@ class Tensorflow(Block):
             tools.append("patchelf")
         java = ["ca-certificates-java"] if ctx.facts.network.ca_certificates else []
         return Packages(
-            build={"apt": [*tools, *java], "dnf": [*tools, "which"]},
-            run={"apt": ["libgomp1", "libstdc++6"], "dnf": ["libgomp", "libstdc++"]},
+            build={"apt": [*tools, *java], "dnf": [*tools, "which"], "zypper": [*tools, "which"]},
+            run={
+                "apt": ["libgomp1", "libstdc++6"],
+                "dnf": ["libgomp", "libstdc++"],
+                "zypper": ["libgomp1", "libstdc++6"],
+            },
         )
 
     def environment(self, ctx: Context) -> Environment:

@@ -32,10 +32,15 @@ class Ucx(AutotoolsBlock):
         if not _rdma(ctx):
             return Packages()
         return Packages(
-            build={"apt": ["libibverbs-dev", "librdmacm-dev"], "dnf": ["rdma-core-devel"]},
+            build={
+                "apt": ["libibverbs-dev", "librdmacm-dev"],
+                "dnf": ["rdma-core-devel"],
+                "zypper": ["rdma-core-devel"],
+            },
             run={
                 "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
                 "dnf": ["libibverbs", "librdmacm"],
+                "zypper": ["libibverbs", "libibverbs1", "librdmacm1"],
             },
         )
 

@@ -79,7 +79,7 @@ def _load_other(path: Path) -> None:
 
 
 def _tried(catalog: Catalog, block: type[Block]) -> Iterable[Problem]:
-    """What is wrong with its steps and packages, on each distribution on which a plan has it."""
+    """What is wrong with its steps and packages, on each distribution that a plan may choose by itself for it."""
     from hpcgen.model.stack import RunSpec, Stack, StackBlock
     from hpcgen.planning.planner import make_plan
     from hpcgen.recipe.assemble import assemble
@@ -88,6 +88,8 @@ def _tried(catalog: Catalog, block: type[Block]) -> Iterable[Problem]:
     site = catalog.site(SITES.get(block.gpu_vendor, "workstation"))
     found = Problems()
     for base in catalog.virtuals["base"]:
+        if all(row.not_default for row in catalog.releases(base).values()):
+            continue
         with found.caught():
             try:
                 plan = make_plan(catalog, site, stack, settings=[f"base.provider={base}"], allow_unsupported=True)

@@ -30,6 +30,7 @@ from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.platform.microarchitecture import compiler_flags
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
+from hpcgen.recipe.package_managers import install
 from hpcgen.recipe.selftest import selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
 from hpcgen.support.hashing import sha256_of
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")
-TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/log/apt", "/var/log/dpkg.log")
-"""What package tools leave that differs from one build to the next."""
 
 
 class _Part(msgspec.Struct, frozen=True):
@@ -302,21 +301,7 @@ def _install(stage: str, parts: list[_Part], pins: Pins | None) -> list[tuple[st
         names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items())]
     if not names:
         return []
-    if _manager(parts) == "apt":
-        install = ["apt-get", "install", "-y", "--no-install-recommends", *names]
-        commands = [
-            "apt-get update",
-            "DEBIAN_FRONTEND=noninteractive " + command(*install),
-            "apt-get clean",
-            "rm -rf /var/lib/apt/lists/*",
-            *([] if pins is None else [command("rm", "-rf", *TRACES)]),
-        ]
-    else:
-        commands = [
-            command("dnf", "install", "-y", "--setopt=install_weak_deps=False", *names),
-            "dnf clean all",
-        ]
-    return [("distribution", run("packages", commands))]
+    return [("distribution", run("packages", install(_manager(parts), names, pins is not None)))]
 
 
 def _manager(parts: list[_Part]) -> str:

@@ -1,0 +1,22 @@
+"""openSUSE Leap as the base."""
+
+from __future__ import annotations
+
+from hpcgen.blocks.base import Block, Context
+from hpcgen.blocks.steps import Packages
+
+
+class OpensuseLeap(Block):
+    """openSUSE Leap, built from the sources of SUSE Linux Enterprise.  Source: https://www.opensuse.org
+
+    Cray's systems run SUSE, so their software is made for it. Adds to the builder what unpacking and configure scripts
+    need.
+    """
+
+    name = "opensuse_leap"
+    provides = ("base",)
+
+    def packages(self, ctx: Context) -> Packages:
+        """Tools to fetch and unpack archives and to run configure scripts with."""
+        tools = ["bzip2", "ca-certificates", "curl", "diffutils", "file", "findutils", "gzip", "patch", "tar", "xz"]
+        return Packages(build={"zypper": tools})

@@ -1,0 +1,55 @@
+"""The commands by which each package manager of a base installs packages in a build step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from hpcgen.blocks.steps import command
+from hpcgen.errors import InputError
+
+TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/log/apt", "/var/log/dpkg.log")
+"""What package tools leave that differs from one build to the next."""
+
+
+def install(manager: str, names: Sequence[str], pinned: bool) -> list[str]:
+    """Commands that install packages and leave nothing of what was downloaded for it.
+
+    Parameters
+    ----------
+    manager: ``values.package_manager`` of the base's release row.
+    names: packages, with a version each where ``pinned``.
+
+    Raises
+    ------
+    InputError: no such package manager is known.
+    """
+    if manager not in _INSTALL:
+        message = f"hpcgen knows no package manager {manager!r}"
+        expected = f"{' or '.join(_INSTALL)} as package_manager in the row of the base"
+        raise InputError(message, expected=expected, remedy="correct the release table of the base")
+    return _INSTALL[manager](names, pinned)
+
+
+def _apt(names: Sequence[str], pinned: bool) -> list[str]:
+    return [
+        "apt-get update",
+        "DEBIAN_FRONTEND=noninteractive " + command("apt-get", "install", "-y", "--no-install-recommends", *names),
+        "apt-get clean",
+        "rm -rf /var/lib/apt/lists/*",
+        *([command("rm", "-rf", *TRACES)] if pinned else []),
+    ]
+
+
+def _dnf(names: Sequence[str], pinned: bool) -> list[str]:
+    return [command("dnf", "install", "-y", "--setopt=install_weak_deps=False", *names), "dnf clean all"]
+
+
+def _zypper(names: Sequence[str], pinned: bool) -> list[str]:
+    """Source: the manual page of zypper, "--non-interactive" and "--no-recommends"."""
+    return [
+        command("zypper", "--non-interactive", "install", "--no-recommends", *names),
+        "zypper --non-interactive clean --all",
+    ]
+
+
+_INSTALL: Mapping[str, Callable[[Sequence[str], bool], list[str]]] = {"apt": _apt, "dnf": _dnf, "zypper": _zypper}
