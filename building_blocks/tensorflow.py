@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, image, run
+from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
+from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
 from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
 
@@ -41,12 +42,8 @@ def _from_source(situation: Situation) -> bool:
     return bool(situation.options.install == "source")
 
 
-def _from_hub(situation: Situation) -> bool:
-    return bool(situation.options.install == "hub")
-
-
 def _links_cuda(situation: Situation) -> bool:
-    return _nvidia(situation.facts) and not _from_hub(situation)
+    return _nvidia(situation.facts) and not from_hub(situation)
 
 
 def _builds_cuda(situation: Situation) -> bool:
@@ -68,7 +65,7 @@ class Tensorflow(Block):
         need("python"),
         need("gnu", build_only=True, when=_from_source),
         need("bazel", build_only=True, when=_from_source),
-        need("ubuntu", when=_from_hub),
+        need("ubuntu", when=from_hub),
         need("cuda", when=_links_cuda),
         need("cudnn", when=_links_cuda),
         need("nccl", when=_builds_cuda),
@@ -110,15 +107,7 @@ class Tensorflow(Block):
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """The project's own image, if that is asked for."""
-        if ctx.options.install != "hub":
-            return None
-        use = "hub-gpu" if _nvidia(ctx.facts) else "hub"
-        if use not in ctx.release.images:
-            raise ConflictError(
-                f"tensorflow {ctx.version} has no image of its own that uses the distribution's Python",
-                remedy="choose a version whose row in tensorflow.yaml has images, or tensorflow.install=pip",
-            )
-        return image(ctx.release.images[use])
+        return hub_image(ctx, "hub-gpu" if _nvidia(ctx.facts) else "hub")
 
     def packages(self, ctx: Context) -> Packages:
         """Tools that the build calls, and the C++ library that the result is linked with."""
@@ -146,9 +135,7 @@ class Tensorflow(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """The steps for the chosen way of installing."""
         if ctx.options.install == "hub":
-            # What "venv --system-site-packages" writes: the image's own packages show in the environment.
-            switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
-            yield run("use the image's TensorFlow", command("sed", "-i", switch, f"{_python(ctx)}/pyvenv.cfg"))
+            yield run("use the image's TensorFlow", hub_packages(ctx))
         elif ctx.options.install == "pip":
             yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
         else:
