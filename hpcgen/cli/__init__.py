@@ -39,6 +39,7 @@ COMMANDS = {
     "block": "Write a new building block.",
     "wheels": "Write hashed lists of Python packages.",
     "check": "Check profiles, recipes, blocks, tables, collections.",
+    "tables": "Keep release tables true, for maintainers.",
     "schema": "Print the JSON Schema of a kind of file.",
     "completion": "Print the shell completion script.",
 }

@@ -91,6 +91,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen wheels lock --python 3.10.12 --every-python cmake-3.31.10 cmake==3.31.10",
     ),
     "check": ("hpcgen check ours", "hpcgen check ours/site_profiles/our-cluster.yaml"),
+    "tables": ("hpcgen tables refresh --block hwloc",),
+    "tables refresh": (
+        "hpcgen tables refresh --block hwloc",
+        "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --json",
+        "hpcgen tables refresh --spack ../spack-packages --easybuild ../easybuild-easyconfigs --no-index --write",
+    ),
     "schema": ("hpcgen schema site",),
     "completion": ('eval "$(hpcgen completion bash)"',),
 }

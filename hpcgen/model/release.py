@@ -120,15 +120,29 @@ class Release(Record, frozen=True):
     source: Source | None = None
 
 
+class Upstream(Record, frozen=True):
+    """By what names others know the software of a block, for ``hpcgen tables refresh``.
+
+    ``pypi``: the package in the Python package index whose versions are the block's; ``spack`` as in ``py-torch``,
+    ``easybuild`` as in ``PyTorch``.
+    """
+
+    pypi: Text = ""
+    spack: Text = ""
+    easybuild: Text = ""
+
+
 class ReleaseTable(Record, frozen=True):
     """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own.
 
-    ``concerns`` hold for all rows in their ranges, those of other collections' tables too.
+    ``concerns`` hold for all rows in their ranges, those of other collections' tables too. ``upstream``: by what names
+    others know the software.
     """
 
     block: Name
     releases: dict[str, Release]
     licence: Text = ""
     concerns: list[Concern] = []
+    upstream: Upstream | None = None
     source: Source | None = None
     notes: list[Text] = []

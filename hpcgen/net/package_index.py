@@ -143,6 +143,18 @@ class PackageIndex:
             found += [each for each in files if fits(each.file, name, wanted)] if isinstance(files, list) else []
         return found
 
+    def project(self, name: str) -> tuple[list[IndexFile], list[str]]:
+        """All files that the indexes have of a project, and why some could not be asked."""
+        files: list[IndexFile] = []
+        failed = []
+        for place in self.places(name):
+            page = self._page(place)
+            if isinstance(page, str):
+                failed.append(f"{shown(place.address)} ({page})")
+            else:
+                files += [each for each in page if fits(each.file, name, None)]
+        return files, failed
+
     def places(self, name: str) -> list[IndexPage]:
         """Where a project is looked for, in pip's order."""
         project = [IndexPage(f"{index}{canonicalize_name(name)}/", False) for index in self.indexes]

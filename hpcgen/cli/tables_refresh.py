@@ -1,0 +1,68 @@
+"""``hpcgen tables refresh``."""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.tables import table, word
+from hpcgen.cli.words import BLOCK
+
+
+@click.command("refresh")
+@click.option("--block", "blocks", multiple=True, type=BLOCK, help="Only this block's table; may be repeated.")
+@click.option("--spack", type=PATH, metavar="DIR", help="A clone of github.com/spack/spack-packages.")
+@click.option("--easybuild", type=PATH, metavar="DIR", help="A clone of github.com/easybuilders/easybuild-easyconfigs.")
+@click.option("--no-index", is_flag=True, help="Leave the package index out: use no network.")
+@click.option("--months", type=COUNT, default=12, help="Tell rows that nobody has looked up for so long (12).")
+@click.option("--write", is_flag=True, help="Add rows for newer releases whose hash two sources agree on.")
+@click.option("--download", is_flag=True, help="With --write: fetch and hash what only one source has a hash of.")
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    blocks: tuple[str, ...],
+    spack: Path | None,
+    easybuild: Path | None,
+    no_index: bool,
+    months: int,
+    write: bool,
+    download: bool,
+    as_json: bool,
+) -> None:
+    """Compare release tables and wheel lists with the package index, and with clones of Spack and EasyBuild.
+
+    Tells newer releases, hashes that differ, files that are gone or withdrawn, and rows that have aged. A table is
+    compared by the names in its field `upstream`.
+    """
+    from hpcgen.net.package_index import PackageIndex
+    from hpcgen.tables.findings import Kind
+    from hpcgen.tables.refresh import Asked, compared, wheel_findings
+    from hpcgen.tables.rows import Addition, add_rows, months_before
+
+    if download and not write:
+        raise click.UsageError("--download is only for --write")
+    catalog = catalog_of(ctx)
+    today = datetime.date.today()
+    index = None if no_index else PackageIndex()
+    tables = compared(catalog, Asked(blocks, spack, easybuild, index, months_before(today, months)))
+    found = [finding for each in tables for finding in each.findings]
+    if index is not None and not blocks:
+        found += wheel_findings(catalog, index)
+    added: list[Addition] = []
+    if write:
+        added = add_rows(catalog, tables, {"Spack": spack, "EasyBuild": easybuild}, today.isoformat(), download)
+    if as_json:
+        print_json({"findings": found, "added": added})
+    else:
+        rows = [[each.table, each.kind, word(each.version), each.message] for each in found]
+        click.echo(table(["table", "what", "version", "why"], rows, sys.stdout))
+    for each in added:
+        say(f"added {each.block} {each.version} to {each.file}" if each.file else f"{each.block}: {each.why}")
+    say(", ".join(f"{sum(each.kind == kind for each in found)} {kind}" for kind in get_args(Kind)))

@@ -1,0 +1,132 @@
+"""All release tables and wheel lists of the collections, held against the package index, Spack and EasyBuild."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from packaging.version import Version
+
+from hpcgen.catalog.catalog import FOLDERS, Catalog
+from hpcgen.catalog.wheel_lists import read_wheel_list
+from hpcgen.config.decoding import convert
+from hpcgen.errors import HpcgenError
+from hpcgen.model.release import ReleaseTable, Upstream
+from hpcgen.net.index_pages import IndexFile
+from hpcgen.net.package_index import PackageIndex, PinnedRequirement, fits, pinned
+from hpcgen.tables.findings import Kind, TableFinding, aged, differing, newer
+from hpcgen.tables.upstream import Releases, easybuild_releases, index_releases, spack_releases
+
+_AT_ONCE = 8
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What tables are held against.
+
+    Parameters
+    ----------
+    blocks: only these tables, and no wheel lists; all if empty.
+    spack, easybuild: clones of their recipes.
+    index: whether the package index is asked.
+    aged_before: rows that were last looked up before that day are told.
+    """
+
+    blocks: tuple[str, ...] = ()
+    spack: Path | None = None
+    easybuild: Path | None = None
+    index: PackageIndex | None = None
+    aged_before: str = ""
+
+
+class Table(msgspec.Struct, frozen=True):
+    """One block's table: its rows in all collections, and what others know of the same software."""
+
+    block: str
+    upstream: Upstream
+    known: dict[str, Releases]
+    findings: list[TableFinding]
+
+
+def compared(catalog: Catalog, asked: Asked) -> list[Table]:
+    """Every table that says by what names others know its software, or one whose rows have aged."""
+    names = asked.blocks or tuple(name for name in catalog.names("block") if catalog.release_files(name))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(partial(_table, catalog, asked), names))
+
+
+def _table(catalog: Catalog, asked: Asked, block: str) -> Table:
+    rows = catalog.releases(block)
+    upstream = upstream_of(catalog, block)
+    known: dict[str, Releases] = {}
+    findings: list[TableFinding] = []
+    for source, name, look in _sources(asked, upstream):
+        try:
+            known[source] = look(name)
+            if not known[source]:
+                findings.append(TableFinding(block, "unread", "", f"{source} has no release of {name}"))
+        except HpcgenError as error:
+            findings.append(TableFinding(block, "unread", "", f"{source}: {error.problems[0].message}"))
+    findings += [*newer(block, rows, known), *differing(block, rows, known), *aged(block, rows, asked.aged_before)]
+    return Table(block, upstream, known, findings)
+
+
+def upstream_of(catalog: Catalog, block: str) -> Upstream:
+    """By what names others know the software; the first table that says any counts."""
+    tables = (convert(document, ReleaseTable) for document in catalog.release_documents(block))
+    return next((table.upstream for table in tables if table.upstream is not None), Upstream())
+
+
+def _sources(asked: Asked, upstream: Upstream) -> Iterator[tuple[str, str, Callable[[str], Releases]]]:
+    if asked.spack is not None and upstream.spack:
+        yield "Spack", upstream.spack, partial(spack_releases, asked.spack)
+    if asked.easybuild is not None and upstream.easybuild:
+        yield "EasyBuild", upstream.easybuild, partial(easybuild_releases, asked.easybuild)
+    if asked.index is not None and upstream.pypi:
+        yield "index", upstream.pypi, partial(_in_index, asked.index)
+
+
+def _in_index(index: PackageIndex, name: str) -> Releases:
+    return index_releases(index.project(name)[0])
+
+
+# wheel lists
+
+
+def wheel_findings(catalog: Catalog, index: PackageIndex) -> list[TableFinding]:
+    """What the package index no longer has as the wheel lists of the collections say it, or has withdrawn."""
+    lists: dict[PinnedRequirement, list[str]] = {}
+    for folder in catalog.folders:
+        for path in sorted((folder / FOLDERS["block"] / "wheels").glob("*.txt")):
+            for pin in pinned(read_wheel_list(path, catalog.shown(path))):
+                lists.setdefault(pin, []).append(path.stem)
+    projects = sorted({pin.name for pin in lists})
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        files = dict(zip(projects, pool.map(index.project, projects), strict=True))
+    found: dict[tuple[str, str, Kind, str], list[str]] = {}
+    for pin, names in lists.items():
+        for kind, message in _about(pin, *files[pin.name]):
+            found.setdefault((pin.name, pin.version, kind, message), []).extend(names)
+    return [
+        TableFinding(f"wheels of {name}", kind, version, message, list(dict.fromkeys(names)))
+        for (name, version, kind, message), names in found.items()
+    ]
+
+
+def _about(pin: PinnedRequirement, files: Sequence[IndexFile], failed: Sequence[str]) -> Iterator[tuple[Kind, str]]:
+    """What is wrong with one requirement of a list."""
+    if not files:
+        yield "unread", f"no index has {pin.name}: {'; '.join(failed)}" if failed else f"no index has {pin.name}"
+        return
+    of_version = [each for each in files if fits(each.file, pin.name, Version(pin.version))]
+    there = {each.sha256: each.yanked for each in of_version}
+    gone = [sha256 for sha256 in pin.hashes if sha256 not in there]
+    if not of_version:
+        yield "gone", f"the index has no file of {pin.version}"
+    elif gone and "" not in there:
+        more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+        yield "gone", f"the index has no file with sha256 {gone[0][:16]}…{more}"
+    if any(there.get(sha256) for sha256 in pin.hashes):
+        yield "yanked", f"{pin.version} was withdrawn"
