@@ -7,10 +7,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
-from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
 
 SOURCE = f"{SCRATCH}/tensorflow"
@@ -33,21 +32,21 @@ Copt = Annotated[
 Natural = Annotated[int, msgspec.Meta(ge=0, description="a whole number, 0 for no limit")]
 
 
-def _nvidia(facts: Facts) -> bool:
-    gpu = facts.partition.gpu
-    return gpu is not None and gpu.vendor == "nvidia"
-
-
 def _from_source(situation: Situation) -> bool:
     return bool(situation.options.install == "source")
 
 
+def _on_gpu(situation: Situation | Context) -> bool:
+    wanted, gpu = situation.options.gpu, situation.facts.partition.gpu
+    return gpu is not None and gpu.vendor == "nvidia" if wanted is None else bool(wanted)
+
+
 def _links_cuda(situation: Situation) -> bool:
-    return _nvidia(situation.facts) and not from_hub(situation)
+    return _on_gpu(situation) and not from_hub(situation)
 
 
 def _builds_cuda(situation: Situation) -> bool:
-    return _nvidia(situation.facts) and _from_source(situation)
+    return _on_gpu(situation) and _from_source(situation)
 
 
 class Tensorflow(Block):
@@ -75,13 +74,15 @@ class Tensorflow(Block):
         """How TensorFlow gets into the image.
 
         ``install``: ``source`` compiles it for the partition's CPU (hours), ``pip`` takes the project's wheel,
-        ``hub`` starts from the image tensorflow/tensorflow. ``mkl``: oneDNN with OpenMP, decided by the version
-        unless given. ``xla``: the XLA compiler. ``copt``: compiler flags beside those for the CPU. ``jobs``:
-        compile steps at a time, Bazel decides if 0. ``memory_mb``: memory in MB that Bazel may plan with, all
-        that it finds if 0. The last four are for ``source`` alone.
+        ``hub`` starts from the image tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA, by default where
+        the partition has one. ``mkl``: oneDNN with OpenMP, decided by the version unless given. ``xla``: the XLA
+        compiler. ``copt``: compiler flags beside those for the CPU. ``jobs``: compile steps at a time, Bazel decides
+        if 0. ``memory_mb``: memory in MB that Bazel may plan with, all that it finds if 0. The last four are for
+        ``source`` alone.
         """
 
         install: Literal["source", "pip", "hub"] = "pip"
+        gpu: bool | None = None
         mkl: bool | None = None
         xla: bool = True
         copt: list[Copt] = []
@@ -96,6 +97,14 @@ class Tensorflow(Block):
         wide = facts.architecture == "x86_64" and has_feature(facts.partition.cpu.target, "avx512f")
         return {"install": "source" if wide and facts.partition.gpu is None else "pip"}
 
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """What can only be had as a package begins there with those for ARM."""
+        if facts.architecture == "x86_64":
+            return []
+        words = f"the architecture {facts.architecture}, for which there are no packages of older releases"
+        return [SiteRange(">=2.3", "system.architecture", words)]
+
     def inputs(self, ctx: Context) -> list[Input]:
         """The wheels; for a build from source also the archive and what Bazel and its rules fetch by themselves."""
         install = ctx.options.install
@@ -103,11 +112,11 @@ class Tensorflow(Block):
             return []
         if install == "pip":
             return [_wheels(ctx)]
-        return [_archive(ctx), _wheels(ctx), _bazel_files(ctx), *_bazel_wheels(ctx)]
+        return [ctx.archive(), _wheels(ctx), _bazel_files(ctx), *_bazel_wheels(ctx)]
 
     def base_image(self, ctx: Context, stage: str) -> Image | None:
         """The project's own image, if that is asked for."""
-        return hub_image(ctx, "hub-gpu" if _nvidia(ctx.facts) else "hub")
+        return hub_image(ctx, "hub-gpu" if _on_gpu(ctx) else "hub")
 
     def packages(self, ctx: Context) -> Packages:
         """Tools that the build calls, and the C++ library that the result is linked with."""
@@ -143,7 +152,7 @@ class Tensorflow(Block):
 
     def _compile(self, ctx: Context) -> Iterable[Run]:
         yield run("what TensorFlow needs", ctx.pip(_wheels(ctx)), caches=("pip",))
-        yield run("TensorFlow source", ctx.unpack(_archive(ctx), SOURCE))
+        yield run("TensorFlow source", ctx.unpack(ctx.archive(), SOURCE))
         setup = ctx.bazel_setup(_bazel_files(ctx))
         if setup:
             yield run("what Bazel would fetch", setup)
@@ -167,19 +176,21 @@ class Tensorflow(Block):
     def test(self, ctx: Context) -> list[Test]:
         """It loads, computes, and is the build that was asked for."""
         python = f"{_python(ctx)}/bin/python"
-        product = "import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))"
-        gpus = "import sys, tensorflow as tf; sys.exit(not tf.config.list_physical_devices('GPU'))"
+        version = "import tensorflow; print(tensorflow.__version__)"
+        product = "tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))"
+        gpus = "tf.config.list_physical_devices('GPU')"
+        if not ctx.me.at_least("2"):
+            product = f"tf.Session().run({product.replace('linalg.', '')})"
+            gpus = "tf.test.is_gpu_available()"
+        product = f"import tensorflow as tf; print(float({product}))"
+        gpus = f"import sys, tensorflow as tf; sys.exit(not {gpus})"
         tests = [
-            Test(
-                "version",
-                command(python, "-c", "import tensorflow; print(tensorflow.__version__)"),
-                expect=ctx.version,
-            ),
+            Test("version", command(python, "-c", version), expect=ctx.version),
             Test("matrix product", command(python, "-c", product), expect="128.0"),
         ]
         if ctx.options.install == "source":
             tests += _build_tests(ctx, python)
-        if _nvidia(ctx.facts):
+        if _on_gpu(ctx):
             tests.append(Test("GPU", command(python, "-c", gpus), device="gpu"))
         return tests
 
@@ -212,26 +223,26 @@ def _python(ctx: Context) -> str:
 def _wheels(ctx: Context) -> Wheels:
     """TensorFlow with all it needs; for a build from source, all but TensorFlow itself."""
     source = ctx.options.install == "source"
-    x86 = ctx.facts.architecture == "x86_64"
-    # The wheel without CUDA parts is less than half the size.
-    package = "tensorflow-cpu" if x86 and not source and not _nvidia(ctx.facts) else "tensorflow"
+    package = "tensorflow" if source else _package(ctx)
     # The lists' hashes are those of the x86_64 wheels.
-    name = f"{package}-{ctx.version}" if x86 else f"{package}-{ctx.version}-{ctx.facts.architecture}"
+    name = f"{package}-{ctx.version}" if _x86(ctx) else f"{package}-{ctx.version}-{ctx.facts.architecture}"
     pins = ctx.release.values.get("pins", [])
     found = ctx.wheels(name, [f"{package}=={ctx.version}", *pins])
     return found.without(package) if source else found
 
 
+def _package(ctx: Context) -> str:
+    """The package of the index; those without CUDA's parts are less than half the size."""
+    if not ctx.me.at_least("1.15"):
+        return "tensorflow-gpu" if _on_gpu(ctx) else "tensorflow"
+    return "tensorflow-cpu" if _x86(ctx) and ctx.me.at_least("2.1") and not _on_gpu(ctx) else "tensorflow"
+
+
+def _x86(ctx: Context) -> bool:
+    return ctx.facts.architecture == "x86_64"
+
+
 # building from source
-
-
-def _archive(ctx: Context) -> Any:
-    if "source" not in ctx.release.archives:
-        raise ConflictError(
-            f"the sha256 of tensorflow {ctx.version}'s source is not known",
-            remedy="use install=pip, or another version",
-        )
-    return ctx.archive()
 
 
 def _bazel_files(ctx: Context) -> BazelFiles:
@@ -267,7 +278,7 @@ def configuration(ctx: Context) -> dict[str, str]:
         "USE_DEFAULT_PYTHON_LIB_PATH": "1",
         "CC_OPT_FLAGS": " ".join(ctx.flags),
         "TF_ENABLE_XLA": "1" if ctx.options.xla else "0",
-        "TF_NEED_CUDA": "1" if _nvidia(ctx.facts) else "0",
+        "TF_NEED_CUDA": "1" if _on_gpu(ctx) else "0",
         "TF_NEED_ROCM": "0",
         "TF_NEED_OPENCL": "0",
         "TF_NEED_MPI": "0",
@@ -280,7 +291,7 @@ def configuration(ctx: Context) -> dict[str, str]:
         values["TF_NEED_OPENCL_SYCL"] = "0"
     if ctx.me.at_least("2.13"):
         values["TF_NEED_CLANG"] = "0"
-    if _nvidia(ctx.facts):
+    if _on_gpu(ctx):
         values |= _cuda(ctx)
     return values
 
@@ -328,7 +339,7 @@ def build_words(ctx: Context) -> list[str]:
     words = ["--config=opt", *(f"--copt={flag}" for flag in (*ctx.flags, *ctx.options.copt))]
     if uses_mkl(ctx):
         words.append("--config=mkl")
-    if _nvidia(ctx.facts):
+    if _on_gpu(ctx):
         words.append("--config=cuda")
         if ctx.me.at_least("2.18"):
             words.append("--config=cuda_wheel")
