@@ -12,6 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import msgspec
 
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.declared import BlockOptions as BlockOptions
+from hpcgen.blocks.declared import Condition as Condition
+from hpcgen.blocks.declared import Facts as Facts
+from hpcgen.blocks.declared import Need as Need
+from hpcgen.blocks.declared import SiteRange as SiteRange
+from hpcgen.blocks.declared import Situation as Situation
+from hpcgen.blocks.declared import need as need
 from hpcgen.blocks.guarded import guarded, known
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import (
@@ -28,93 +35,18 @@ from hpcgen.blocks.steps import (
     Runtime,
     Test,
     TextFile,
+    WheelFile,
     Wheels,
     command,
     lines,
 )
+from hpcgen.blocks.ways import wheel_for
 from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.network import Network
 from hpcgen.model.release import Release, ReleaseTree
-from hpcgen.model.site import Fabric, HostMpi, Partition, Site
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles
-
-
-class Facts(msgspec.Struct, frozen=True):
-    """What of a site a block may know."""
-
-    partition: Partition
-    fabric: Fabric
-    mpi: HostMpi | None
-    network: Network
-    architecture: str
-
-    @staticmethod
-    def of(site: Site, partition: str) -> Facts:
-        """The facts of one partition of a site."""
-        return Facts(
-            partition=site.partitions[partition],
-            fabric=site.fabric_of(partition),
-            mpi=site.mpi,
-            network=site.network,
-            architecture=site.system.architecture,
-        )
-
-
-class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of a block's typed options."""
-
-
-class Situation(msgspec.Struct, frozen=True):
-    """What is known before versions are chosen: the site's facts and the block's own options."""
-
-    facts: Facts
-    options: Any
-
-
-Condition = Callable[[Situation], bool]
-
-
-class Need(msgspec.Struct, frozen=True):
-    """That a block requires another block, or a virtual such as ``mpi``, beside it.
-
-    Parameters
-    ----------
-    name: block or virtual.
-    versions: accepted range; a release row may narrow it in ``accepts``.
-    build_only: only the builder stage has it.
-    when: the need holds only if this is true.
-    enough: values of the other's options that are enough for this block, such as ``obtain=wheels``. They become
-        the other's defaults where all that need it say the same.
-    """
-
-    name: str
-    versions: str = ""
-    build_only: bool = False
-    when: Condition | None = None
-    enough: Mapping[str, str] = {}
-
-
-def need(
-    name: str,
-    versions: str = "",
-    *,
-    build_only: bool = False,
-    when: Condition | None = None,
-    enough: Mapping[str, str] | None = None,
-) -> Need:
-    """Declare a need; see :class:`Need`."""
-    return Need(name, versions, build_only, guarded(when) if when else None, enough or {})
-
-
-class SiteRange(msgspec.Struct, frozen=True):
-    """A range of a block's versions that the site imposes: ``path`` is the fact in the profile."""
-
-    versions: str
-    path: str
-    reason: str
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -263,6 +195,26 @@ class Context(msgspec.Struct, frozen=True):
         loose = tuple(fallback)
         found = self.find_wheels(name, loose)
         return Wheels(name, loose, hashed=False) if found is None else Wheels(name, found, hashed=True)
+
+    def wheel_file(self) -> WheelFile:
+        """The wheel of this release by its address, for the chosen Python and the node's architecture."""
+        row = wheel_for(self.release, self.use("python").version, self.facts.architecture)
+        if row is None:
+            raise ConflictError(
+                f"{self.me.name} {self.version} has no wheel file for Python {self.use('python').version}",
+                remedy=f"choose another version of {self.me.name}, or another way to install it",
+            )
+        return WheelFile(row.url, row.sha256)
+
+    def pip_file(self, file: WheelFile, *, complete: bool = True) -> list[str]:
+        """Commands that fetch a wheel by its address and install it, after all that it needs.
+
+        ``complete``: whether the build fails if something that it needs is not there.
+        """
+        pip = ["/opt/python/bin/python", "-m", "pip"]
+        install = command(*pip, "install", "--no-deps", "--no-index", self.local(file))
+        checked = [command(*pip, "check")] if complete else []
+        return [*self.fetch(file), install, command("rm", "-f", self.local(file)), *checked]
 
     def text_file(self, name: str) -> str:
         """The text of ``building_blocks/files/<name>``, for programs that a block puts into the image."""

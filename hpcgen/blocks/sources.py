@@ -41,7 +41,7 @@ class Supply:
         """
         url = archive.url
         if self.mirrors.files is not None:
-            url = f"{self.mirrors.files.rstrip('/')}/{archive.name}"
+            url = archive.mirrored(self.mirrors.files)
         bring = command("curl", "-fsSL", "--proto", "=https", "--retry", "3", "-o", target, url)
         return [f"mkdir -p {SCRATCH}", bring, *_checked(archive.sha256, target)]
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpcgen.blocks.base import Block
+from hpcgen.blocks.ways import in_use
 from hpcgen.catalog.collections import built_in, collection_names
 from hpcgen.catalog.concerns import with_concerns
 from hpcgen.config.decoding import convert
@@ -324,9 +325,9 @@ class Catalog:
             self._tables[name] = with_concerns(merged, [each for table in tables for each in table.concerns])
         return self._tables[name]
 
-    def release(self, block: PlannedBlock) -> Release:
-        """The row of a planned block; KeyError if its table has none of that version."""
-        return self.releases(block.name)[block.version]
+    def release(self, block: PlannedBlock, architecture: str = "") -> Release:
+        """The row of a planned block, as it is for its options; KeyError if its table has none of that version."""
+        return in_use(self.releases(block.name)[block.version], block.options, architecture)
 
     def release_documents(self, name: str) -> list[Document]:
         """The release tables of a block: that of the class that was given, then one per collection that has one."""

@@ -11,6 +11,7 @@ import msgspec
 from hpcgen.blocks.options import option_problems
 from hpcgen.blocks.requirements import in_range
 from hpcgen.blocks.requirements import version as version_of
+from hpcgen.blocks.ways import wheel_tags
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.release_versions import is_empty, key_problems
@@ -18,7 +19,7 @@ from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
-from hpcgen.model.release import Concern, DatedImage, Release, ReleaseTable
+from hpcgen.model.release import Concern, DatedImage, Release, ReleaseTable, ReleaseWay
 from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.support.spdx_expressions import licence_expression
 
@@ -189,22 +190,43 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
     problems += _circle_problems(catalog, document, table.block)
     problems += _key_problems(catalog, document, table)
     problems += _concern_problems(catalog, document, table.block, table.concerns, ["concerns"])
-    known = {"accepts": [*catalog.names("block"), *catalog.virtuals], "on": catalog.virtuals.get("base", [])}
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
         problems += _digest_problems(document, release, ["releases", text, "images"])
         problems += _concern_problems(catalog, document, table.block, release.concerns, ["releases", text, "concerns"])
         for name, tree in release.trees.items():
             problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
-        for part in ("accepts", "on", "host"):
-            for name, versions in getattr(release, part).items():
-                if name not in known.get(part, [name]):
-                    place = document.position(["releases", text, part, name], key=True)
-                    what = "block" if part == "accepts" else "distribution"
-                    problems.add(f"no {what} is called {name!r}", place, remedy=did_you_mean(name, known[part]))
-                with problems.caught(partial(document.position, ["releases", text, part, name])):
-                    _check_range(versions)
+        problems += _range_problems(catalog, document, release, ["releases", text])
+        for number, way in enumerate(release.ways):
+            problems += _range_problems(catalog, document, way, ["releases", text, "ways", number])
+            problems += _wheel_problems(document, way, ["releases", text, "ways", number, "wheels"])
     problems.raise_as(InputError)
+
+
+def _range_problems(
+    catalog: Catalog, document: Document, row: Release | ReleaseWay, path: list[str | int]
+) -> list[Problem]:
+    """Ranges in which nothing lies, and names that nothing has, of a row or of one of its ways."""
+    known = {"accepts": [*catalog.names("block"), *catalog.virtuals], "on": catalog.virtuals.get("base", [])}
+    problems = Problems()
+    for part in ("accepts", "on", "host"):
+        for name, versions in getattr(row, part).items():
+            if name not in known.get(part, [name]):
+                place = document.position([*path, part, name], key=True)
+                what = "block" if part == "accepts" else "distribution"
+                problems.add(f"no {what} is called {name!r}", place, remedy=did_you_mean(name, known[part]))
+            with problems.caught(partial(document.position, [*path, part, name])):
+                _check_range(versions)
+    return problems
+
+
+def _wheel_problems(document: Document, way: ReleaseWay, path: list[str | int]) -> Iterator[Problem]:
+    """Addresses that do not end in the name of a wheel, by which its Python and architecture are known."""
+    for number, wheel in enumerate(way.wheels):
+        if wheel_tags(wheel.url) is None:
+            place = document.position([*path, number, "url"])
+            expected = "an address that ends in a name such as torch-2.9.1%2Bcpu-cp312-cp312-manylinux_2_28_x86_64.whl"
+            yield Problem(f"{wheel.url} is not the address of a wheel for Linux", place, expected)
 
 
 def _key_problems(catalog: Catalog, document: Document, table: ReleaseTable) -> list[Problem]:

@@ -61,7 +61,7 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Cas
     return msgspec.structs.replace(
         case_of_plan(plan),
         capabilities=image.capabilities,
-        releases={block.name: catalog.release(block) for block in plan.blocks},
+        releases={block.name: catalog.release(block, plan.site.system.architecture) for block in plan.blocks},
         packages=image.packages,
         bases=bases,
         assembly=lambda: assemble(plan, catalog),

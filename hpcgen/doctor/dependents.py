@@ -86,10 +86,10 @@ def _uses_gpu(plan: Plan, catalog: Catalog) -> bool:
     """Whether a chosen release asks something of the node's GPU or its driver."""
     for block in plan.blocks:
         try:
-            release = catalog.releases(block.name).get(block.version)
-        except HpcgenError:
+            release = catalog.release(block, plan.site.system.architecture)
+        except (HpcgenError, KeyError):
             continue
-        if release is not None and (release.host or release.targets):
+        if release.host or release.targets:
             return True
     return False
 

@@ -91,6 +91,30 @@ class Concern(Record, frozen=True):
     only: dict[Name, list[Text]] = {}
 
 
+Architecture = Literal["x86_64", "aarch64"]
+
+
+class ReleaseWay(Record, frozen=True):
+    """One way in which a release can be had, with what holds for it alone.
+
+    ``only``: the values of the block's options that ask for it. ``architectures``: of the nodes that it is for; those
+    of its wheels, or any, if it names none. ``gpu``: whose GPU the node must have. ``accepts``, ``on``, ``host``,
+    ``targets``: as in :class:`Release`, in addition to what the row says; of the GPU, instead of it. ``wheels``: files
+    of Python packages, one of which is installed; their names say for which Python and architecture. ``source``: of
+    these, if it is another.
+    """
+
+    only: dict[Name, list[Text]]
+    architectures: list[Architecture] = []
+    gpu: Literal["nvidia", "amd"] | None = None
+    accepts: dict[Name, VersionRange] = {}
+    on: dict[Name, VersionRange] = {}
+    host: dict[Literal["driver", "capability"], VersionRange] = {}
+    targets: list[Name] = []
+    wheels: list[ReleaseArchive] = []
+    source: Source | None = None
+
+
 class Release(Record, frozen=True):
     """One version of a block.
 
@@ -100,9 +124,11 @@ class Release(Record, frozen=True):
     ``capability``: CUDA compute capability), checked where the fact is known; ``targets`` the instruction sets of AMD's
     GPUs (``gfx90a``) that it has code for, checked likewise, any if empty; ``only`` the values of the block's
     options (``install``) that the release can be had with, any if an option is not named; ``values`` what the
-    block's own steps need to know; ``images`` base images by use, with a date where that is known. ``licence``: the
-    software's own, as an SPDX expression, empty where it is not settled. ``not_default``: why it is taken only if it is
-    asked for or nothing else fits; empty for all others. ``concerns``: what plans with it warn of.
+    block's own steps need to know; ``images`` base images by use, with a date where that is known. ``ways``: in which
+    the release can be had, where what holds depends on that; the first that fits the block's options and the node's
+    architecture counts, and without one that fits the release cannot be had. ``wheels`` are those of that way.
+    ``licence``: the software's own, as an SPDX expression, empty where it is not settled. ``not_default``: why it is
+    taken only if it is asked for or nothing else fits; empty for all others. ``concerns``: what plans with it warn of.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
@@ -112,6 +138,8 @@ class Release(Record, frozen=True):
     host: dict[Literal["driver", "capability"], VersionRange] = {}
     targets: list[Name] = []
     only: dict[Name, list[Text]] = {}
+    ways: list[ReleaseWay] = []
+    wheels: list[ReleaseArchive] = []
     images: dict[Name, ImageName | DatedImage] = {}
     values: dict[str, Value] = {}
     licence: Text = ""

@@ -8,7 +8,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.concerns import concerns_about
 from hpcgen.config.provenance import facts_of
 from hpcgen.config.yamlfile import Document
-from hpcgen.model.plan import Finding, PlannedBlock
+from hpcgen.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.model.site import Site
 from hpcgen.support.units import some
 
@@ -44,11 +44,11 @@ def site_findings(site: Site, partition: str, document: Document) -> list[Findin
     ]
 
 
-def unverified_releases(catalog: Catalog, blocks: list[PlannedBlock]) -> list[Finding]:
+def unverified_releases(catalog: Catalog, plan: Plan) -> list[Finding]:
     """One finding that names the chosen releases whose row nobody has verified."""
     rows, names = [], []
-    for block in blocks:
-        source = catalog.release(block).source
+    for block in plan.blocks:
+        source = catalog.release(block, plan.site.system.architecture).source
         if source is None or source.verified == "no":
             rows.append(f"{block.name} {block.version}")
             names.append(block.name)

@@ -196,7 +196,7 @@ def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Docum
         *job_findings(site, plan.job, request),
         *site_findings(site, plan.partition, document),
         *release_concerns(catalog, plan.blocks),
-        *unverified_releases(catalog, plan.blocks),
+        *unverified_releases(catalog, plan),
     ]
 
 

@@ -140,7 +140,7 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
     names = {block.name for block in plan.blocks}
     for planned in plan.blocks:
         try:
-            chosen[planned.name] = _chosen(planned, catalog)
+            chosen[planned.name] = _chosen(planned, catalog, plan.site.system.architecture)
             lost = [f"needs {name}, which is not planned" for name in planned.needs.values() if name not in names]
         except KeyError:
             lost = [f"has no version {planned.version}"]
@@ -154,9 +154,9 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
     return chosen
 
 
-def _chosen(planned: PlannedBlock, catalog: Catalog) -> Chosen:
+def _chosen(planned: PlannedBlock, catalog: Catalog, architecture: str) -> Chosen:
     options: Any = record_from(planned.options, catalog.block(planned.name).Options, strict=False)
-    return Chosen(planned.name, planned.version, options, catalog.release(planned))
+    return Chosen(planned.name, planned.version, options, catalog.release(planned, architecture))
 
 
 def _find_wheels(

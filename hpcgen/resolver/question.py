@@ -21,6 +21,7 @@ from hpcgen.blocks.requirements import (
     option_refusals,
     version,
 )
+from hpcgen.blocks.ways import in_use, way_refusals
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.reasons import Reason
 from hpcgen.model.release import Release
@@ -54,6 +55,7 @@ class Question(msgspec.Struct):
     _needs: dict[Candidate, list[tuple[str, bool, Requirement]]] = {}
     _ranges: dict[str, list[Requirement]] = {}
     _refusals: dict[Candidate, Sequence[Refusal]] = {}
+    _releases: dict[Candidate, Release] = {}
     _rank: dict[str, tuple[Any, ...]] = {}
     _named: dict[str, int] = {}
 
@@ -118,11 +120,11 @@ class Question(msgspec.Struct):
         if identifier not in self._candidates:
             found: list[Candidate] = []
             for block in self.providers(identifier):
-                releases = self.catalog.releases(block)
-                newest_first = sorted(releases, key=version, reverse=True)
+                newest_first = sorted(self.catalog.releases(block), key=version, reverse=True)
+                rows = [(self.release(Candidate(identifier, block, text)), text) for text in newest_first]
                 # What only another distribution has comes after what the preferred one has; last what is no default.
-                newest_first.sort(key=lambda text: (bool(releases[text].not_default), self._distance(releases[text])))
-                found.extend(Candidate(identifier, block, text) for text in newest_first)
+                rows.sort(key=lambda row: (bool(row[0].not_default), self._distance(row[0])))
+                found.extend(Candidate(identifier, block, text) for _, text in rows)
             found.sort(key=lambda candidate: self.kept.get(candidate.block) != candidate.version)
             self._candidates[identifier] = found
         return self._candidates[identifier]
@@ -133,19 +135,32 @@ class Question(msgspec.Struct):
         return min((bases.index(name) for name in release.on if name in bases), default=0)
 
     def release(self, candidate: Candidate) -> Release:
-        """The row of a candidate."""
-        return self.catalog.releases(candidate.block)[candidate.version]
+        """The row of a candidate, as it is for the options of its block and the node's architecture."""
+        row = self.catalog.releases(candidate.block)[candidate.version]
+        if not row.ways:
+            return row
+        if candidate not in self._releases:
+            options = self.choices.of(candidate.block, candidate.form).as_data()
+            self._releases[candidate] = in_use(row, options, self.facts.architecture)
+        return self._releases[candidate]
 
     def refusals(self, candidate: Candidate) -> Sequence[Refusal]:
         """Which facts of the node and options of the block rule a candidate out."""
         if candidate not in self._refusals:
             release = self.release(candidate)
             found = [*self._vendor_refusal(candidate), *host_refusals(candidate, release, self.node_facts())]
-            if release.only:
+            row = self.catalog.releases(candidate.block)[candidate.version]
+            if row.only or row.ways:
                 options = self.choices.of(candidate.block, candidate.form).as_data()
-                found += option_refusals(candidate, release, options)
+                found += option_refusals(candidate, row, options)
+                found += way_refusals(candidate, row, options, self.facts.architecture, self._gpu())
             self._refusals[candidate] = found
         return self._refusals[candidate]
+
+    def _gpu(self) -> tuple[str, str]:
+        """Whose GPU the node has, if it has one, and the path of that in the profile."""
+        gpu, path = self.facts.partition.gpu, f"partitions.{self.partition}"
+        return ("", path) if gpu is None else (gpu.vendor, f"{path}.gpu.vendor")
 
     def fits_site(self, candidate: Candidate) -> bool:
         """Whether the site and the block's own options leave a candidate: the search need not look at the others."""

@@ -7,7 +7,8 @@ from hpcgen.blocks.inputs.archive import Archive
 from hpcgen.blocks.inputs.base import Input
 from hpcgen.blocks.inputs.bazel import BazelFiles
 from hpcgen.blocks.inputs.git_tree import GitTree
+from hpcgen.blocks.inputs.wheel_file import WheelFile
 from hpcgen.blocks.inputs.wheels import Wheels
 
-KINDS: dict[str, type[Input]] = {kind.key: kind for kind in (Archive, Wheels, BazelFiles, GitTree)}
+KINDS: dict[str, type[Input]] = {kind.key: kind for kind in (Archive, WheelFile, Wheels, BazelFiles, GitTree)}
 """The kinds that blocks name as inputs, by what a lock calls them; base images have a place of their own there."""

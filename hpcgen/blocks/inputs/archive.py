@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from hpcgen.blocks.inputs.base import Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.model.network import Mirrors
@@ -24,7 +25,11 @@ class Archive(Input, frozen=True):
 
     @property
     def name(self) -> str:
-        return self.url.rsplit("/", 1)[1]
+        return unquote(self.url.rsplit("/", 1)[1])
+
+    def mirrored(self, mirror: str) -> str:
+        """Its address on a mirror, which has files by their names."""
+        return f"{mirror.rstrip('/')}/{quote(self.name)}"
 
     def entry(self) -> dict[str, Any]:
         return {self.key: self.url, "sha256": self.sha256}
@@ -35,9 +40,9 @@ class Archive(Input, frozen=True):
     def unmirrored(self, mirrors: Mirrors) -> str:
         return "source archives" if mirrors.files is None else ""
 
-    @staticmethod
-    def recorded(entry: Mapping[str, Any]) -> list[str]:
-        return [f"{entry['archive']} sha256:{entry['sha256']}"]
+    @classmethod
+    def recorded(cls, entry: Mapping[str, Any]) -> list[str]:
+        return [f"{entry[cls.key]} sha256:{entry['sha256']}"]
 
     @classmethod
     def wanted(cls, inputs: OfBlocks[Self], fetcher: Fetcher) -> list[Wanted]:
@@ -47,7 +52,7 @@ class Archive(Input, frozen=True):
         found = []
         for block, item in inputs:
             name, licence = item.name, fetcher.release(block).licence
-            urls = [*([f"{mirror.rstrip('/')}/{name}"] if mirror is not None else []), item.url]
+            urls = [*([item.mirrored(mirror)] if mirror is not None else []), item.url]
             found.append(Wanted(kind="archive", name=name, file=name, sha256=item.sha256, urls=urls, licence=licence))
         return found
 

@@ -45,8 +45,11 @@ class Wheels(Input, frozen=True):
     key = "wheels"
 
     def without(self, *packages: str) -> Wheels:
-        """The rest of a list: what a package needs, where it is compiled itself. The list is called ``NAME-needs``."""
-        kept = tuple(line for line in self.requirements if line.split("==")[0] not in packages)
+        """What is left without some packages (``nvidia-*``: all of that beginning), which come in another way.
+
+        The list is called ``NAME-needs``.
+        """
+        kept = tuple(line for line in self.requirements if not any(_is_of(line, each) for each in packages))
         return Wheels(f"{self.name}-needs", kept, self.hashed)
 
     def entry(self) -> dict[str, Any]:
@@ -110,6 +113,12 @@ class Wheels(Input, frozen=True):
             where=folder,
             note=COMPILED if installed.compiled else "",
         )
+
+
+def _is_of(line: str, package: str) -> bool:
+    if package.endswith("*"):
+        return line.startswith(package[:-1])
+    return line.startswith(f"{package}==")
 
 
 def parse_pin(line: str) -> tuple[str, str, list[str]]:

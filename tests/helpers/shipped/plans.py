@@ -37,7 +37,7 @@ def of_plan(problem: Problem, blocks: list[PlannedBlock], chosen: Chosen) -> Ite
     runs = _reached(problem, chosen, build=False)
     for name, candidate in chosen.items():
         block = blocks[names.index(candidate.block)]
-        row, cls = table(block.name)[block.version], declared(block.name)
+        row, cls = problem.row(*candidate[1:]), declared(block.name)
         needs = {asked.name: chosen[asked.of].block for asked in problem.needs(candidate)}
         host = row.host | ({"target": " ".join(row.targets)} if row.targets else {})
         told = (block.needs, block.host, block.build_only)
@@ -169,7 +169,7 @@ def _needs(problem: Problem, newer: Candidate, told: Reason, before: Chosen) -> 
 
 
 def _preferred(problem: Problem, newer: Candidate, told: Reason, chosen: Chosen) -> bool:
-    on, base, bases = table(newer.block)[newer.version].on, chosen["base"], problem.providers("base")
+    on, base, bases = problem.row(*newer[1:]).on, chosen["base"], problem.providers("base")
     later = [bases.index(name) for name in on if name in bases]
     return (
         told.requires == on

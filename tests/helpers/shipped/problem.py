@@ -15,6 +15,8 @@ from hpcgen.model.reasons import Rule
 from tests.helpers.shipped.tables import (
     BLOCKS,
     Node,
+    Row,
+    by_way,
     declared,
     identifier,
     node,
@@ -22,6 +24,7 @@ from tests.helpers.shipped.tables import (
     stack,
     table,
     virtuals,
+    ways_for,
     within,
 )
 
@@ -164,10 +167,19 @@ class Problem:
             self._providers[name] = [block for *_, block in sorted(ranked)]
         return self._providers[name]
 
+    def row(self, block: str, version: str, form: Form = ()) -> Row:
+        """A row as it is for the block's options and the node's architecture."""
+        row, architecture = table(block)[version], self.facts.architecture
+        options = self.options(block, form) if row.ways else None
+        for way in ways_for(row, architecture):
+            if all(str(getattr(options, name)) in values for name, values in way["only"].items()):
+                return by_way(row, way, architecture)
+        return row
+
     def distance(self, block: str, version: str) -> int:
         """How far down the site's distributions the first one is that has a release."""
         bases = self.providers("base")
-        return min((bases.index(base) for base in table(block)[version].on if base in bases), default=0)
+        return min((bases.index(base) for base in self.row(block, version).on if base in bases), default=0)
 
     def candidates(self, name: str) -> list[Candidate]:
         """All that can stand for an identifier, in the order in which it is tried."""
@@ -218,7 +230,7 @@ class Problem:
 
     def _find_needs(self, candidate: Candidate) -> Iterator[Asked]:
         _, block, version, form = candidate
-        row = table(block)[version]
+        row = self.row(block, version, form)
         if (block, form) not in self._active:
             here = Situation(self.facts, self.options(block, form))
             self._active[block, form] = [n for n in declared(block).needs if n.when is None or n.when(here)]
@@ -255,7 +267,7 @@ class Problem:
         return self._refusals[candidate]
 
     def _find_refusals(self, candidate: Candidate) -> Iterator[Refused]:
-        block, row, gpu = candidate.block, table(candidate.block)[candidate.version], self.node.gpu
+        block, row, gpu = candidate.block, self.row(*candidate[1:]), self.node.gpu
         make = declared(block).gpu_vendor
         if gpu and make and gpu["vendor"] != make:
             yield Refused("vendor", "", make, gpu["vendor"], f"{self.node.path}.vendor")
@@ -268,6 +280,25 @@ class Problem:
             value = str(getattr(self.options(block, candidate.form), name))
             if value not in values:
                 yield Refused("option", f"{block}.{name}", " or ".join(values), value, "")
+        yield from self._by_way(candidate, table(block)[candidate.version])
+
+    def _by_way(self, candidate: Candidate, row: Row) -> Iterator[Refused]:
+        """What leaves none of the ways in which a release can be had, or whose GPU the first one needs."""
+        architecture, options = self.facts.architecture, self.options(candidate.block, candidate.form)
+        left = ways_for(row, architecture)
+        if row.ways and not left:
+            known = sorted(each for each in ("aarch64", "x86_64") if ways_for(row, each))
+            yield Refused("fact", "architecture", " or ".join(known), architecture, "system.architecture")
+        for name in sorted({name for way in left for name in way["only"]}):
+            known = list(dict.fromkeys(value for way in left for value in way["only"].get(name, ())))
+            value = str(getattr(options, name))
+            left = [way for way in left if value in way["only"].get(name, [value])]
+            if not left:
+                yield Refused("option", f"{candidate.block}.{name}", " or ".join(known), value, "")
+                return
+        make, path = self.node.gpu.get("vendor", "none"), f"partitions.{self.node.partition}"
+        if left and "gpu" in left[0] and left[0]["gpu"] != make:
+            yield Refused("fact", "GPU", left[0]["gpu"], make, f"{path}.gpu.vendor" if self.node.gpu else path)
 
     # the order of choice
 
@@ -276,7 +307,7 @@ class Problem:
         if name not in self._ranks:
             named = [root.of for root in self.roots if root.demanded and root.by != "every image"]
             place = named.index(name) if name in named and name not in ALWAYS else len(named)
-            bound = any(table(c.block)[c.version].on for c in self.candidates(name))
+            bound = any(self.row(*c[1:]).on for c in self.candidates(name))
             self._ranks[name] = place, name not in ALWAYS, not bound, name
         return self._ranks[name]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -33,7 +33,45 @@ class Row:
     host: dict[str, str] = field(default_factory=dict)
     targets: list[str] = field(default_factory=list)
     only: dict[str, list[str]] = field(default_factory=dict)
+    ways: list[dict[str, Any]] = field(default_factory=list)
     not_default: str = ""
+
+
+def ways_for(row: Row, architecture: str) -> list[dict[str, Any]]:
+    """The ways of a row that an architecture has: those that name it, else those with a wheel for it."""
+    return [way for way in row.ways if architecture in _architectures(way)]
+
+
+def _architectures(way: dict[str, Any]) -> list[str]:
+    named: list[str] = way.get("architectures", [])
+    return named or [each for each in ("x86_64", "aarch64") if not way.get("wheels") or _of(way, each)]
+
+
+def _of(way: dict[str, Any], architecture: str) -> list[str]:
+    """Addresses of a way's wheels for an architecture."""
+    return [each["url"] for each in way["wheels"] if each["url"].endswith(f"{architecture}.whl")]
+
+
+def by_way(row: Row, way: dict[str, Any], architecture: str) -> Row:
+    """A row as it is when it is had in one of its ways."""
+    accepts = _together(row.accepts, way.get("accepts", {}))
+    if way.get("wheels"):
+        minors = sorted({int(re.findall("-cp3([0-9]+)-", url)[0]) for url in _of(way, architecture)})
+        first, last = minors[0], minors[-1]
+        gaps = [f"!=3.{minor}.*" for minor in range(first, last) if minor not in minors]
+        accepts["python"] = f"==3.{first}.*" if first == last else ",".join([f">=3.{first}", f"<3.{last + 1}", *gaps])
+    return replace(
+        row,
+        accepts=accepts,
+        on=_together(row.on, way.get("on", {})),
+        host=row.host | way.get("host", {}),
+        targets=way.get("targets") or row.targets,
+        ways=[],
+    )
+
+
+def _together(one: dict[str, str], other: dict[str, str]) -> dict[str, str]:
+    return {name: ",".join(each[name] for each in (one, other) if name in each) for name in {**one, **other}}
 
 
 @dataclass(frozen=True)
@@ -60,7 +98,7 @@ def _yaml(*parts: str) -> Any:
 def table(block: str) -> dict[str, Row]:
     """The rows of a block, the newest first."""
     rows = _yaml("building_blocks", f"{block}.yaml")["releases"]
-    names = ("accepts", "on", "host", "targets", "only", "not_default")
+    names = ("accepts", "on", "host", "targets", "only", "ways", "not_default")
     made = {
         version: Row(version, **{name: row[name] for name in names if row and name in row})
         for version, row in rows.items()

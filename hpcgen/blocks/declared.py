@@ -1,0 +1,87 @@
+"""What blocks declare before versions are chosen: their options, what they need, and what the site imposes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from hpcgen.blocks.guarded import guarded
+from hpcgen.model.network import Network
+from hpcgen.model.site import Fabric, HostMpi, Partition, Site
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """What of a site a block may know."""
+
+    partition: Partition
+    fabric: Fabric
+    mpi: HostMpi | None
+    network: Network
+    architecture: str
+
+    @staticmethod
+    def of(site: Site, partition: str) -> Facts:
+        """The facts of one partition of a site."""
+        return Facts(
+            partition=site.partitions[partition],
+            fabric=site.fabric_of(partition),
+            mpi=site.mpi,
+            network=site.network,
+            architecture=site.system.architecture,
+        )
+
+
+class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of a block's typed options."""
+
+
+class Situation(msgspec.Struct, frozen=True):
+    """What is known before versions are chosen: the site's facts and the block's own options."""
+
+    facts: Facts
+    options: Any
+
+
+Condition = Callable[[Situation], bool]
+
+
+class Need(msgspec.Struct, frozen=True):
+    """That a block requires another block, or a virtual such as ``mpi``, beside it.
+
+    Parameters
+    ----------
+    name: block or virtual.
+    versions: accepted range; a release row may narrow it in ``accepts``.
+    build_only: only the builder stage has it.
+    when: the need holds only if this is true.
+    enough: values of the other's options that are enough for this block, such as ``obtain=wheels``. They become
+        the other's defaults where all that need it say the same.
+    """
+
+    name: str
+    versions: str = ""
+    build_only: bool = False
+    when: Condition | None = None
+    enough: Mapping[str, str] = {}
+
+
+def need(
+    name: str,
+    versions: str = "",
+    *,
+    build_only: bool = False,
+    when: Condition | None = None,
+    enough: Mapping[str, str] | None = None,
+) -> Need:
+    """Declare a need; see :class:`Need`."""
+    return Need(name, versions, build_only, guarded(when) if when else None, enough or {})
+
+
+class SiteRange(msgspec.Struct, frozen=True):
+    """A range of a block's versions that the site imposes: ``path`` is the fact in the profile."""
+
+    versions: str
+    path: str
+    reason: str
