@@ -274,7 +274,7 @@ def test_check_finds_names_that_do_not_exist_and_blocks_that_need_each_other(col
     done = hpcgen("--collection", str(collection), "check", str(blocks / "a.yaml"))
     assert done.returncode == 3
     assert "a.yaml:1:8: a needs b, which needs a: none of them can be built first" in done.stderr
-    assert "a.yaml:3:19: no block is called 'pyhton'\n  remedy: did you mean python?" in done.stderr
+    assert "a.yaml:3:19: no block is called 'pyhton'\n  remedy: did you mean python or pytorch?" in done.stderr
     assert "a.yaml:3:40: no distribution is called 'ubunto'\n  remedy: did you mean ubuntu?" in done.stderr
 
 

@@ -1,0 +1,350 @@
+"""PyTorch: the wheel for the partition's GPU, the project's own for the CPU alone, a package, or from source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+import msgspec
+from packaging.version import Version
+
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.steps import (
+    Input,
+    Packages,
+    Run,
+    Runtime,
+    Test,
+    TextFile,
+    Wheels,
+    command,
+    run,
+)
+from hpcgen.model.image_paths import SCRATCH
+
+SOURCE = f"{SCRATCH}/pytorch"
+INSTALLED = "/opt/python/lib*/python3*/site-packages/torch"
+"""Where wheels put it; the shell finds Python's version."""
+
+OF_CUDA = ("torch", "triton", "nvidia-*", "cuda-*")
+"""What a wheel without CUDA does not need of the list that has all for the one with CUDA."""
+
+OLDEST_DRIVER = {"x86_64": "440.33", "aarch64": "580"}
+"""The first NVIDIA driver that runs a CUDA of one of the wheels. A test holds it against the table."""
+
+OLDEST_CAPABILITY = {"x86_64": "3.7", "aarch64": "8.0"}
+"""The oldest GPU of NVIDIA's that one of the wheels has code for. A test holds it against the table."""
+
+AMD_TARGETS = frozenset(
+    {
+        "gfx900",
+        "gfx906",
+        "gfx908",
+        "gfx90a",
+        "gfx942",
+        "gfx1030",
+        "gfx1100",
+        "gfx1101",
+        "gfx1102",
+        "gfx1200",
+        "gfx1201",
+    }
+)
+"""What the wheels with ROCm have code for. A test holds it against the table."""
+
+PROGRAMS = {"check.py": "torch_check.py", "step.py": "torch_step.py", "ranks.py": "torch_ranks.py"}
+
+Natural = Annotated[int, msgspec.Meta(ge=0, description="a whole number, 0 for as many as there are CPUs")]
+
+
+def _from_source(situation: Situation) -> bool:
+    return bool(situation.options.install == "source")
+
+
+def _builds_cuda(situation: Situation) -> bool:
+    return _from_source(situation) and bool(situation.options.accelerator == "cuda")
+
+
+def _builds_mpi(situation: Situation) -> bool:
+    return _from_source(situation) and bool(situation.options.mpi)
+
+
+def _compiles(situation: Situation) -> bool:
+    return bool(situation.options.compile)
+
+
+class Pytorch(Block):
+    """PyTorch, tensors and neural networks.  Source: https://github.com/pytorch/pytorch
+
+    Wheels of the package index carry NVIDIA's CUDA on x86_64 (several GB), so on nodes without such a GPU they are not
+    taken: there it is the project's own wheel for the CPU, by its address and hash, or the distribution's package.
+    Three programs are in /opt/pytorch/share: ``step.py`` trains on one rank or many, ``ranks.py`` starts a program as a
+    rank of a job, ``check.py`` is the self-test.
+    """
+
+    name = "pytorch"
+    needs = (
+        need("python"),
+        need("gnu", build_only=True, when=_from_source),
+        need("cmake", build_only=True, when=_from_source),
+        need("cuda", when=_builds_cuda),
+        need("cudnn", when=_builds_cuda),
+        need("nccl", when=_builds_cuda),
+        need("mpi", when=_builds_mpi),
+        need("jit_compiler", when=_compiles),
+    )
+
+    class Options(BlockOptions, frozen=True):
+        """What computes, and how PyTorch gets into the image.
+
+        ``accelerator``: by default that of the partition's GPU where a wheel has code for it and the driver is new
+        enough, and ``cpu`` elsewhere. ``install``: ``pip`` takes the index's wheel, ``wheel`` the project's own by its
+        address (for the CPU, for ROCm, and with CUDA 12.6 for older GPUs), ``package`` the distribution's,
+        ``source`` compiles it for the partition's CPU (hours). ``compile``: keep a C++ compiler and headers in the
+        image, which ``torch.compile`` and C++ extensions need; 300 MB, so it is off unless a GPU computes.
+
+        For ``source`` alone: ``mkldnn`` (oneDNN), ``gloo`` and ``mpi`` are what it is built with, ``blas`` the library
+        for linear algebra, ``jobs`` compile steps at a time.
+        """
+
+        accelerator: Literal["cpu", "cuda", "rocm"] = "cpu"
+        install: Literal["pip", "wheel", "package", "source"] = "pip"
+        compile: bool = False
+        mkldnn: bool = True
+        gloo: bool = True
+        mpi: bool = False
+        blas: Literal["openblas", "eigen"] = "openblas"
+        jobs: Natural = 0
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """What computes on the partition's GPU, if anything does, and the wheel that has it."""
+        gpu = facts.partition.gpu
+        if gpu is not None and not _why_not(facts):
+            if gpu.vendor == "nvidia":
+                return {"accelerator": "cuda", "install": "pip", "compile": True}
+            return {"accelerator": "rocm", "install": "wheel", "compile": True}
+        # The index's wheels for ARM are without CUDA up to 2.10.
+        return {"install": "wheel" if facts.architecture == "x86_64" else "pip"}
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The wheel with what it needs, or the source with what building it needs."""
+        install = ctx.options.install
+        if install == "package":
+            return []
+        if install == "source":
+            return [ctx.archive(), _needs(ctx), _build_needs(ctx)]
+        return [_wheels(ctx)] if install == "pip" else [ctx.wheel_file(), _needs(ctx)]
+
+    def packages(self, ctx: Context) -> Packages:
+        """Run-time libraries; the distribution's PyTorch, if that is asked for."""
+        install = ctx.options.install
+        if install == "package":
+            names = {"apt": ["python3-torch"]}
+            return Packages(build=names, run=names)
+        run_time = {"apt": ["libgomp1", "libstdc++6"], "dnf": ["libgomp", "libstdc++"]}
+        if install != "source":
+            return Packages(run=run_time)
+        build = {"apt": ["git"], "dnf": ["git"]}
+        if ctx.options.blas == "openblas":
+            build["apt"].append("libopenblas-dev")
+            build["dnf"].append("openblas-devel")
+            run_time = {"apt": [*run_time["apt"], "libopenblas0"], "dnf": [*run_time["dnf"], "openblas"]}
+        return Packages(build=build, run=run_time)
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Install it, and write the programs that stacks run."""
+        install = ctx.options.install
+        if install == "package":
+            # What "venv --system-site-packages" writes: the distribution's packages show in the environment.
+            switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
+            yield run("use the distribution's PyTorch", command("sed", "-i", switch, f"{_python(ctx)}/pyvenv.cfg"))
+        elif install == "source":
+            yield from _compile(ctx)
+        elif install == "pip":
+            yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
+        else:
+            yield run("what PyTorch needs", ctx.pip(_needs(ctx)), caches=("pip",))
+            # No index has the Triton that goes with the wheel for ROCm; PyTorch loads without it.
+            complete = ctx.options.accelerator != "rocm"
+            yield run("install", ctx.pip_file(ctx.wheel_file(), complete=complete))
+        share = f"{ctx.prefix}/share"
+        files = [TextFile(f"files/tests/{v}", f"{share}/{k}", ctx.text_file(v)) for k, v in PROGRAMS.items()]
+        yield run("programs", *files)
+
+    def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
+        """Without PyTorch's tests of itself, which are a sixth of a build for the CPU."""
+        if stage == "builder" and ctx.options.install != "package":
+            yield run("slim PyTorch", f"rm -rf {INSTALLED}/test {INSTALLED}/bin/test_* {INSTALLED}/bin/protoc*")
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The programs; PyTorch itself is in the Python environment."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It computes, with oneDNN where it has it; two ranks meet; on a GPU it has code for it."""
+        python, check = f"{_python(ctx)}/bin/python", f"{ctx.prefix}/share/check.py"
+        by_onednn = ctx.facts.architecture == "x86_64" and _has_onednn(ctx)
+        tests = [
+            Test("version", command(python, "-c", "import torch; print(torch.__version__)"), expect=ctx.version),
+            Test("convolution", command(python, check, "convolution"), expect="differs by"),
+        ]
+        if by_onednn:
+            words = command(python, check, "convolution", "oneDNN")
+            tests.append(Test("convolution by oneDNN", words, expect="of them backward"))
+        if ctx.options.gloo or ctx.options.install != "source":
+            tests.append(Test("two ranks over Gloo", command(python, check, "ranks"), expect="1 + 2 = 3"))
+        if ctx.options.compile and ctx.options.accelerator == "cpu" and ctx.me.at_least("2.1"):
+            tests.append(Test("torch.compile", command(python, check, "compile"), expect="differs by"))
+        if ctx.options.accelerator != "cpu":
+            tests.append(Test("GPU", command(python, check, "gpu", *_gpu_code(ctx)), device="gpu", expect="product on"))
+        return tests
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """Whose GPUs it computes on, and the library of collectives that its wheels carry."""
+        vendor = {"cuda": "nvidia", "rocm": "amd"}.get(ctx.options.accelerator)
+        if vendor is None:
+            return Capabilities()
+        return Capabilities(gpu_vendors=(vendor,), gpu_collectives="NCCL" if vendor == "nvidia" else "RCCL")
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That a GPU is not used, that a wheel's licence is accepted, and what will not work."""
+        notes, gpu = [], ctx.facts.partition.gpu
+        if ctx.options.accelerator == "cpu" and gpu is not None:
+            why = _why_not(ctx.facts) or "pytorch.accelerator=cpu was asked for"
+            notes.append(f"pytorch {ctx.version} computes on the CPU, not on {gpu.model}: {why}")
+        if ctx.options.accelerator == "cuda" and ctx.options.install != "source":
+            notes.append(f"The wheels of pytorch {ctx.version} bring NVIDIA's libraries, under NVIDIA's licences.")
+        if not ctx.options.compile and ctx.me.at_least("2"):
+            notes.append(
+                "torch.compile will fail: the image has no C++ compiler; --set pytorch.compile=true keeps one in it"
+            )
+        if ctx.options.accelerator == "rocm":
+            notes.append(
+                "the image has no Triton for ROCm, of which no list has a hash: torch.compile works on the CPU alone"
+            )
+        return notes
+
+    def long_build(self, ctx: Context) -> str:
+        """Its own compilation; wheels and packages are quick."""
+        if ctx.options.install != "source":
+            return ""
+        return "hours, 20 GB of disk, and about 2 GB of memory for each compile step"
+
+
+def _why_not(facts: Facts) -> str:
+    """Why no wheel computes on the partition's GPU; empty if one does, or nothing is known against it."""
+    gpu = facts.partition.gpu
+    if gpu is None or gpu.vendor == "intel":
+        return "there is no wheel with a hash for GPUs of Intel here"
+    if gpu.vendor == "nvidia":
+        driver, capability = OLDEST_DRIVER[facts.architecture], OLDEST_CAPABILITY[facts.architecture]
+        if gpu.driver is not None and Version(gpu.driver) < Version(driver):
+            return f"the node's driver is {gpu.driver}, and the wheels with CUDA need {driver} or newer"
+        if gpu.capability is not None and Version(gpu.capability) < Version(capability):
+            return f"the wheels with CUDA have no code for capability {gpu.capability}"
+        return ""
+    if facts.architecture != "x86_64":
+        return "the wheels with ROCm are for x86_64 alone"
+    if gpu.target is not None and gpu.target not in AMD_TARGETS:
+        return f"the wheels with ROCm have no code for {gpu.target}"
+    return ""
+
+
+def _gpu_code(ctx: Context) -> list[str]:
+    """What code for the partition's GPU is called, if the site says which GPU it is."""
+    gpu = ctx.facts.partition.gpu
+    if gpu is None:
+        return []
+    if gpu.vendor == "nvidia":
+        return [f"sm_{gpu.capability.replace('.', '')}"] if gpu.capability else []
+    return [gpu.target] if gpu.target else []
+
+
+def _has_onednn(ctx: Context) -> bool:
+    return bool(ctx.options.mkldnn) or ctx.options.install != "source"
+
+
+# what is installed with pip
+
+
+def _python(ctx: Context) -> str:
+    return ctx.use("python").prefix
+
+
+def _listed(ctx: Context, name: str) -> str:
+    # The lists' hashes are those of the x86_64 wheels.
+    architecture = ctx.facts.architecture
+    return name if architecture == "x86_64" else f"{name}-{architecture}"
+
+
+def _wheels(ctx: Context) -> Wheels:
+    """The index's wheel with all it needs; on x86_64 with CUDA."""
+    pins = ["numpy<2" if not ctx.me.at_least("2.3") else "numpy<3", "setuptools<81"]
+    return ctx.wheels(_listed(ctx, f"torch-{ctx.version}"), [f"torch=={ctx.version}", *pins])
+
+
+def _needs(ctx: Context) -> Wheels:
+    """What it needs beside itself: without CUDA's libraries, or with those of the wheel's own CUDA."""
+    if ctx.options.accelerator == "cuda" and ctx.options.install == "wheel":
+        return ctx.wheels(f"torch-cu126-{ctx.version}", ctx.release.values["cu126"])
+    return _wheels(ctx).without(*OF_CUDA)
+
+
+def _build_needs(ctx: Context) -> Wheels:
+    """What its build scripts import."""
+    return ctx.wheels("torch-build", ["ninja", "numpy<2", "pyyaml", "requests", "setuptools<81", "six"])
+
+
+# building from source
+
+
+def _compile(ctx: Context) -> Iterable[Run]:
+    """The release's own archive, which has all submodules in it."""
+    python = f"{_python(ctx)}/bin/python"
+    yield run("what PyTorch needs", ctx.pip(_build_needs(ctx)), ctx.pip(_needs(ctx)), caches=("pip",))
+    yield run("PyTorch source", ctx.unpack(ctx.archive(), SOURCE))
+    variables = [f"{name}={value}" for name, value in sorted(configuration(ctx).items())]
+    install = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "."]
+    yield run("compile PyTorch", command("cd", SOURCE), command("env", *variables, *install))
+    yield run("no sources", command("rm", "-rf", SOURCE))
+
+
+def configuration(ctx: Context) -> dict[str, str]:
+    """Environment of setup.py.
+
+    Source: setup.py and docs of the release; easybuilders/easybuild-easyblocks pytorch.py.
+    """
+
+    def switch(on: bool) -> str:
+        return "1" if on else "0"
+
+    cuda = ctx.options.accelerator == "cuda"
+    flags = " ".join(ctx.flags)
+    values = {
+        "PYTORCH_BUILD_VERSION": ctx.version,
+        "PYTORCH_BUILD_NUMBER": "1",
+        "BUILD_TEST": "0",
+        "BLAS": "OpenBLAS" if ctx.options.blas == "openblas" else "Eigen",
+        "USE_CUDA": switch(cuda),
+        "USE_ROCM": "0",
+        "USE_NCCL": switch(cuda),
+        "USE_DISTRIBUTED": "1",
+        "USE_GLOO": switch(ctx.options.gloo),
+        "USE_MPI": switch(ctx.options.mpi),
+        "USE_MKLDNN": switch(ctx.options.mkldnn),
+        # It would fetch Python packages while it is configured.
+        "USE_NNPACK": "0",
+        **({"CFLAGS": flags, "CXXFLAGS": flags} if flags else {}),
+        **({"MAX_JOBS": str(ctx.options.jobs)} if ctx.options.jobs else {}),
+    }
+    if cuda:
+        values |= {
+            "CUDA_HOME": ctx.use("cuda").prefix,
+            "CUDNN_ROOT": ctx.use("cudnn").prefix,
+            "NCCL_ROOT": ctx.use("nccl").prefix,
+            "USE_SYSTEM_NCCL": "1",
+            "TORCH_CUDA_ARCH_LIST": ctx.capability("PyTorch"),
+        }
+    return values
