@@ -168,9 +168,15 @@ def _over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 @cache
 def stack(name: str) -> dict[str, Any]:
-    """A recipe."""
+    """A recipe, laid over the one that it extends."""
     found: dict[str, Any] = _yaml("recipes", f"{name}.yaml")
-    return found
+    below = found.pop("extends", "")
+    return _laid_over(stack(below), found) if below else found
+
+
+def _laid_over(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    both = {name: _laid_over(below[name], above[name]) for name in above if isinstance(below.get(name), dict)}
+    return {**below, **above, **both}
 
 
 def node(data: dict[str, Any], partition: str) -> Node:
