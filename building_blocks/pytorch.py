@@ -10,7 +10,10 @@ from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages
 from hpcgen.blocks.steps import (
+    Environment,
+    Image,
     Input,
     Packages,
     Run,
@@ -93,6 +96,7 @@ class Pytorch(Block):
         need("nccl", when=_builds_cuda),
         need("mpi", when=_builds_mpi),
         need("jit_compiler", when=_compiles),
+        need("ubuntu", when=from_hub),
     )
 
     class Options(BlockOptions, frozen=True):
@@ -100,16 +104,17 @@ class Pytorch(Block):
 
         ``accelerator``: by default that of the partition's GPU where a wheel has code for it and the driver is new
         enough, and ``cpu`` elsewhere. ``install``: ``pip`` takes the index's wheel, ``wheel`` the project's own by its
-        address (for the CPU, for ROCm, and with CUDA 12.6 for older GPUs), ``package`` the distribution's,
-        ``source`` compiles it for the partition's CPU (hours). ``compile``: keep a C++ compiler and headers in the
-        image, which ``torch.compile`` and C++ extensions need; 300 MB, so it is off unless a GPU computes.
+        address (for the CPU, for ROCm, and with CUDA 12.6 for older GPUs), ``package`` the distribution's, ``hub``
+        starts from NVIDIA's or AMD's image (10 GB and more), ``source`` compiles it for the partition's CPU (hours).
+        ``compile``: keep a C++ compiler and headers in the image, which ``torch.compile`` and C++ extensions need;
+        300 MB, so it is off unless a GPU computes.
 
         For ``source`` alone: ``mkldnn`` (oneDNN), ``gloo`` and ``mpi`` are what it is built with, ``blas`` the library
         for linear algebra, ``jobs`` compile steps at a time.
         """
 
         accelerator: Literal["cpu", "cuda", "rocm"] = "cpu"
-        install: Literal["pip", "wheel", "package", "source"] = "pip"
+        install: Literal["pip", "wheel", "package", "hub", "source"] = "pip"
         compile: bool = False
         mkldnn: bool = True
         gloo: bool = True
@@ -131,15 +136,25 @@ class Pytorch(Block):
     def inputs(self, ctx: Context) -> list[Input]:
         """The wheel with what it needs, or the source with what building it needs."""
         install = ctx.options.install
-        if install == "package":
+        if install in ("package", "hub"):
             return []
         if install == "source":
             return [ctx.archive(), _needs(ctx), _build_needs(ctx)]
         return [_wheels(ctx)] if install == "pip" else [ctx.wheel_file(), _needs(ctx)]
 
+    def base_image(self, ctx: Context, stage: str) -> Image | None:
+        """NVIDIA's or AMD's image, if that is asked for."""
+        return hub_image(ctx)
+
+    def environment(self, ctx: Context) -> Environment:
+        """What keeps such an image's own software working."""
+        return hub_environment(ctx) if ctx.options.install == "hub" else Environment()
+
     def packages(self, ctx: Context) -> Packages:
         """Run-time libraries; the distribution's PyTorch, if that is asked for."""
         install = ctx.options.install
+        if install == "hub":
+            return Packages()
         if install == "package":
             names = {"apt": ["python3-torch"]}
             return Packages(build=names, run=names)
@@ -160,6 +175,8 @@ class Pytorch(Block):
             # What "venv --system-site-packages" writes: the distribution's packages show in the environment.
             switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
             yield run("use the distribution's PyTorch", command("sed", "-i", switch, f"{_python(ctx)}/pyvenv.cfg"))
+        elif install == "hub":
+            yield run("use the image's PyTorch", hub_packages(ctx))
         elif install == "source":
             yield from _compile(ctx)
         elif install == "pip":
@@ -175,7 +192,7 @@ class Pytorch(Block):
 
     def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
         """Without PyTorch's tests of itself, which are a sixth of a build for the CPU."""
-        if stage == "builder" and ctx.options.install != "package":
+        if stage == "builder" and ctx.options.install not in ("package", "hub"):
             yield run("slim PyTorch", f"rm -rf {INSTALLED}/test {INSTALLED}/bin/test_* {INSTALLED}/bin/protoc*")
 
     def runtime(self, ctx: Context) -> Runtime:
@@ -214,13 +231,13 @@ class Pytorch(Block):
         if ctx.options.accelerator == "cpu" and gpu is not None:
             why = _why_not(ctx.facts) or "pytorch.accelerator=cpu was asked for"
             notes.append(f"pytorch {ctx.version} computes on the CPU, not on {gpu.model}: {why}")
-        if ctx.options.accelerator == "cuda" and ctx.options.install != "source":
+        if ctx.options.accelerator == "cuda" and ctx.options.install in ("pip", "wheel"):
             notes.append(f"The wheels of pytorch {ctx.version} bring NVIDIA's libraries, under NVIDIA's licences.")
         if not ctx.options.compile and ctx.me.at_least("2"):
             notes.append(
                 "torch.compile will fail: the image has no C++ compiler; --set pytorch.compile=true keeps one in it"
             )
-        if ctx.options.accelerator == "rocm":
+        if ctx.options.accelerator == "rocm" and ctx.options.install == "wheel":
             notes.append(
                 "the image has no Triton for ROCm, of which no list has a hash: torch.compile works on the CPU alone"
             )

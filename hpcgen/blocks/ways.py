@@ -82,6 +82,8 @@ def in_use(release: Release, options: Mapping[str, object], architecture: str) -
         host={**release.host, **way.host},
         targets=way.targets or release.targets,
         wheels=wheels,
+        images={**release.images, **way.images},
+        values={**release.values, **way.values},
         source=way.source or release.source,
         ways=[],
     )

@@ -16,9 +16,12 @@ def with_concerns(releases: dict[str, Release], concerns: Sequence[Concern]) -> 
         return releases
     from hpcgen.blocks.requirements import in_range
 
+    # A collection's copy of a table says the same again.
+    told = [each for number, each in enumerate(concerns) if each not in concerns[:number]]
+
     def of(version: str, release: Release) -> Release:
-        found = [each for each in concerns if in_range(version, each.versions)]
-        return msgspec.structs.replace(release, concerns=[*release.concerns, *found]) if found else release
+        found = [*release.concerns, *(each for each in told if in_range(version, each.versions))]
+        return msgspec.structs.replace(release, concerns=found) if found else release
 
     return {version: of(version, release) for version, release in releases.items()}
 

@@ -100,8 +100,8 @@ class ReleaseWay(Record, frozen=True):
     ``only``: the values of the block's options that ask for it. ``architectures``: of the nodes that it is for; those
     of its wheels, or any, if it names none. ``gpu``: whose GPU the node must have. ``accepts``, ``on``, ``host``,
     ``targets``: as in :class:`Release`, in addition to what the row says; of the GPU, instead of it. ``wheels``: files
-    of Python packages, one of which is installed; their names say for which Python and architecture. ``source``: of
-    these, if it is another.
+    of Python packages, one of which is installed; their names say for which Python and architecture. ``images`` and
+    ``values``: as in :class:`Release`, in addition. ``source``: of these, if it is another.
     """
 
     only: dict[Name, list[Text]]
@@ -112,6 +112,8 @@ class ReleaseWay(Record, frozen=True):
     host: dict[Literal["driver", "capability"], VersionRange] = {}
     targets: list[Name] = []
     wheels: list[ReleaseArchive] = []
+    images: dict[Name, ImageName | DatedImage] = {}
+    values: dict[str, Value] = {}
     source: Source | None = None
 
 
