@@ -1,20 +1,37 @@
-"""MPICH from source, with the library name that Intel's and Cray's MPI share."""
+"""MPICH from source or as the project's wheel, with the library name that Intel's and Cray's MPI share."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Literal
+
 from hpcgen.blocks.autotools import AutotoolsBlock
-from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, need
+from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Test
+from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
+from hpcgen.blocks.rank_test import DEBUG, PROVIDER_IS
+from hpcgen.blocks.steps import Environment, Input, Packages, Run, Test, command
+from hpcgen.errors import ConflictError
 from hpcgen.platform.mpi_abi import mpich_of
+
+SLOW_PROVIDERS = ("rxm", "shm", "sockets", "tcp", "udp")
+"""What the libfabric of the wheels has compiled in; its psm2, verbs and efa are plugins."""
+
+
+def _wheels_on_omni_path(situation: Situation) -> bool:
+    return from_wheels(situation) and situation.facts.fabric.kind == "omni-path"
 
 
 class Mpich(AutotoolsBlock):
-    """MPICH over libfabric, from source.  Source: https://www.mpich.org
+    """MPICH over libfabric from source, or the project's wheel over UCX and libfabric.  Source: https://www.mpich.org
 
-    From source because the library must be called ``libmpi.so.12``, which a host's Intel MPI, MPICH,
+    Not from the distribution, because the library must be called ``libmpi.so.12``, which a host's Intel MPI, MPICH,
     MVAPICH2 or Cray MPICH can take the place of; the distributions' own is ``libmpich.so.12``, which nothing
     replaces.
+
+    The wheel (github.com/mpi4py/mpi-publish) is installed in seconds and needs no compiler. It has C and C++, Hydra,
+    and a UCX and a libfabric of its own, whose plugins for InfiniBand and Omni-Path want libraries that it lacks: these
+    are the distribution's rdma-core, and PSM2, a block. Nothing in it drives Slingshot.
 
     Processes are started by Hydra in the image or by the host's launcher. MPICH speaks PMI-1 by itself, which
     Hydra and Slurm's ``pmi2`` both serve; PMIx it has not.
@@ -22,12 +39,25 @@ class Mpich(AutotoolsBlock):
 
     name = "mpich"
     provides = ("mpi",)
-    needs = (need("gnu"), need("libfabric"))
+    needs = (
+        need("gnu", when=from_source),
+        need("libfabric", when=from_source),
+        need("python", ">=3.8", build_only=True, when=from_wheels),
+        need("fabric", when=_wheels_on_omni_path),
+    )
 
     class Options(BlockOptions, frozen=True):
-        """``fortran``: also the Fortran bindings, for which the compilers need Fortran too."""
+        """``fortran``: also the Fortran bindings, for which the compilers need Fortran too.
+
+        ``obtain``: compiled from ``source``, or the project's ``wheels``, which have no Fortran.
+        """
 
         fortran: bool = False
+        obtain: Literal["source", "wheels"] = "source"
+
+        def __post_init__(self) -> None:
+            if self.fortran and self.obtain == "wheels":
+                raise ValueError("the wheels have no Fortran bindings: fortran=false, or obtain=source")
 
     @classmethod
     def preference(cls, facts: Facts) -> int | None:
@@ -52,10 +82,45 @@ class Mpich(AutotoolsBlock):
         reason = f"the host's Cray MPICH {host.version}, which takes its place, is made from MPICH {base}"
         return [SiteRange(f"<{int(base.split('.')[0]) + 1}", "mpi.version", reason)]
 
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The archive, or the wheel, which is refused where the fabric is one that it cannot drive."""
+        if ctx.options.obtain == "source":
+            return [ctx.archive()]
+        if ctx.facts.fabric.kind == "slingshot" and not _replaced(ctx):
+            raise ConflictError(
+                "the wheels of mpich have no provider for Slingshot, and the host's MPI does not take their place",
+                remedy="--set mpich.obtain=source",
+            )
+        return [prefix_wheel(ctx)]
+
+    def packages(self, ctx: Context) -> Packages:
+        """Python, which the configure of 5.0 asks for; rdma-core for the wheel's UCX on InfiniBand."""
+        if ctx.options.obtain == "source":
+            # Source: github.com/spack/spack-packages@1e8cf059: mpich/package.py
+            python = ["python3"] if ctx.me.at_least("5.0") else []
+            return Packages(build={"apt": python, "dnf": python, "zypper": python} if python else {})
+        if ctx.facts.fabric.kind != "infiniband":
+            return Packages()
+        return Packages(
+            run={
+                "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
+                "dnf": ["libibverbs", "librdmacm"],
+                "zypper": ["libibverbs1", "librdmacm1"],
+            }
+        )
+
     def environment(self, ctx: Context) -> Environment:
-        """Its programs and libraries, and its place for build scripts."""
+        """Its programs and libraries, and its place for build scripts; what a wheel uses of the two that it brings.
+
+        Its libfabric opens no plugin unless it is told where they are; a host's would be told the same.
+        """
+        variables = {"MPI_HOME": ctx.prefix}
+        if ctx.options.obtain == "wheels" and not _replaced(ctx):
+            variables["MPIR_CVAR_CH4_NETMOD"] = _netmod(ctx)
+            if ctx.has("fabric"):
+                variables["FI_PROVIDER_PATH"] = f"{ctx.prefix}/lib/mpich/libfabric"
         return Environment(
-            both={"MPI_HOME": ctx.prefix},
+            both=variables,
             paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
         )
 
@@ -77,8 +142,14 @@ class Mpich(AutotoolsBlock):
         before = fortran if ctx.options.fortran and ctx.use("gnu").at_least("10") else ""
         return before + super().configure(ctx)
 
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile it, or unpack the wheel."""
+        yield from super().build(ctx) if ctx.options.obtain == "source" else install_prefix_wheel(ctx)
+
     def test(self, ctx: Context) -> list[Test]:
-        """The library has the shared name; the launcher says its version; two processes start."""
+        """The library has the shared name; the launcher says its version; a wheel's ranks start, where they are to."""
+        if ctx.options.obtain == "wheels":
+            return _wheel_tests(ctx)
         return [
             Test("library", f"ls {ctx.prefix}/lib", expect="libmpi.so.12"),
             Test("launcher", "mpiexec --version", expect=ctx.version),
@@ -86,7 +157,55 @@ class Mpich(AutotoolsBlock):
         ]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """MPICH's ABI; PMI-1 alone, which Hydra and Slurm's pmi2 serve. The providers are libfabric's to say."""
+        """MPICH's ABI; PMI-1 alone, which Hydra and Slurm's pmi2 serve.
+
+        The providers are libfabric's to say, or the wheel's: psm2 where PSM2 is beside it, UCX where rdma-core is.
+        """
+        providers: tuple[str, ...] = ()
+        if ctx.options.obtain == "wheels":
+            fast = [name for name, there in (("psm2", ctx.has("fabric")), ("ucx", _netmod(ctx) == "ucx")) if there]
+            providers = (*fast, *SLOW_PROVIDERS)
         return Capabilities(
-            mpi_abi="mpich", mpi_flavour="mpich", mpi_library="libmpi.so.12", pmi=("hydra", "pmi", "pmi2")
+            mpi_abi="mpich",
+            mpi_flavour="mpich",
+            mpi_library="libmpi.so.12",
+            pmi=("hydra", "pmi", "pmi2"),
+            providers=providers,
         )
+
+
+def _replaced(ctx: Context) -> bool:
+    """Whether the host's MPI takes the image's place."""
+    return ctx.facts.mpi is not None and ctx.facts.mpi.shown_inside
+
+
+def _netmod(ctx: Context) -> str:
+    """UCX where it has a card to drive: over it, ranks in containers of their own do not find each other by memory."""
+    return "ucx" if ctx.facts.fabric.kind == "infiniband" else "ofi"
+
+
+def _wheel_tests(ctx: Context) -> list[Test]:
+    library, plugins = f"{ctx.prefix}/lib/libmpi.so.12", f"{ctx.prefix}/lib/mpich"
+    tests = [
+        Test("library", _complete(library)),
+        Test("launcher", "mpiexec --version", expect=ctx.version),
+        Test("devices", "mpichversion", expect="ch4:"),
+    ]
+    if ctx.has("fabric"):
+        tests.append(Test("provider psm2", _complete(f"{plugins}/libfabric/libpsmx2-fi.so")))
+    if _netmod(ctx) == "ucx":
+        tests.append(Test("InfiniBand", _complete(f"{plugins}/ucx/libuct_ib_mlx5.so.0")))
+    if not _replaced(ctx):
+        # With nothing around it of a launcher, for the self-test may be a rank.
+        said = {name: value for name, value in DEBUG.items() if name.startswith("MPIR_")}
+        kept = {"PATH": f"{ctx.prefix}/bin:/usr/bin:/bin", "MPIR_CVAR_CH4_NETMOD": _netmod(ctx), **said}
+        words = [f"{name}={value}" for name, value in kept.items()]
+        ranks = command("env", "-i", *words, "mpiexec", "-launcher", "fork", "-n", "2", "mpivars")
+        expected = PROVIDER_IS if _netmod(ctx) == "ofi" else "MPI Control Variables"
+        tests.append(Test("two ranks", ranks, expect=expected.strip()))
+    return tests
+
+
+def _complete(library: str) -> str:
+    """Whether a library is there with all that it is linked with."""
+    return f"test -e {library} && ldd {library} | grep -c 'not found' | grep -qx 0"

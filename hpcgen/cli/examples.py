@@ -84,9 +84,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "stack new": ("hpcgen stack new my-stack -o ours/recipes/my-stack.yaml",),
     "block": ("hpcgen block new petsc -o ours",),
     "block new": ("hpcgen block new petsc -o ours", "hpcgen check ours/building_blocks/petsc.py"),
-    "wheels": ("hpcgen wheels lock --into ours/building_blocks/wheels mpi4py-4.1.1 mpi4py==4.1.1",),
+    "wheels": ("hpcgen wheels lock --into ours/building_blocks/wheels psutil-7.2.2 psutil==7.2.2",),
     "wheels lock": (
-        "hpcgen wheels lock --into ours/building_blocks/wheels mpi4py-4.1.1 mpi4py==4.1.1",
+        "hpcgen wheels lock --into ours/building_blocks/wheels psutil-7.2.2 psutil==7.2.2",
         "hpcgen wheels lock --python 3.12.3 --architecture x86_64 --architecture aarch64 jax-0.10.2 jax==0.10.2",
         "hpcgen wheels lock --python 3.10.12 --every-python cmake-3.31.10 cmake==3.31.10",
     ),

@@ -23,7 +23,9 @@ def reasons(
         if origin.kind == "always":
             found.append(Reason(rule="always"))
         elif origin.kind == "site":
-            found += origin.bounds
+            # What an option of another provider rules out says nothing of this one.
+            bounded = bool((requirement.allowed or {}).get(candidate.block))
+            found += [bound for bound in origin.bounds if bounded or bound.rule != "option"]
         else:
             found.append(_reason("asked", requirement))
     mine = version(candidate.version)

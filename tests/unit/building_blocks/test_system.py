@@ -129,7 +129,7 @@ def _others_for(name: str) -> dict[str, Chosen]:
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_command_of_a_step_is_one_simple_command(name: str) -> None:
-    versions = {"cudnn": "8.9.7.29", "nccl": "2.16.2"}
+    versions = {"cudnn": "8.9.7.29", "nccl": "2.16.2", "mpich": "5.0.1"}
     site = facts(
         fabric="omni-path",
         certificates=("/etc/ssl/a.pem",),
@@ -416,7 +416,7 @@ def test_mpich_is_built_over_the_chosen_libfabric() -> None:
 
 
 def test_no_mpich_of_another_abi() -> None:
-    assert all(version.startswith(("3.4.", "4.")) for version in CATALOG.releases("mpich"))
+    assert all(version.startswith(("3.4.", "4.", "5.")) for version in CATALOG.releases("mpich"))
 
 
 # rank_test

@@ -50,7 +50,7 @@ def test_a_circle_and_an_unknown_parent_are_named(collection: Path, hpcgen: Comm
     answer = hpcgen("--collection", str(collection), "check", str(collection / "recipes" / "c.yaml"))
     assert answer.returncode == 3
     assert "extends names 'mpi-helo', which is no stack recipe" in answer.stderr
-    assert "did you mean mpi-hello?" in answer.stderr
+    assert "did you mean mpi-hello" in answer.stderr
 
 
 def test_a_recipe_that_says_only_what_differs_is_checked_and_fits_the_schema(

@@ -1,0 +1,98 @@
+"""MPI for Python programs, over the image's MPI or the host's in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.own_ranks import own_ranks
+from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
+from hpcgen.model.image_paths import SCRATCH
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES
+
+BUILD_TOOLS = f"{SCRATCH}/mpi4py-build"
+
+
+def _compiled(situation: Situation) -> bool:
+    return bool(situation.options.install == "source")
+
+
+class Mpi4py(Block):
+    """mpi4py, MPI for Python programs.  Source: https://github.com/mpi4py/mpi4py
+
+    The wheel has one module for the binary interface of MPICH and one for that of Open MPI, and loads the MPI that it
+    finds at run time; ``MPI4PY_LIBMPI`` says which name to look for, so that a host's library is found where it comes
+    first. Compiled, it is linked with the image's MPI like any program.
+    """
+
+    name = "mpi4py"
+    needs = (need("python"), need("mpi"), need("gnu", build_only=True, when=_compiled))
+
+    class Options(BlockOptions, frozen=True):
+        """``install``: the project's ``wheel``, or compiled from ``source``: the default beside a bound host MPI."""
+
+        install: Literal["wheel", "source"] = "wheel"
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """What is linked with the image's MPI is what sites have tried with theirs in its place."""
+        return {"install": "source" if facts.mpi is not None and facts.mpi.shown_inside else "wheel"}
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The wheel, or the source package and what it is built with."""
+        return [_wheel(ctx)] if ctx.options.install == "wheel" else [*_build_tools(ctx), _source(ctx)]
+
+    def environment(self, ctx: Context) -> Environment:
+        """The name of the library that the wheel is to load."""
+        if ctx.options.install == "source":
+            return Environment()
+        abi = "openmpi" if ctx.use("mpi").name == "openmpi" else "mpich"
+        return Environment(both={"MPI4PY_LIBMPI": MPI_LIBRARIES[abi]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Install it into the image's Python environment, and the program that stacks run as a test."""
+        if ctx.options.install == "wheel":
+            yield run("mpi4py", ctx.pip(_wheel(ctx)), caches=("pip",))
+        else:
+            for tools in _build_tools(ctx):
+                yield run("what it is built with", ctx.pip(tools, target=BUILD_TOOLS), caches=("pip",))
+            variables = {"MPICC": "mpicc", "PYTHONPATH": BUILD_TOOLS}
+            install = ctx.pip(_source(ctx), compiled="mpi4py", variables=variables, extra=["--no-build-isolation"])
+            yield run("compile", install, command("rm", "-rf", BUILD_TOOLS), caches=("pip",))
+        program = ctx.text_file("mpi4py_ranks.py")
+        yield run("test program", TextFile("files/tests/mpi4py_ranks.py", f"{ctx.prefix}/share/ranks.py", program))
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The test program; mpi4py itself is in the Python environment."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It is this version; without a host's MPI, two ranks add up their numbers."""
+        python = f"{ctx.use('python').prefix}/bin/python"
+        version = command(python, "-c", "import mpi4py; print(mpi4py.__version__)")
+        tests = [Test("version", version, expect=ctx.version)]
+        if ctx.facts.mpi is None:
+            ranks = own_ranks(2, python, f"{ctx.prefix}/share/ranks.py")
+            tests.append(Test("two ranks", ranks, expect="rank 1 of 2"))
+        return tests
+
+
+def _architecture(ctx: Context) -> str:
+    # The lists' hashes are those of the x86_64 wheels.
+    return "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
+
+
+def _wheel(ctx: Context) -> Wheels:
+    return ctx.wheels(f"mpi4py-{ctx.version}{_architecture(ctx)}", [f"mpi4py=={ctx.version}"])
+
+
+def _build_tools(ctx: Context) -> list[Wheels]:
+    """Cython, which 4.0 and later are translated by; 3.1.6 comes translated."""
+    cython = ctx.release.values.get("cython")
+    return [] if cython is None else [ctx.wheels(f"mpi4py-build{_architecture(ctx)}", [f"cython=={cython}"])]
+
+
+def _source(ctx: Context) -> Wheels:
+    line = f"mpi4py=={ctx.version} --hash=sha256:{ctx.release.values['sdist']}"
+    return Wheels(f"mpi4py-{ctx.version}-source", (line,), hashed=True)

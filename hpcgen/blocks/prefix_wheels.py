@@ -1,0 +1,31 @@
+"""Software whose project also ships it as a wheel: the files of one under a block's prefix, without Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.blocks.base import Context, Situation
+from hpcgen.blocks.steps import Run, Wheels, run
+
+
+def from_wheels(situation: Situation) -> bool:
+    """Of a block with the option ``obtain``: whether it is installed from wheels."""
+    return bool(situation.options.obtain == "wheels")
+
+
+def from_source(situation: Situation) -> bool:
+    """Of a block with the option ``obtain``: whether it is compiled."""
+    return not from_wheels(situation)
+
+
+def prefix_wheel(ctx: Context) -> Wheels:
+    """The wheel of a block, which is called as the block is; the lists' hashes are those for x86_64."""
+    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
+    return ctx.wheels(f"{ctx.me.name}-{ctx.version}{suffix}", [f"{ctx.me.name}=={ctx.version}"])
+
+
+def install_prefix_wheel(ctx: Context) -> Iterable[Run]:
+    """The step that puts its programs, headers and libraries under the prefix; needs ``python`` in the builder."""
+    install = ctx.pip(prefix_wheel(ctx), prefix=ctx.prefix, extra=["--no-deps"])
+    # What is left in there says that it was installed, to a Python that the image may not have.
+    yield run("install", install, f"rm -rf {ctx.prefix}/lib/python3*", caches=("pip",))
