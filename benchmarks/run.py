@@ -111,12 +111,12 @@ def _print_warm(warm: Mapping[str, warm_render.Warm], throughput: Mapping[int, f
 
 def _print_matrix(found: combinations.Combinations) -> None:
     rows = [
-        [f"{number}", f"{wall:.2f}", f"{found.processor[number]:.2f}", _met(wall, combinations.GOAL)]
-        for number, wall in found.wall.items()
+        [kind, f"{wall:.2f}", f"{found.processor[kind]:.2f}", _met(wall, combinations.GOAL)]
+        for kind, wall in found.wall.items()
     ]
     results = ", ".join(f"{number} {result}" for result, number in found.results.items())
     title = f"hpcgen matrix, {found.count} combinations ({results}), seconds"
-    _table(title, ["processes", "wall", "cpu", f"wall ≤ {combinations.GOAL:g}"], rows)
+    _table(title, ["planned", "wall", "cpu", f"wall ≤ {combinations.GOAL:g}"], rows)
 
 
 def _print_resolver(found: resolving.Matrix) -> None:

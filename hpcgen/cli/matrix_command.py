@@ -32,6 +32,7 @@ MOST_PROCESSES = 8
     "--only", type=click.Choice(["renders", "cpu", "refused", "bug"]), help="List only those with this result."
 )
 @click.option("--processes", type=COUNT, help="How many processes plan; by default one for each CPU, 8 at most.")
+@click.option("--fresh", is_flag=True, help="Plan all again, and take nothing that was worked out before.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON, with all problems.")
 @click.option("--markdown", is_flag=True, help="Print a page in Markdown.")
 @click.pass_context
@@ -42,6 +43,7 @@ def command(
     way: str,
     only: str | None,
     processes: int | None,
+    fresh: bool,
     as_json: bool,
     markdown: bool,
 ) -> int:
@@ -51,6 +53,7 @@ def command(
     refusal comes of one.
     """
     from hpcgen.fleet.matrix import combinations, counts, outcomes
+    from hpcgen.fleet.matrix_cache import remembered
     from hpcgen.fleet.matrix_view import markdown as page
 
     if as_json and markdown:
@@ -58,7 +61,8 @@ def command(
     catalog = catalog_of(ctx)
     begun = time.monotonic()
     chosen = combinations(catalog, sites, stacks, way)
-    found = list(outcomes(catalog, chosen, processes or min(len(os.sched_getaffinity(0)), MOST_PROCESSES)))
+    number = processes or min(len(os.sched_getaffinity(0)), MOST_PROCESSES)
+    found = list((outcomes if fresh else remembered)(catalog, chosen, number))
     seconds = time.monotonic() - begun
     shown = [each for each in found if only in (None, each.result)]
     if as_json:

@@ -11,6 +11,7 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import Problem
 from hpcgen.fleet.matrix import Combination, combinations, concrete_sites, counts, one_line, outcome, outcomes
+from hpcgen.fleet.matrix_cache import remembered
 from hpcgen.fleet.matrix_view import columns_that_fit, grid, markdown
 from tests.conftest import Command
 
@@ -28,6 +29,13 @@ class Broken(Block):
     def packages(self, ctx: Context) -> Packages:
         return Packages(build={"apt": [{}["mpii"]]})
 """
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "hpcgen" / "matrix"
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +149,61 @@ def test_the_command_lists_reasons_where_little_is_asked(hpcgen: Command) -> Non
     assert hpcgen("matrix", "--json", "--markdown").returncode == 2
     assert hpcgen("matrix", "--site", "nowhere").returncode == 4
     assert hpcgen("matrix", "--site", "lrz").returncode == 3
+
+
+# what was worked out before
+
+
+def told(catalog: Catalog) -> list[str]:
+    """What becomes of the smallest stack on one site, and how often something was planned for that."""
+    chosen = combinations(catalog, ["workstation"], ["mpi-hello"])
+    return [f"{each.result} {each.software}" for each in remembered(catalog, chosen, 1)]
+
+
+def test_what_was_worked_out_is_read_the_next_time(
+    catalog: Catalog, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = told(catalog)
+    monkeypatch.setattr("hpcgen.fleet.matrix.make_plan", None)
+    assert told(catalog) == first == ["renders rank_test 1"]
+    (stored,) = cache.iterdir()
+    stored.write_text("[{")
+    assert told(catalog) == ["bug "]
+
+
+@pytest.mark.parametrize("name", ["site_profiles/mine.yaml", "recipes/mine.yaml", "building_blocks/wheels/mine.txt"])
+def test_nothing_is_taken_once_a_file_has_changed(
+    collection: Path, cache: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = Catalog([collection])
+    told(catalog)
+    path = collection / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("# something\n")
+    monkeypatch.setattr("hpcgen.fleet.matrix.make_plan", None)
+    assert told(catalog) == ["bug "]
+    path.unlink()
+    assert told(catalog) == ["renders rank_test 1"]
+
+
+def test_a_bug_is_not_remembered(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("hpcgen.fleet.matrix.make_plan", None)
+        assert told(catalog) == ["bug "]
+    assert told(catalog) == ["renders rank_test 1"]
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(
+    catalog: Catalog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert told(catalog) == ["renders rank_test 1"]
+
+
+def test_only_the_last_few_states_are_kept(collection: Path, cache: Path) -> None:
+    catalog = Catalog([collection])
+    for number in range(6):
+        (collection / "recipes" / "mine.yaml").write_text(f"# {number}\n")
+        told(catalog)
+    assert len(list(cache.iterdir())) == 4
