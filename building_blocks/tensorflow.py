@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
@@ -140,6 +141,10 @@ class Tensorflow(Block):
         """oneDNN on, in the releases that have it but leave it off."""
         opt_in = ctx.facts.architecture == "x86_64" and ctx.me.at_least("2.5") and not ctx.me.at_least("2.9")
         return Environment(both={"TF_ENABLE_ONEDNN_OPTS": "1"} if opt_in else {})
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """Whose GPUs it computes on; the project's own images bring CUDA with them."""
+        return Capabilities(gpu_vendors=("nvidia",) if _on_gpu(ctx) else ())
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """The steps for the chosen way of installing."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WIDTH = 120
 """Of lines that are not written to a terminal."""
 MOST_PROCESSES = 8
+MOST_TOLD = 12
 
 
 @click.command("matrix")
@@ -76,8 +77,10 @@ def command(
     nodes = len({(each.site, each.partition) for each in found})
     say(f"{len(found)} combinations on {nodes} partitions in {seconds:.1f} s")
     bugs = [each for each in found if each.result == "bug"]
-    for each in bugs:
+    for each in bugs[:MOST_TOLD]:
         say(f"error: {each.stack} for {each.site}, partition {each.partition} {each.way}: {each.why}")
+    if len(bugs) > MOST_TOLD:
+        say(f"error: and {len(bugs) - MOST_TOLD} more: --only bug lists them")
     return INTERNAL_ERROR if bugs else 0
 
 

@@ -71,3 +71,9 @@ def test_xla_is_switched_on_by_a_variable_of_the_job_alone() -> None:
     assert ["--tf_xla_auto_jit=2" in kit["run.sh"].text for kit in kits] == [False, True]
     # Nothing of the image is another.
     assert kits[0]["selftest.sh"].text.splitlines()[3:] == kits[1]["selftest.sh"].text.splitlines()[3:]
+
+
+def test_the_projects_image_with_cuda_uses_the_gpu() -> None:
+    plan = hpcgen.plan("hlrs-testbed", "tf", settings={"tensorflow.install": "hub"})
+    assert plan.job.gpus_per_node and plan.block("cuda") is None
+    assert "-gpu" in hpcgen.render(plan).recipe
