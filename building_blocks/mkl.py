@@ -46,7 +46,8 @@ class Mkl(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """A Python to install wheels with."""
-        return Packages(build={"apt": ["python3", "python3-venv"], "dnf": ["python3", "python3-pip"]})
+        plain = ["python3", "python3-pip"]
+        return Packages(build={"apt": ["python3", "python3-venv"], "dnf": plain, "zypper": plain})
 
     def environment(self, ctx: Context) -> Environment:
         """``BLAS_LIBS``, as every provider of blas has it; where it is, and GNU's OpenMP."""

@@ -70,9 +70,11 @@ class Openblas(Block):
         if _by_package(ctx):
             return Packages(build={"apt": ["libopenblas-openmp-dev"]}, run={"apt": ["libopenblas0-openmp"]})
         gnu = ctx.use("gnu").release.values
+        suffix, library = str(gnu["suffix"]), str(gnu.get("libgfortran", "libgfortran5"))
+        fortran = f"gcc{suffix.removeprefix('-')}-fortran"
         return Packages(
-            build={"apt": [f"gfortran{gnu['suffix']}"], "dnf": ["gcc-gfortran"]},
-            run={"apt": [str(gnu.get("libgfortran", "libgfortran5"))], "dnf": ["libgfortran"]},
+            build={"apt": [f"gfortran{suffix}"], "dnf": ["gcc-gfortran"], "zypper": [fortran]},
+            run={"apt": [library], "dnf": ["libgfortran"], "zypper": ["libgfortran5"]},
         )
 
     def environment(self, ctx: Context) -> Environment:

@@ -50,6 +50,10 @@ def _builds_cuda(situation: Situation) -> bool:
     return _on_gpu(situation) and _from_source(situation)
 
 
+def _by_clang(situation: Situation) -> bool:
+    return _from_source(situation) and not _on_gpu(situation) and bool(situation.options.compiler == "clang")
+
+
 class Tensorflow(Block):
     """TensorFlow.  Source: https://github.com/tensorflow/tensorflow
 
@@ -65,6 +69,7 @@ class Tensorflow(Block):
         need("python"),
         need("gnu", build_only=True, when=_from_source),
         need("bazel", build_only=True, when=_from_source),
+        need("llvm", ">=16,<19", build_only=True, when=_by_clang),
         need("ubuntu", when=from_hub),
         need("cuda", when=_links_cuda),
         need("cudnn", when=_links_cuda),
@@ -78,8 +83,8 @@ class Tensorflow(Block):
         ``hub`` starts from the image tensorflow/tensorflow. ``gpu``: for NVIDIA's GPUs, with CUDA, by default where
         the partition has one. ``mkl``: oneDNN with OpenMP, decided by the version unless given. ``xla``: the XLA
         compiler. ``copt``: compiler flags beside those for the CPU. ``jobs``: compile steps at a time, Bazel decides
-        if 0. ``memory_mb``: memory in MB that Bazel may plan with, all that it finds if 0. The last four are for
-        ``source`` alone.
+        if 0. ``memory_mb``: memory in MB that Bazel may plan with, all that it finds if 0. ``compiler``: ``clang`` is
+        what the project's own wheels are made with from 2.13 on. The last five are for ``source`` alone.
         """
 
         install: Literal["source", "pip", "hub"] = "pip"
@@ -89,6 +94,7 @@ class Tensorflow(Block):
         copt: list[Copt] = []
         jobs: Natural = 0
         memory_mb: Natural = 0
+        compiler: Literal["gcc", "clang"] = "gcc"
 
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:
@@ -207,7 +213,8 @@ class Tensorflow(Block):
 
     def notices(self, ctx: Context) -> list[str]:
         """Who fetches what, and what is not checked."""
-        notes = []
+        unused = ctx.options.compiler == "clang" and not ctx.has("llvm")
+        notes = ["TensorFlow is compiled with clang only from source and without CUDA"] if unused else []
         if ctx.options.install == "source":
             notes.append("Bazel itself fetches what TensorFlow's workspace names, by sha256")
             if not _bazel_files(ctx).files:
@@ -231,8 +238,7 @@ def _wheels(ctx: Context) -> Wheels:
     package = "tensorflow" if source else _package(ctx)
     # The lists' hashes are those of the x86_64 wheels.
     name = f"{package}-{ctx.version}" if _x86(ctx) else f"{package}-{ctx.version}-{ctx.facts.architecture}"
-    pins = ctx.release.values.get("pins", [])
-    found = ctx.wheels(name, [f"{package}=={ctx.version}", *pins])
+    found = ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values.get("pins", [])])
     return found.without(package) if source else found
 
 
@@ -295,7 +301,7 @@ def configuration(ctx: Context) -> dict[str, str]:
     if not ctx.me.at_least("2.4"):
         values["TF_NEED_OPENCL_SYCL"] = "0"
     if ctx.me.at_least("2.13"):
-        values["TF_NEED_CLANG"] = "0"
+        values["TF_NEED_CLANG"] = "1" if ctx.has("llvm") else "0"
     if _on_gpu(ctx):
         values |= _cuda(ctx)
     return values
@@ -345,9 +351,7 @@ def build_words(ctx: Context) -> list[str]:
     if uses_mkl(ctx):
         words.append("--config=mkl")
     if _on_gpu(ctx):
-        words.append("--config=cuda")
-        if ctx.me.at_least("2.18"):
-            words.append("--config=cuda_wheel")
+        words += ["--config=cuda", *(["--config=cuda_wheel"] if ctx.me.at_least("2.18") else [])]
     if not ctx.options.xla:
         words.append("--define=with_xla_support=false")
     if not ctx.me.at_least("2.18"):
@@ -363,10 +367,8 @@ def build_words(ctx: Context) -> list[str]:
     words += ["--curses=no", "--show_progress_rate_limit=60", "--verbose_failures"]
     words += ctx.bazel_words(_bazel_files(ctx))
     if ctx.me.at_least("2.17"):
-        words.append("--repo_env=WHEEL_NAME=tensorflow")
-        if ctx.me.at_least("2.20"):
-            words.append("--repo_env=USE_PYWRAP_RULES=1")
-        return [*words, "//tensorflow/tools/pip_package:wheel"]
+        pywrap = ["--repo_env=USE_PYWRAP_RULES=1"] if ctx.me.at_least("2.20") else []
+        return [*words, "--repo_env=WHEEL_NAME=tensorflow", *pywrap, "//tensorflow/tools/pip_package:wheel"]
     return [*words, "//tensorflow/tools/pip_package:build_pip_package"]
 
 

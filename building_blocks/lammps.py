@@ -1,0 +1,180 @@
+"""LAMMPS: molecular dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, TextFile, command, run
+from hpcgen.model.image_paths import SCRATCH
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+Package = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Z][A-Z0-9-]{0,40}$(?!\n)", description="a package of LAMMPS", examples=["KSPACE", "ML-SNAP"]
+    ),
+]
+
+
+def _on_gpu(situation: Situation) -> bool:
+    return bool(situation.options.gpu == "cuda")
+
+
+def _with_mkl(situation: Situation) -> bool:
+    return bool(situation.options.fft == "mkl")
+
+
+class Lammps(Block):
+    """LAMMPS, classical molecular dynamics, from source.  Source: https://www.lammps.org
+
+    Compiled for the partition's CPU with MPI and OpenMP, and on NVIDIA's GPUs with its GPU package in CUDA. The
+    program is ``lmp``. The input that stacks run as a test, /opt/lammps/share/melt.lmp, melts a crystal of
+    Lennard-Jones atoms and fails unless the total energy is conserved and the ranks are those of one job.
+    """
+
+    name = "lammps"
+    needs = (
+        need("gnu"),
+        need("cmake", ">=3.20,<4", build_only=True),
+        need("mpi"),
+        need("cuda", when=_on_gpu),
+        need("mkl", when=_with_mkl),
+    )
+
+    class Options(BlockOptions, frozen=True):
+        """What LAMMPS is made of.
+
+        ``packages``: its packages, by their own names; those that want other software are for blocks of your own.
+        ``fft``: what computes Fourier transforms: the distribution's ``fftw3``, ``mkl``, or LAMMPS' own ``kiss``.
+        ``gpu``: by default ``cuda`` on NVIDIA's GPUs of known compute capability, ``none`` elsewhere.
+        """
+
+        packages: list[Package] = msgspec.field(
+            default_factory=lambda: ["KSPACE", "MANYBODY", "MOLECULE", "OPENMP", "RIGID"]
+        )
+        fft: Literal["fftw3", "mkl", "kiss"] = "fftw3"
+        gpu: Literal["cuda", "none"] = "none"
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """CUDA where it is known for what to compile it."""
+        gpu = facts.partition.gpu
+        known = gpu is not None and gpu.vendor == "nvidia" and gpu.capability is not None
+        return {"gpu": "cuda"} if known else {}
+
+    def packages(self, ctx: Context) -> Packages:
+        """FFTW of the distribution."""
+        if ctx.options.fft != "fftw3":
+            return Packages()
+        return Packages(
+            build={"apt": ["libfftw3-dev"], "dnf": ["fftw-devel"], "zypper": ["fftw3-devel"]},
+            run={"apt": ["libfftw3-double3"], "dnf": ["fftw-libs-double"], "zypper": ["libfftw3-3"]},
+        )
+
+    def environment(self, ctx: Context) -> Environment:
+        """The program, and the tables of its potentials."""
+        return Environment(
+            both={"LAMMPS_POTENTIALS": f"{ctx.prefix}/share/lammps/potentials"}, paths={"PATH": [f"{ctx.prefix}/bin"]}
+        )
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        source, folder = f"{SCRATCH}/lammps", f"{SCRATCH}/lammps-build"
+        words = [f"-D{name}={value}" for name, value in settings(ctx).items()]
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
+        yield run(
+            "configure and compile",
+            command("cmake", "-S", f"{source}/cmake", "-B", folder, *words),
+            f'cmake --build {folder} --parallel "$(nproc)"',
+        )
+        melt = TextFile("files/tests/melt.lmp", f"{ctx.prefix}/share/melt.lmp", _melt(ctx))
+        yield run(
+            "install and melting crystal",
+            melt,
+            command("cmake", "--build", folder, "--target", "install"),
+            command("rm", "-rf", source, folder),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It is this release, knows what it was built for, and melts a small crystal on the GPU or with threads."""
+        device = "gpu" if ctx.options.gpu == "cuda" else ""
+        melt = command("lmp", "-log", "none", "-var", "cells", "8", "-in", f"{ctx.prefix}/share/melt.lmp")
+        tests = [
+            Test("release", "lmp -h", expect=f"Simulator - {release_date(ctx.version)}", device=device),
+            Test("melt", melt, expect="the total energy is conserved", device=device),
+        ]
+        if ctx.options.gpu == "cuda":
+            missing = f"ldd {ctx.prefix}/bin/lmp | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+            tests.append(Test("libraries", f"test -x {ctx.prefix}/bin/lmp && {missing}"))
+            tests.append(Test("on the GPU", melt, expect="GPU Time Info", device=device))
+        return tests
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        return Capabilities(gpu_vendors=("nvidia",) if ctx.options.gpu == "cuda" else ())
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That a GPU is not used."""
+        gpu = ctx.facts.partition.gpu
+        if gpu is None or ctx.options.gpu == "cuda":
+            return []
+        why = "lammps.gpu=none was asked for" if self.defaults(ctx.facts) else _why_not(gpu.vendor)
+        return [f"lammps {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
+
+    def long_build(self, ctx: Context) -> str:
+        return "about half an hour on 2 CPUs" if ctx.options.gpu == "none" else "about an hour on 2 CPUs"
+
+
+def _why_not(vendor: str) -> str:
+    if vendor == "nvidia":
+        return "the profile does not say its compute capability (gpu.capability)"
+    return "this block compiles for NVIDIA's GPUs alone"
+
+
+def release_date(version: str) -> str:
+    """LAMMPS' own name of a release: ``20250722.6`` is ``22 Jul 2025``."""
+    digits = version.split(".")[0]
+    return f"{int(digits[6:])} {MONTHS[int(digits[4:6]) - 1]} {digits[:4]}"
+
+
+def settings(ctx: Context) -> dict[str, str]:
+    """What CMake is told.
+
+    Source: Build_basics, Build_settings and Build_extras of docs.lammps.org.
+    """
+    values = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "CMAKE_INSTALL_PREFIX": ctx.prefix,
+        "CMAKE_TUNE_FLAGS": " ".join(ctx.flags),
+        "BUILD_MPI": "yes",
+        "BUILD_OMP": "yes",
+        "FFT": ctx.options.fft.upper(),
+        # What the builder happens to have and the final stage has not is not taken.
+        **{f"WITH_{name}": "no" for name in ("CURL", "FFMPEG", "GZIP", "JPEG", "PNG")},
+        **{f"PKG_{name}": "yes" for name in sorted(set(ctx.options.packages))},
+    }
+    if ctx.options.gpu == "cuda":
+        digits = ctx.capability("LAMMPS").replace(".", "")
+        values |= {
+            "PKG_GPU": "yes",
+            "GPU_API": "cuda",
+            "GPU_ARCH": f"sm_{digits}",
+            "CUDA_TOOLKIT_ROOT_DIR": ctx.use("cuda").prefix,
+        }
+    return values
+
+
+def _melt(ctx: Context) -> str:
+    """The input, with what speeds it up: the GPUs of the node, or OMP_NUM_THREADS threads."""
+    if ctx.options.gpu == "cuda":
+        faster = "package gpu 0\nsuffix gpu"
+    else:
+        faster = "package omp 0\nsuffix omp" if "OPENMP" in ctx.options.packages else "suffix off"
+    return ctx.text_file("lammps_melt.lmp").replace("@FASTER@", faster)
