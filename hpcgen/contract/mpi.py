@@ -71,6 +71,24 @@ def _library_of(package: str) -> str:
     return DISTRIBUTION_MPI.get(package, "")
 
 
+def private(case: Case) -> Check:
+    """No block's own MPI, which nothing may replace, meets the host's or one of the same name in the image."""
+    name, host, block = "private MPI", case.host, case.mpi
+    mine = {each: has.private_mpi for each, has in case.capabilities.items() if has.private_mpi}
+    if not mine:
+        return skipped(name, "no block brings an MPI for itself alone")
+    told = " and ".join(f"{each} brings its own {library}" for each, library in mine.items())
+    if host is not None:
+        found = f"the host's {host.flavour} {host.version} ({MPI_LIBRARIES[host.abi]})"
+    elif block is not None and case.mpi_capabilities.mpi_library in mine.values():
+        found = f"that of {block.name} {block.version}, which has the same name,"
+    else:
+        return holds(name, f"{told}, and no other takes its place")
+    reason = f"{told}, and cannot have {found} in its place: its programs would load the wrong one and crash"
+    remedy = f"run {', '.join(mine)} on one node without MPI (run.mpi: false), and leave the block mpi out"
+    return Check(name, "broken", reason, remedy, "no other MPI", "mpi.abi" if host is not None else "")
+
+
 def version(case: Case) -> Check:
     """The host's library has every function that the image's has: it is not older, as far as the two compare."""
     name, host, block = "MPI version", case.host, case.mpi

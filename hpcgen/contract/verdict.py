@@ -21,6 +21,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
     "policy": site.policy,
     "C library": node.c_library,
     "MPI ABI": mpi.abi,
+    "private MPI": mpi.private,
     "MPI version": mpi.version,
     "PMI": mpi.pmi,
     "fabric provider": fabric.provider,
