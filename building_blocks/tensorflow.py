@@ -164,9 +164,7 @@ class Tensorflow(Block):
     def _compile(self, ctx: Context) -> Iterable[Run]:
         yield run("what TensorFlow needs", ctx.pip(_wheels(ctx)), caches=("pip",))
         yield run("TensorFlow source", ctx.unpack(ctx.archive(), SOURCE))
-        setup = ctx.bazel_setup(_bazel_files(ctx))
-        if setup:
-            yield run("what Bazel would fetch", setup)
+        yield run("what Bazel would fetch", ctx.bazel_setup(_bazel_files(ctx)))
         variables = [f"{name}={value}" for name, value in sorted(configuration(ctx).items())]
         yield run(
             "configure TensorFlow",
@@ -175,7 +173,9 @@ class Tensorflow(Block):
             # configure adds the build machine's own CPU to --config=opt, whatever it was told.
             command("sed", "-i", "/march=native/d", ".tf_configure.bazelrc"),
         )
-        yield run("compile TensorFlow", command("cd", SOURCE), command(*bazel(ctx, "build", *build_words(ctx))))
+        target = f"//tensorflow/tools/pip_package:{'wheel' if ctx.me.at_least('2.17') else 'build_pip_package'}"
+        call = {"program": bazel(ctx), "options": build_words(ctx), "targets": [target]}
+        yield run("compile TensorFlow", ctx.bazel_build(_bazel_files(ctx), SOURCE, **call))
         yield run(
             "install TensorFlow",
             command("cd", SOURCE),
@@ -217,10 +217,10 @@ class Tensorflow(Block):
         notes = ["TensorFlow is compiled with clang only from source and without CUDA"] if unused else []
         if ctx.options.install == "source":
             notes.append("Bazel itself fetches what TensorFlow's workspace names, by sha256")
-            if not _bazel_files(ctx).files:
+            if not _bazel_files(ctx).known:
                 notes.append(
-                    f"nobody has listed what Bazel fetches for tensorflow {ctx.version}, so it cannot be built from a "
-                    "bundle (docs/bazel-inputs.md says how such a list is made)"
+                    f"nobody has listed what Bazel fetches for tensorflow {ctx.version}: to build it from a bundle, "
+                    "make the lock with --fetch-bazel, which runs Bazel to learn it (docs/bazel-inputs.md)"
                 )
         return notes
 
@@ -328,8 +328,8 @@ def _cuda(ctx: Context) -> dict[str, str]:
     }
 
 
-def bazel(ctx: Context, verb: str, *words: str) -> list[str]:
-    """A Bazel command, without the server that it would leave running and talk to over a loopback interface."""
+def bazel(ctx: Context) -> list[str]:
+    """Bazel, without the server that it would leave running and talk to over a loopback interface."""
     memory = ctx.options.memory_mb
     startup = [
         "--batch",
@@ -342,11 +342,11 @@ def bazel(ctx: Context, verb: str, *words: str) -> list[str]:
         # Bazel's own Java does not know the site's certificates, the system's trust store does.
         trust = JAVA_TRUST[str(ctx.base.release.values["package_manager"])]
         startup.append(f"--host_jvm_args=-Djavax.net.ssl.trustStore={trust}")
-    return ["env", f"HOME={SCRATCH}", "bazel", *startup, verb, *words]
+    return ["env", f"HOME={SCRATCH}", "bazel", *startup]
 
 
 def build_words(ctx: Context) -> list[str]:
-    """Options and target of ``bazel build``."""
+    """Options of ``bazel build``."""
     words = ["--config=opt", *(f"--copt={flag}" for flag in (*ctx.flags, *ctx.options.copt))]
     if uses_mkl(ctx):
         words.append("--config=mkl")
@@ -365,11 +365,11 @@ def build_words(ctx: Context) -> list[str]:
     if ctx.options.memory_mb:
         words.append(f"--local_ram_resources={ctx.options.memory_mb}")
     words += ["--curses=no", "--show_progress_rate_limit=60", "--verbose_failures"]
-    words += ctx.bazel_words(_bazel_files(ctx))
     if ctx.me.at_least("2.17"):
-        pywrap = ["--repo_env=USE_PYWRAP_RULES=1"] if ctx.me.at_least("2.20") else []
-        return [*words, "--repo_env=WHEEL_NAME=tensorflow", *pywrap, "//tensorflow/tools/pip_package:wheel"]
-    return [*words, "//tensorflow/tools/pip_package:build_pip_package"]
+        words.append("--repo_env=WHEEL_NAME=tensorflow")
+    if ctx.me.at_least("2.20"):
+        words.append("--repo_env=USE_PYWRAP_RULES=1")
+    return words
 
 
 def _wheel_steps(ctx: Context) -> list[str]:

@@ -23,6 +23,7 @@ from hpcgen.blocks.guarded import guarded, known
 from hpcgen.blocks.sources import Supply
 from hpcgen.blocks.steps import (
     Archive,
+    BazelCall,
     Environment,
     GitTree,
     HostFile,
@@ -186,9 +187,31 @@ class Context(msgspec.Struct, frozen=True):
         """Commands that lay out what Bazel would fetch by itself; nothing where it has a network."""
         return self.supply.bazel_setup(files, self.use("bazel").version)
 
-    def bazel_words(self, files: BazelFiles) -> list[str]:
-        """Options of ``bazel build`` that go with :meth:`bazel_setup`."""
-        return self.supply.bazel_words(files, self.use("bazel").version)
+    def bazel_build(
+        self,
+        files: BazelFiles,
+        folder: str,
+        *,
+        program: Iterable[str],
+        options: Iterable[str] = (),
+        targets: Iterable[str],
+        registries: Iterable[str] = (),
+    ) -> list[Part]:
+        """Parts of a step that builds targets of a Bazel workspace; :meth:`bazel_setup` comes before it.
+
+        They also say what ``hpcgen lock --fetch-bazel`` runs to learn what Bazel fetches.
+
+        Parameters
+        ----------
+        folder: the workspace, which the block's earlier steps have made.
+        program: the words before the verb: ``bazel`` with its startup options, and ``env`` with variables before it.
+        options, targets: the words after the verb.
+        registries: addresses of the module registries, where they are others than Bazel's own default.
+        """
+        version = self.use("bazel").version
+        call = BazelCall(files.name, version, folder, tuple(program), tuple(options), tuple(targets), tuple(registries))
+        more = self.supply.bazel_words(files, version, call.registries)
+        return [call, command("cd", folder), command(*call.program, "build", *call.options, *more, *call.targets)]
 
     def wheels(self, name: str, fallback: Iterable[str]) -> Wheels:
         """The hashed wheel list ``name`` for the chosen Python, or the pinned ``fallback`` without hashes."""

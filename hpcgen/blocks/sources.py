@@ -6,7 +6,7 @@ context asks here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpcgen.blocks.steps import Archive, Image, command
@@ -95,9 +95,9 @@ class Supply:
         """Commands before Bazel's own; Bazel ``version`` fetches by itself what its workspace names, by sha256."""
         return []
 
-    def bazel_words(self, files: BazelFiles, version: str) -> list[str]:
-        """Options of ``bazel build``."""
-        return []
+    def bazel_words(self, files: BazelFiles, version: str, registries: Sequence[str] = ()) -> list[str]:
+        """Options of ``bazel build``, with the addresses of module registries that it is to use."""
+        return [f"--registry={url}" for url in registries]
 
     def tree(self, tree: GitTree, into: str) -> list[str]:
         """Commands that bring a git tree at its commit into a new folder."""
@@ -142,7 +142,7 @@ class BundleSupply(Supply):
         """The files where Bazel looks for them."""
         return files.distdir_commands(version)
 
-    def bazel_words(self, files: BazelFiles, version: str) -> list[str]:
+    def bazel_words(self, files: BazelFiles, version: str, registries: Sequence[str] = ()) -> list[str]:
         """That Bazel looks there and nowhere else."""
         return files.bazel_words(version)
 

@@ -16,6 +16,7 @@ import msgspec
 
 from hpcgen.blocks.inputs.archive import Archive as Archive
 from hpcgen.blocks.inputs.base import Input as Input
+from hpcgen.blocks.inputs.bazel import BazelCall as BazelCall
 from hpcgen.blocks.inputs.bazel import BazelFiles as BazelFiles
 from hpcgen.blocks.inputs.git_tree import GitTree as GitTree
 from hpcgen.blocks.inputs.image import Image as Image
@@ -68,6 +69,7 @@ class Run(msgspec.Struct, frozen=True):
     commands: simple shell commands, already quoted; see the module's text.
     caches: download caches worth keeping between builds (``pip``), where the format can.
     installs: wheel lists that they install.
+    calls: how they call Bazel.
     files: text files that are in place before the first command.
     """
 
@@ -76,6 +78,7 @@ class Run(msgspec.Struct, frozen=True):
     caches: tuple[str, ...] = ()
     installs: tuple[InstalledList, ...] = ()
     files: tuple[TextFile, ...] = ()
+    calls: tuple[BazelCall, ...] = ()
 
     def __post_init__(self) -> None:
         for line in self.commands:
@@ -147,21 +150,22 @@ def _check_simple(line: str, what: str) -> None:
         )
 
 
-Part = str | TextFile | InstalledList
-"""What a step is made of: a command, a file that its commands find, or a record of what they install."""
+Part = str | TextFile | InstalledList | BazelCall
+"""What a step is made of: a command, a file that its commands find, or a record of what they install or call."""
 
 
 def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = ()) -> Run:
     """A :class:`Run` from parts and lists of parts, in order; all files are in place before the first command."""
     flat: list[Part] = []
     for item in parts:
-        flat.extend([item] if isinstance(item, (str, TextFile, InstalledList)) else item)
+        flat.extend([item] if isinstance(item, (str, TextFile, InstalledList, BazelCall)) else item)
     return Run(
         about,
         tuple(part for part in flat if isinstance(part, str)),
         caches,
         tuple(part for part in flat if isinstance(part, InstalledList)),
         tuple(part for part in flat if isinstance(part, TextFile)),
+        tuple(part for part in flat if isinstance(part, BazelCall)),
     )
 
 

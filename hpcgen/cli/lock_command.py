@@ -39,6 +39,12 @@ PARTS = ("images", "packages", "wheels")
     metavar="NAME",
     help="Update only this block of the existing lock, or images, packages, wheels.",
 )
+@click.option(
+    "--fetch-bazel",
+    "run_bazel",
+    is_flag=True,
+    help="Run Bazel in the builder stage to pin what it fetches, for bundles (minutes to an hour, several GB).",
+)
 @licence_option
 @click.option("--json", "as_json", is_flag=True, help="With --check or --update: print the changes as JSON.")
 def command(
@@ -47,6 +53,7 @@ def command(
     images: tuple[str, ...],
     check: bool,
     updates: tuple[str, ...],
+    run_bazel: bool,
     accept: tuple[str, ...],
     as_json: bool,
     **asked: Any,
@@ -68,12 +75,12 @@ def command(
     given = _given(images)
     if old is None:
         plan = with_licences(asked_plan(ctx, catalog, asked, verb="lock"), accept)
-        lock = make_lock(plan, catalog, images=given, say=say)
+        lock = make_lock(plan, catalog, images=given, run_bazel=run_bazel, say=say)
     else:
         plan, keep = _moved(ctx, catalog, old, updates, asked)
         licences = old.plan.licences
         plan = as_accepted(plan, licences) if check else with_licences(plan, accept, before=licences)
-        lock = make_lock(plan, catalog, images=given, old=old, keep=keep, say=say)
+        lock = make_lock(plan, catalog, images=given, old=old, keep=keep, run_bazel=run_bazel, say=say)
     changed = _tell(old, lock, as_json) if old is not None else True
     if not check:
         write_file(target, lock.text)

@@ -13,6 +13,7 @@ import os
 import shutil
 import stat
 import subprocess
+import sys
 import tarfile
 import tempfile
 import threading
@@ -28,6 +29,7 @@ OWN = ".hpcgen"
 """Folder in the unpacked root for files that hpcgen itself puts there."""
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LINES = 200_000
+_SEVERAL = f"mkdir -p /{OWN}\n: > /{OWN}/ids\nchown 1:1 /{OWN}/ids"
 _TAIL = 30
 
 # Runs as root of a mount namespace of its own. Single devices are enough for package tools.
@@ -41,7 +43,34 @@ for name in null zero full random urandom; do
   mount --bind "/dev/$name" "$root/dev/$name"
 done
 mount --rbind /proc "$root/proc" 2>/dev/null || true
+# bash's <(…) and /dev/stdin
+ln -sfn /proc/self/fd "$root/dev/fd"
+ln -sfn fd/0 "$root/dev/stdin"
+if [ "${HPCGEN_ALONE:-}" ]; then
+  exec unshare --net chroot "$root" "$@"
+fi
 exec chroot "$root" "$@"
+"""
+# A user namespace in which every user of this machine is there, which only root may make. A process outside of it
+# writes what it maps (user_namespaces(7)); unshare(1) leaves that to newuidmap, which wants an entry for root.
+_MAPPED = """
+import ctypes, os, sys
+ready, told = os.pipe()
+done, said = os.pipe()
+me = os.getpid()
+if os.fork() == 0:
+    os.read(ready, 1)
+    for name in ("uid_map", "gid_map"):
+        with open(f"/proc/{me}/{name}", "w") as out:
+            out.write("0 0 65536")
+    os.write(said, b"x")
+    os._exit(0)
+if ctypes.CDLL(None, use_errno=True).unshare(0x10000000 | 0x00020000):
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.write(told, b"x")
+os.read(done, 1)
+os.wait()
+os.execvp(sys.argv[1], sys.argv[1:])
 """
 
 
@@ -55,18 +84,30 @@ def _ways(root: str) -> list[list[str]]:
     return own + sorted(engines, key=lambda words: words[-len(chroot) :] != chroot)
 
 
+def _ways_with_users(root: str) -> list[list[str]]:
+    """Those that have other users than root, by what root may do or by the caller's subordinate ids."""
+    chroot = ["sh", "-c", _ENTER, "enter", root]
+    own = [["unshare", "--user", "--map-root-user", "--map-auto", "--mount", *chroot]]
+    return [[sys.executable, "-c", _MAPPED, *chroot], *own] if os.geteuid() == 0 else own
+
+
 class BaseShell:
     """Commands in an unpacked base image. Made by :func:`base_shell`."""
 
-    def __init__(self, root: Path, image: str, environment: Mapping[str, str]) -> None:
+    def __init__(self, root: Path, image: str, environment: Mapping[str, str], several_ids: bool = False) -> None:
         self.root = root
         self.image = image
         self._environment = {"HOME": "/root", "USER": "root", **environment, "PATH": environment.get("PATH", _PATH)}
         self._environment |= {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"}
-        self._way = self._find_way()
+        self._way = self._find_way(several_ids)
 
-    def run(self, script: str, on_line: Callable[[str], None] = lambda line: None) -> tuple[int, list[str]]:
-        """The exit status of a shell script in the image, and all lines that it wrote (stdout and stderr)."""
+    def run(
+        self, script: str, on_line: Callable[[str], None] = lambda line: None, alone: bool = False
+    ) -> tuple[int, list[str]]:
+        """The exit status of a shell script in the image, and all lines that it wrote (stdout and stderr).
+
+        ``alone``: without a network, where the way into the image is one that can take it away.
+        """
         lines: list[str] = []
 
         def take(line: str) -> None:
@@ -75,7 +116,8 @@ class BaseShell:
             lines.append(line)
             on_line(line)
 
-        status = stream([*self._way, *self._command(script)], take, env=self._outside(), cwd="/")
+        outside = {**self._outside(), **({"HPCGEN_ALONE": "1"} if alone else {})}
+        status = stream([*self._way, *self._command(script)], take, env=outside, cwd="/")
         return status, lines
 
     def check(self, script: str, what: str) -> list[str]:
@@ -105,17 +147,20 @@ class BaseShell:
         with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644), "wb") as out:
             out.write(data)
 
-    def _find_way(self) -> list[str]:
+    def _find_way(self, several_ids: bool) -> list[str]:
         tried: list[str] = []
-        ways = _ways(str(self.root))
-        for way in ways:
-            if shutil.which(way[0]) is None:
-                continue
-            said: list[str] = []
-            status = stream([*way, *self._command("true")], said.append, env=self._outside(), cwd="/")
-            if status == 0:
-                return way
-            tried.append(f"{way[0]}: {said[-1] if said else f'exit status {status}'}")
+        ways = [*(_ways_with_users(str(self.root)) if several_ids else []), *_ways(str(self.root))]
+        # Where no way has several users, packages may still be installed whose files are all root's.
+        for probe in [_SEVERAL, "true"] if several_ids else ["true"]:
+            tried = []
+            for way in ways:
+                if shutil.which(way[0]) is None:
+                    continue
+                said: list[str] = []
+                status = stream([*way, *self._command(probe)], said.append, env=self._outside(), cwd="/")
+                if status == 0:
+                    return way
+                tried.append(f"{way[0]}: {said[-1] if said else f'exit status {status}'}")
         if not tried:
             raise MissingToolError(
                 Problem(
@@ -159,12 +204,15 @@ def failed(image: str, what: str, lines: Sequence[str], status: int) -> FetchErr
 
 
 @contextlib.contextmanager
-def base_shell(layout: Path, image: str, environment: Mapping[str, str]) -> Iterator[BaseShell]:
+def base_shell(
+    layout: Path, image: str, environment: Mapping[str, str], *, several_ids: bool = False
+) -> Iterator[BaseShell]:
     """Unpack an image of an OCI layout into a temporary folder (``TMPDIR``), which is removed at the end.
 
     Parameters
     ----------
     environment: variables of the commands, besides HOME, USER, PATH and the C locale.
+    several_ids: whether files may have to be given to other users than root, as packages want it.
 
     Raises
     ------
@@ -179,7 +227,7 @@ def base_shell(layout: Path, image: str, environment: Mapping[str, str]) -> Iter
             # Empty, so that no link in it leads to a file of this machine.
             shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink(missing_ok=True)
             place.mkdir()
-        yield BaseShell(root, image, environment)
+        yield BaseShell(root, image, environment, several_ids)
 
 
 def _take_over(root: Path, name: str) -> None:

@@ -15,6 +15,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import named_files
 from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
 from hpcgen.lockfile.lock import parse_lock, sealed_text
+from hpcgen.model.bazel import BazelPin
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
@@ -34,6 +35,7 @@ def make_lock(
     images: Mapping[str, str] | None = None,
     old: Lock | None = None,
     keep: Iterable[str] = (),
+    run_bazel: bool = False,
     say: Say = lambda text: None,
 ) -> Lock:
     """Pin everything that the plan leaves open.
@@ -42,6 +44,7 @@ def make_lock(
     ----------
     images: skopeo references to take base images from, by their name; the site's mirror or the registry otherwise.
     old, keep: what stays as it is in an older lock: ``images``, ``packages``, ``wheels``.
+    run_bazel: learn what Bazel fetches by running it; otherwise it is what the older lock or a collection says.
     say: told what is being done.
 
     Raises
@@ -66,16 +69,17 @@ def make_lock(
         trees: dict[str, str] = {}
         with problems.caught():
             trees = _trees(loose, before, folder, say)
-    problems.raise_as(FetchError)
-    packages, keys, epoch = found
-    pins = Pins(
-        images={name: _portable(pin) for name, pin in pinned.items()},
-        packages=packages,
-        keys=keys,
-        wheels=wheels,
-        trees=trees,
-        epoch=epoch,
-    )
+        problems.raise_as(FetchError)
+        packages, keys, epoch = found
+        pins = Pins(
+            images={name: _portable(pin) for name, pin in pinned.items()},
+            packages=packages,
+            keys=keys,
+            wheels=wheels,
+            trees=trees,
+            epoch=epoch,
+        )
+        pins = msgspec.structs.replace(pins, bazel=_bazel(plan, catalog, pins, pinned, before, layout, run_bazel, say))
     return lock_of(plan, catalog, pins)
 
 
@@ -264,6 +268,35 @@ def _versions(lines: Iterable[str]) -> dict[str, str]:
     """Version by normalised name, of lines ``NAME==VERSION --hash=…``."""
     pairs = (line.split(" ", 1)[0].split("==", 1) for line in lines if "==" in line)
     return {canonicalize_name(name): version for name, version in pairs}
+
+
+def _bazel(
+    plan: Plan,
+    catalog: Catalog,
+    pins: Pins,
+    images: Mapping[str, ImagePin],
+    before: Pins,
+    layout: Path,
+    run: bool,
+    say: Say,
+) -> dict[str, BazelPin]:
+    """What Bazel fetches, by the name of the list: learned now, or as the older lock has it for the same call."""
+    from hpcgen.locking.base_images import fetch_image
+    from hpcgen.locking.bazel_fetch import bazel_steps, fetch_bazel
+
+    assembly = assemble(plan, catalog, pins)
+    steps = bazel_steps(plan, assembly)
+    if run and not steps:
+        raise InputError("no block of the plan is built by Bazel", "--fetch-bazel", remedy="omit the option")
+    if not run:
+        return {
+            step.call.name: known
+            for step in steps
+            if (known := before.bazel.get(step.call.name)) is not None and known.call == step.hash
+        }
+    name = assembly.builder.image.name
+    fetch_image(images[name], name, plan.site.system.architecture, layout)
+    return {step.call.name: fetch_bazel(plan, assembly, step, layout, say) for step in steps}
 
 
 def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""The lists of what Bazel fetches by itself, as tools/list_bazel_inputs.py writes them."""
+"""What Bazel fetches by itself: the lists of collections, and what a lock pins of a Bazel that was run."""
 
 from typing import Annotated
 
-from hpcgen.model.fields import FileName, Record, Sha256, Source, Text, matching
+from hpcgen.model.fields import FileName, Record, Sha256, Source, Text, Version, matching
 
 RepositoryName = Annotated[
     str, matching(r"^[A-Za-z0-9_][A-Za-z0-9._~+-]*$(?!\n)", "the name of a Bazel repository", "rules_cc")
@@ -28,11 +28,23 @@ PythonPackage = Annotated[
 ]
 
 
+RegistryPath = Annotated[
+    str,
+    matching(
+        r"^([0-9]{1,2}(/[A-Za-z0-9_][A-Za-z0-9._+-]*){1,8})?$(?!\n)",
+        "the number of a module registry, and a path in it",
+        "0/modules/rules_cc/0.0.9/source.json",
+    ),
+]
+
+
 class BazelFile(Record, frozen=True, kw_only=False):
     """A file that Bazel fetches by its sha256 from any of ``urls``, and the repository that it makes of it.
 
-    The last part of the first url is the file's name. A file of the Python package index has ``file`` and ``package``
-    (``six==1.16.0``) instead: it is looked up in the index of whoever makes the bundle.
+    The last part of the first url is the file's name, unless ``file`` says it. A file of the Python package index has
+    ``file`` and ``package`` (``six==1.16.0``) instead: it is looked up in the index of whoever makes the bundle.
+    ``pip``: it is not Bazel that asks for it, but the pip that a rule starts. ``registry``: the number of a module
+    registry and the path that the file has there.
     """
 
     name: RepositoryName
@@ -40,6 +52,19 @@ class BazelFile(Record, frozen=True, kw_only=False):
     urls: tuple[FileUrl, ...] = ()
     file: FileName = ""
     package: PythonPackage = ""
+    pip: bool = False
+    registry: RegistryPath = ""
+
+
+class BazelPin(Record, frozen=True):
+    """What Bazel fetched for one workspace when it was run for the lock.
+
+    ``bazel``: its version. ``call``: a hash of what was run, by which another lock knows whether it still holds.
+    """
+
+    bazel: Version
+    call: Sha256
+    files: list[BazelFile] = []
 
 
 class SkippedInput(Record, frozen=True):

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from hpcgen.model.bazel import BazelPin
 from hpcgen.model.fields import DatedTag, Digest, Record, Sha256, Text, matching
 from hpcgen.model.plan import Plan
 
@@ -95,8 +96,9 @@ class Pins(Record, frozen=True):
 
     ``images`` by the name that the plan has; ``packages`` by stage; ``wheels``: hashed requirement lines, by the
     name of the wheel list that they stand for; ``trees``: sha256 of the archive of each git tree, by
-    ``URL@COMMIT``; ``epoch``: seconds since 1970, the newest date among the package
-    indexes and images, which the build gives to files as ``SOURCE_DATE_EPOCH``.
+    ``URL@COMMIT``; ``bazel``: what a Bazel that was run has fetched, by the name of its list; ``epoch``: seconds
+    since 1970, the newest date among the package indexes and images, which the build gives to files as
+    ``SOURCE_DATE_EPOCH``.
     """
 
     images: dict[Text, ImagePin] = {}
@@ -104,6 +106,7 @@ class Pins(Record, frozen=True):
     keys: list[KeyPin] = []
     wheels: dict[Text, list[HashedLine]] = {}
     trees: dict[Text, Sha256] = {}
+    bazel: dict[Text, BazelPin] = {}
     epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 

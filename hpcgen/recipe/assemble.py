@@ -36,6 +36,7 @@ from hpcgen.recipe.stages import Assembly, Outline, Stage
 from hpcgen.support.hashing import sha256_of
 
 if TYPE_CHECKING:
+    from hpcgen.blocks.steps import BazelFiles
     from hpcgen.model.lock import Pins
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
@@ -127,7 +128,7 @@ def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tup
             flags=flags,
             supply=supply,
             find_wheels=partial(_find_wheels, catalog, python, pins, loose),
-            find_bazel=catalog.bazel_files,
+            find_bazel=partial(_find_bazel, catalog, pins),
             find_file=catalog.text_file,
         )
         yield _Part(planned, catalog.block(planned.name)(), ctx)
@@ -157,6 +158,15 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
 def _chosen(planned: PlannedBlock, catalog: Catalog, architecture: str) -> Chosen:
     options: Any = record_from(planned.options, catalog.block(planned.name).Options, strict=False)
     return Chosen(planned.name, planned.version, options, catalog.release(planned, architecture))
+
+
+def _find_bazel(catalog: Catalog, pins: Pins | None, name: str) -> BazelFiles | None:
+    """What the lock has of a Bazel that was run, or the list of a collection."""
+    if pins is not None and name in pins.bazel:
+        from hpcgen.blocks.inputs.bazel import pinned_files
+
+        return pinned_files(name, pins.bazel[name])
+    return catalog.bazel_files(name)
 
 
 def _find_wheels(

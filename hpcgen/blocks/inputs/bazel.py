@@ -14,6 +14,9 @@ BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID is 0.
 (seen in 4.2.3 and 7.7.1, which calls it ``--repository_disable_download`` and still takes the old name; 2.1.0 does not
 know it). It binds what Bazel downloads, not what a repository rule runs (pip, git): that only finds no network.
 
+What Bazel reads of module registries (6 and later) it takes from a folder too: ``--registry=file://…`` (IndexRegistry
+and RegistryFactoryImpl.java). Of the rest of a registry (its list of mirrors, yanked versions) nothing is needed.
+
 Seen to build offline from a read-only bundle: 2.1.0 and 4.2.3 with the folders, 7.7.1 with the cache.
 """
 
@@ -21,8 +24,10 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
+
+import msgspec
 
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.errors import InputError, Problem
@@ -37,11 +42,13 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from hpcgen.model.bazel import BazelPin
     from hpcgen.model.bundle import Wanted
     from hpcgen.model.component import Component
 
 DISTDIR = f"{SCRATCH}/bazel-distdir"
 CACHE = f"{SCRATCH}/bazel-repository-cache"
+REGISTRIES = f"{SCRATCH}/bazel-registries"
 
 # rules_python starts pip with --isolated, which makes it ignore PIP_*, unless it is told not to (pip_repository.bzl).
 _ALONE = [
@@ -52,11 +59,33 @@ _ALONE = [
 ]
 
 
+class BazelCall(msgspec.Struct, frozen=True):
+    """How a step builds targets of a Bazel workspace: ``program`` is all before the verb.
+
+    Parameters
+    ----------
+    name: of the list of what it fetches. version: of Bazel. folder: the workspace.
+    registries: addresses of module registries, where they are others than Bazel's own.
+    """
+
+    name: str
+    version: str
+    folder: str
+    program: tuple[str, ...]
+    options: tuple[str, ...]
+    targets: tuple[str, ...]
+    registries: tuple[str, ...] = ()
+
+
 class BazelFiles(Input, frozen=True):
-    """What Bazel fetches by itself while it builds; ``files`` is empty where nobody has made the list ``name``."""
+    """What Bazel fetches by itself while it builds; ``files`` is empty where nobody has made the list ``name``.
+
+    ``run``: what a lock has of a Bazel that was run, which may also have fetched nothing.
+    """
 
     name: str
     files: tuple[BazelFile, ...]
+    run: BazelPin | None = None
     key = "bazel"
 
     def entry(self) -> dict[str, Any]:
@@ -65,7 +94,7 @@ class BazelFiles(Input, frozen=True):
     def pinned(self) -> Iterator[Pinned]:
         for file in self.files:
             yield Pinned("bazel", file.name, file.urls[0] if file.urls else INDEX, f"sha256:{file.sha256}")
-        if not self.files:
+        if not self.known:
             yield Pinned("bazel", self.name, "what its workspace names", "sha256, inside the source")
 
     def unmirrored(self, mirrors: Mirrors) -> str:
@@ -86,16 +115,18 @@ class BazelFiles(Input, frozen=True):
         self.require()
         lines = sorted({f"{file.package} --hash=sha256:{file.sha256}" for file in self.files if file.package})
         packages = {each.sha256: each.urls for each in (fetcher.find_files(lines, None) if lines else [])}
-        names, found = self.held_names(), dict[str, Wanted]()
+        names, found = self.held_names(), dict[tuple[bool, str], Wanted]()
         for file in self.files:
             label, sha256 = f"{self.name} {file.name}", file.sha256
             # A mirror that a project names by http is asked by https; the hash decides.
             urls = [url for url in file.urls if url.startswith("https:")]
             urls = urls or packages.get(sha256) or ["https:" + url.removeprefix("http:") for url in file.urls]
-            if known := found.get(sha256):
+            if known := found.get((file.pip, sha256)):
                 label, urls = known.name, list(dict.fromkeys([*known.urls, *urls]))
-            found[sha256] = Wanted(kind="bazel", name=label, file=names[sha256], sha256=sha256, urls=urls)
-        return [found[sha256] for sha256 in sorted(found)]
+            # What pip asks for must be on the page of a bundle's wheels.
+            kind: Literal["wheel", "bazel"] = "wheel" if file.pip else "bazel"
+            found[file.pip, sha256] = Wanted(kind=kind, name=label, file=names[sha256], sha256=sha256, urls=urls)
+        return [found[key] for key in sorted(found)]
 
     @classmethod
     def components(cls, inputs: OfBlocks[Self], view: ImageView) -> Iterator[tuple[Component, bool]]:
@@ -139,7 +170,9 @@ class BazelFiles(Input, frozen=True):
         self.require()
         held, folders = self.held_names(), self._folders()
         if _major(version) >= 7:
-            folders = {f"{CACHE}/content_addressable/sha256/{sha256}": {"file": sha256} for sha256 in sorted(held)}
+            content = sorted({file.sha256 for file in self.files if not file.pip})
+            folders = {f"{CACHE}/content_addressable/sha256/{sha256}": {"file": sha256} for sha256 in content}
+        folders |= self._registries()
         commands = []
         for folder, members in folders.items():
             commands.append(command("mkdir", "-p", folder))
@@ -161,12 +194,23 @@ class BazelFiles(Input, frozen=True):
             place = [f"--repository_cache={CACHE}", "--repo_env=BAZEL_HTTP_RULES_URLS_AS_DEFAULT_CANONICAL_ID=0"]
         else:
             place = [f"--distdir={folder}" for folder in self._folders()]
+        numbers = sorted({int(file.registry.split("/")[0]) for file in self.files if file.registry})
+        place += [f"--registry=file://{REGISTRIES}/{number}" for number in numbers]
         return [*place, *(_ALONE if _major(version) >= 4 else [])]
+
+    def _registries(self) -> dict[str, dict[str, str]]:
+        """The same for module registries, each a folder of its own."""
+        folders: dict[str, dict[str, str]] = {}
+        for file in self.files:
+            if file.registry:
+                folder, _, name = f"{REGISTRIES}/{file.registry}".rpartition("/")
+                folders.setdefault(folder, {})[name] = file.sha256
+        return dict(sorted(folders.items()))
 
     def _folders(self) -> dict[str, dict[str, str]]:
         """Folder → file name → sha256; each folder has a name once."""
         hashes: dict[str, list[str]] = {}
-        for file in self.files:
+        for file in (file for file in self.files if not file.pip and not file.registry):
             known = hashes.setdefault(file_name(file), [])
             if file.sha256 not in known:
                 known.append(file.sha256)
@@ -176,14 +220,19 @@ class BazelFiles(Input, frozen=True):
                 folders.setdefault(DISTDIR if number == 1 else f"{DISTDIR}-{number}", {})[name] = sha256
         return dict(sorted(folders.items()))
 
+    @property
+    def known(self) -> bool:
+        """Whether it was listed what Bazel fetches, also where that is nothing."""
+        return bool(self.files) or self.run is not None
+
     def require(self) -> None:
         """Refuse a list that nobody has made."""
-        if not self.files:
+        if not self.known:
             raise InputError(
                 f"what Bazel fetches for {self.name} is unknown, so it cannot be built without a network",
-                expected=f"building_blocks/bazel/{self.name}.yaml in a collection",
-                remedy="unpack its source and run tools/list_bazel_inputs.py on it (docs/bazel-inputs.md), "
-                "choose a version that has a list, or set tensorflow.install=pip",
+                expected=f"a lock that has it, or building_blocks/bazel/{self.name}.yaml in a collection",
+                remedy="write the lock again with hpcgen lock --fetch-bazel, which runs Bazel to learn it "
+                "(docs/bazel-inputs.md); or choose a version that has a list, or another way to install it",
             )
 
 
@@ -196,6 +245,11 @@ def file_name(file: BazelFile) -> str:
 
 def _major(version: str) -> int:
     return int(version.split(".", 1)[0])
+
+
+def pinned_files(name: str, pin: BazelPin) -> BazelFiles:
+    """What a lock has, under the name of the list that it stands for."""
+    return BazelFiles(name, tuple(pin.files), pin)
 
 
 def read_bazel_files(path: Path, shown: str) -> BazelFiles:

@@ -6,6 +6,7 @@ import hashlib
 import shlex
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import built_in
 from hpcgen.errors import InputError
 from hpcgen.locking.git_trees import fetch_tree
+from hpcgen.model.bazel import BazelPin
 from hpcgen.model.bundle import Wanted
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SCRATCH
@@ -262,7 +264,7 @@ def test_what_nobody_listed_is_refused_with_the_way_to_list_it() -> None:
         with pytest.raises(InputError) as failed:
             attempt()
         assert "building_blocks/bazel/tensorflow-2.15.1.yaml" in str(failed.value)
-        assert "tools/list_bazel_inputs.py" in str(failed.value)
+        assert "hpcgen lock --fetch-bazel" in str(failed.value)
 
 
 # the build
@@ -307,6 +309,35 @@ def test_from_bazel_7_on_files_lie_by_content(tmp_path: Path) -> None:
     assert "--experimental_repository_disable_download" in words
 
 
+SIX = BazelFile("six", D, (), "six-1.16.0-py2.py3-none-any.whl", "six==1.16.0", pip=True)
+MODULE = BazelFile("m", B, ("https://r.example.org/modules/m/1/MODULE.bazel",), registry="0/modules/m/1/MODULE.bazel")
+
+
+def test_modules_lie_in_a_registry_of_files_and_what_pip_asks_for_is_not_bazels() -> None:
+    files = BazelFiles("x-1", (ONE, MODULE, SIX))
+    for version, place in (("6.5.0", "bazel-distdir"), ("7.7.1", "bazel-repository-cache")):
+        lines = files.distdir_commands(version)
+        assert not any(D in line for line in lines)
+        assert any(line.endswith(f"{SCRATCH}/bazel-registries/0/modules/m/1/MODULE.bazel") for line in lines)
+        assert any(place in line and A in line for line in lines)
+        assert f"--registry=file://{SCRATCH}/bazel-registries/0" in files.bazel_words(version)
+    # Up to Bazel 6 there would be a folder for every file of the name MODULE.bazel.
+    assert "bazel-distdir-2" not in str(files.distdir_commands("6.5.0"))
+
+
+def test_a_wheel_for_pip_is_on_the_page_of_wheels() -> None:
+    asked: list[str] = []
+
+    def find(lines: Sequence[str], indexes: Sequence[str] | None) -> list[Wanted]:
+        asked.extend(lines)
+        return [Wanted(kind="wheel", name="six", file=SIX.file, sha256=D, urls=["https://index.example.org/six.whl"])]
+
+    fetcher = Fetcher(Mirrors(), Pins(), Path(), Catalog().release, find, fetch_tree)
+    found = BazelFiles.wanted([(_source_plan("2.14.1").blocks[0], BazelFiles("x-1", (ONE, SIX)))], fetcher)
+    assert asked == [f"six==1.16.0 --hash=sha256:{D}"]
+    assert [(each.kind, each.file) for each in found] == [("bazel", "v1.0.tar.gz"), ("wheel", SIX.file)]
+
+
 # TensorFlow
 
 
@@ -338,3 +369,12 @@ def test_tensorflow_from_source_without_a_list_has_no_bundle_but_an_online_recip
     online = assemble(msgspec.structs.replace(plan, supply="network"), Catalog([]))
     build = next(line for _, step in online.builder.steps for line in step.commands if " bazel " in line)
     assert "distdir" not in build
+
+
+def test_tensorflow_from_source_is_built_from_what_a_lock_has_of_a_bazel_that_was_run() -> None:
+    pin = BazelPin(bazel="6.1.0", call=A, files=[ONE, SIX])
+    assembly = assemble(_source_plan("2.15.1"), Catalog([]), Pins(bazel={"tensorflow-2.15.1": pin}))
+    lines = [line for _, step in assembly.builder.steps for line in step.commands]
+    build = next(line for line in lines if " bazel " in line)
+    assert f"--distdir={DISTDIR}" in build and "--repo_env=PIP_NO_INDEX=1" in build
+    assert not any("--fetch-bazel" in notice for notice in assembly.notices)
