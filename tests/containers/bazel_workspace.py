@@ -124,18 +124,19 @@ pip_package(name = "six", requirement = "{requirement}")
 LIBA = 'genrule(name = "a", outs = ["a.txt"], cmd = "echo 42 > $@", visibility = ["//visibility:public"])\n'
 
 
-BUILTIN_MODULES = {
-    "apple_support": "1.23.1",
-    "buildozer": "7.1.2",
-    "platforms": "0.0.9",
-    "protobuf": "21.7",
-    "rules_cc": "0.0.11",
-    "rules_java": "7.6.5",
-    "rules_license": "0.0.3",
-    "rules_proto": "4.0.0",
-    "rules_python": "0.22.1",
-    "zlib": "1.3.1.bcr.3",
-}
+BUILTIN_MODULES = (
+    "apple_support 1.23.1",
+    "buildozer 7.1.2",
+    "platforms 0.0.9",
+    "protobuf 21.7",
+    "protobuf 3.19.6",
+    "rules_cc 0.0.11",
+    "rules_java 7.6.5",
+    "rules_license 0.0.3",
+    "rules_proto 4.0.0",
+    "rules_python 0.22.1",
+    "zlib 1.3.1.bcr.3",
+)
 """What the modules of Debian's Bazel 7.7.1 itself ask a registry for."""
 MODULE = """
 module(name = "probe")
@@ -198,23 +199,28 @@ def served_modules(server: str) -> dict[str, bytes]:
     """The same with modules of a registry: those that Bazel itself names, empty, and two that the program needs."""
     data = b"data"
     rules = {"BUILD": "", "name.bzl": NAME_RULE}
-    own = {name: {"BUILD": ""} for name in BUILTIN_MODULES} | {"liba": {"BUILD": LIBA}, "rules_probe": rules}
+    own = {each: {"BUILD": ""} for each in BUILTIN_MODULES} | {"liba 1": {"BUILD": LIBA}, "rules_probe 1": rules}
     files = {"data": data}
-    for name, content in own.items():
-        version = BUILTIN_MODULES.get(name, "1")
+    for each, content in own.items():
+        name, version = each.split()
         described = f'module(name = "{name}", version = "{version}")\n'
         packed = archive(f"{name}-{version}", {"MODULE.bazel": described, **content})
         place = f"registry/modules/{name}/{version}"
         source = {
-            "url": f"{server}/{name}.tar.gz",
+            "url": f"{server}/{name}-{version}.tar.gz",
             "integrity": integrity(packed),
             "strip_prefix": f"{name}-{version}",
         }
-        files[f"{name}.tar.gz"] = packed
+        files[f"{name}-{version}.tar.gz"] = packed
         files[f"{place}/MODULE.bazel"] = described.encode()
         files[f"{place}/source.json"] = json.dumps(source).encode()
     module = MODULE.format(server=server, data_sha256=sha256(data))
-    release = {"MODULE.bazel": module, "BUILD": BUILD, "main.c": MAIN, "configure": "echo build:probe > .bazelrc\n"}
+    release = {
+        "MODULE.bazel": module,
+        "BUILD": BUILD,
+        "main.c": MAIN,
+        "configure": "echo build:probe --show_progress_rate_limit=30 > .bazelrc\n",
+    }
     return {**files, "probe-1.0.tar.gz": archive("probe-1.0", release)}
 
 
