@@ -9,6 +9,7 @@ from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, comma
 from hpcgen.model.image_paths import SCRATCH
 
 SOURCE, BUILT = f"{SCRATCH}/glow", f"{SCRATCH}/glow-build"
+FMT = f"{SCRATCH}/glow-fmt"
 TOOLS = ("image-classifier", "model-compiler", "model-runner")
 BOOST = ("chrono", "context", "date-time", "filesystem", "program-options", "regex", "system", "thread")
 FOLDERS = {
@@ -42,7 +43,7 @@ class Glow(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """What its README asks for on Ubuntu, of Boost what folly links; and of these the libraries."""
-        build = [f"libboost-{name}-dev" for name in BOOST] + ["git", "protobuf-compiler", "python3"]
+        build = [f"libboost-{name}-dev" for name in BOOST] + ["git", "protobuf-compiler", "python3", "unzip"]
         for name in ("double-conversion", "event", "gflags", "google-glog", "jemalloc", "png", "protobuf", "ssl"):
             build.append(f"lib{name}-dev")
         return Packages(build={"apt": build}, run={"apt": list(ctx.release.values["libraries"])})
@@ -56,6 +57,7 @@ class Glow(Block):
             # An empty folder is in the place of each submodule.
             whole = f"{SOURCE}/{folder}"
             yield run(f"{name} for Glow", command("rm", "-rf", whole), ctx.tree(ctx.git_tree(name), whole))
+        yield run("fmt for Glow", _fmt(ctx))
         words = [f"-D{name}={value}" for name, value in _settings(ctx).items()]
         yield run(
             "configure and compile",
@@ -67,7 +69,7 @@ class Glow(Block):
             command("mkdir", "-p", f"{ctx.prefix}/bin", f"{ctx.prefix}/share"),
             command("cp", *(f"{BUILT}/bin/{tool}" for tool in TOOLS), f"{ctx.prefix}/bin/"),
             command("cp", f"{SOURCE}/{MODEL}", f"{ctx.prefix}/share/"),
-            command("rm", "-rf", SOURCE, BUILT),
+            command("rm", "-rf", SOURCE, BUILT, FMT),
         )
 
     def runtime(self, ctx: Context) -> Runtime:
@@ -90,6 +92,20 @@ class Glow(Block):
         return "about an hour on 2 CPUs"
 
 
+def _fmt(ctx: Context) -> list[str]:
+    """A static library, which Glow's tools take in."""
+    archive = ctx.archive("fmt")
+    source, built = f"{SCRATCH}/{archive.name.removesuffix('.zip')}", f"{FMT}-build"
+    words = [f"-DCMAKE_INSTALL_PREFIX={FMT}", "-DFMT_TEST=OFF", "-DFMT_DOC=OFF", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON"]
+    return [
+        *ctx.fetch(archive),
+        command("unzip", "-q", ctx.local(archive), "-d", SCRATCH),
+        command("cmake", "-S", source, "-B", built, "-DCMAKE_BUILD_TYPE=Release", *words),
+        command("cmake", "--build", built, "--target", "install"),
+        command("rm", "-rf", source, built),
+    ]
+
+
 def _settings(ctx: Context) -> dict[str, str]:
     llvm = f"/usr/lib/llvm-{ctx.use('llvm').version.split('.')[0]}"
     return {
@@ -97,6 +113,7 @@ def _settings(ctx: Context) -> dict[str, str]:
         "CMAKE_C_COMPILER": f"{llvm}/bin/clang",
         "CMAKE_CXX_COMPILER": f"{llvm}/bin/clang++",
         "CMAKE_CXX_FLAGS": " ".join(ctx.flags),
+        "CMAKE_PREFIX_PATH": FMT,
         "LLVM_DIR": f"{llvm}/lib/cmake/llvm",
         "GLOW_WITH_CPU": "ON",
         "GLOW_BUILD_EXAMPLES": "OFF",

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from hpcgen.blocks.requirements import in_range
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError
+from hpcgen.planning.planner import make_plan
 from tests.unit.building_blocks.test_system import chosen, context, facts, newest, text
 
 
@@ -37,4 +40,14 @@ def test_each_submodule_of_glow_has_its_folder() -> None:
     steps = text(block.build(ctx))
     for tree in ctx.release.trees.values():
         assert steps.count(tree.commit) >= 1, tree.url
+    assert ctx.release.archives["fmt"].sha256 in steps
     assert "-DCMAKE_CXX_COMPILER=/usr/lib/llvm-8/bin/clang++" in steps
+
+
+def test_glow_comes_with_a_pytorch_that_runs_on_its_old_base() -> None:
+    catalog = Catalog()
+    plan = make_plan(catalog, catalog.site("supermuc"), catalog.stack("pytorch-glow"))
+    chosen_versions = {block.name: block.version for block in plan.blocks}
+    assert chosen_versions["ubuntu"] == "18.04"
+    # From 2.6 on the wheels are for glibc 2.28.
+    assert in_range(chosen_versions["pytorch"], "<2.6")
