@@ -90,7 +90,7 @@ def steps(assembly: Assembly) -> list[Run]:
 
 
 CUDA_12 = {"onnxruntime": "1.26.0", "cuda": "12.9.1", "cudnn": "9.10.2.21"}
-CUDA_13 = {"onnxruntime": "1.31.1", "cuda": "13.3.0", "cudnn": "9.17.1.4"}
+CUDA_13 = {"onnxruntime": "1.31.1", "cuda": "13.5.0", "cudnn": "9.17.1.4"}
 CHOICES = [
     ("", {"onnxruntime": "1.31.1"}),
     (P40, CUDA_12),
