@@ -154,12 +154,13 @@ class Upstream(Record, frozen=True):
     """By what names others know the software of a block, for ``hpcgen tables refresh``.
 
     ``pypi``: the package in the Python package index whose versions are the block's; ``spack`` as in ``py-torch``,
-    ``easybuild`` as in ``PyTorch``.
+    ``easybuild`` as in ``PyTorch``. ``left_out``: releases that are known and not wanted, by their range, and why.
     """
 
     pypi: Text = ""
     spack: Text = ""
     easybuild: Text = ""
+    left_out: dict[VersionRange, Text] = {}
 
 
 class ReleaseTable(Record, frozen=True):

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from packaging.version import Version
 
+from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import FOLDERS, Catalog
 from hpcgen.catalog.wheel_lists import read_wheel_list
 from hpcgen.config.decoding import convert
@@ -64,8 +65,13 @@ def _table(catalog: Catalog, asked: Asked, block: str) -> Table:
     findings: list[TableFinding] = []
     for source, name, look in _sources(asked, upstream):
         try:
-            known[source] = look(name)
-            if not known[source]:
+            releases = look(name)
+            known[source] = {
+                version: each
+                for version, each in releases.items()
+                if not any(in_range(version, left_out) for left_out in upstream.left_out)
+            }
+            if not releases:
                 findings.append(TableFinding(block, "unread", "", f"{source} has no release of {name}"))
         except HpcgenError as error:
             findings.append(TableFinding(block, "unread", "", f"{source}: {error.problems[0].message}"))

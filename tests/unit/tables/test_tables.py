@@ -128,6 +128,12 @@ def test_newer_differing_and_aged_rows_are_found(catalog: Catalog, spack: Path, 
     assert "Spack 1.11.0, EasyBuild 1.11.0" in table.findings[0].message
 
 
+def test_releases_that_are_not_wanted_are_left_out(catalog: Catalog, spack: Path, easybuild: Path) -> None:
+    path = catalog.release_files("tool")[0]
+    path.write_text(TABLE.replace("pypi: tool}", 'pypi: tool, left_out: {"==1.11.*": "it deadlocks"}}'))
+    assert findings(Catalog(catalog.folders[:-1]), Asked(("tool",), spack, easybuild)) == [("differs", "1.9.0")]
+
+
 def test_a_source_with_other_archives_is_not_compared(catalog: Catalog, spack: Path) -> None:
     path = spack / "repos" / "spack_repo" / "builtin" / "packages" / "py_tool" / "package.py"
     path.write_text(f'version("1.10.0", sha256="{D}")\n')
