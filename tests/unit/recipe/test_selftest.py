@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -121,3 +122,10 @@ def test_every_build_script_can_leave_it_out(tmp_path: Path, site: str, words: l
     assert not has(build(HPCGEN_NOTEST="0"))
     assert has(build("--notest"))
     assert has(build(HPCGEN_NOTEST="1"))
+
+
+def test_what_the_shell_of_a_test_expands_is_clean_for_shellcheck(tmp_path: Path) -> None:
+    assert run(tmp_path, Check("path", 'echo "${HOME:-}" "$PATH"', expect="/")).returncode == 0
+    words = [Path(sysconfig.get_path("scripts")) / "shellcheck", "--norc", tmp_path / "selftest.sh"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
