@@ -22,4 +22,6 @@ def test_every_command_of_the_page_plans(hpcgen: Command, line: str) -> None:
 
 def test_the_page_has_the_software_of_all_three() -> None:
     assert len(COMMANDS) == len(set(COMMANDS)) >= 18
-    assert {"tf", "tf-xla", "tf-horovod", "onnxruntime"} <= {re.findall(r"--stack (\S+)", line)[0] for line in COMMANDS}
+    stacks = {re.findall(r"--stack (\S+)", line)[0] for line in COMMANDS}
+    assert {"tf", "tf-xla", "tf-ngraph", "pytorch", "pytorch-glow", "mxnet", "cntk"} <= stacks
+    assert {"tf-horovod", "3dgan", "onnxruntime"} <= stacks
