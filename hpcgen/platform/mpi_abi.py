@@ -35,13 +35,16 @@ def standard_of(flavour: str, version: str) -> tuple[int, int] | None:
     """The MPI standard whose functions a library certainly has; None where that is not known.
 
     MPICH has those of MPI 4.0 since 4.0.0, and those of 3.1 since 3.2. MVAPICH2 2.3 is made from MPICH 3.2, MVAPICH 3.0
-    from 3.4. Sources: CHANGES of pmodels/mpich; MVAPICH's change log; Intel MPI 2019 reports 3.1 (MPI_Get_version).
+    from 3.4; MVAPICH 4 offers 4.1. Sources: CHANGES of pmodels/mpich; MVAPICH's change log, Spack's mvapich/package.py;
+    Intel MPI 2019 reports 3.1 (MPI_Get_version).
     """
     if flavour == "cray-mpich":
         flavour, version = "mpich", mpich_of(version)
     major = next((int(part) for part in version.split(".")[:1] if part.isdigit()), 0)
     if flavour == "mpich" and major:
         return (4, 0) if major >= 4 else (3, 1)
-    if flavour == "mvapich2" or (flavour == "intel" and 2017 <= major < 2021):
+    if flavour == "mvapich2":
+        return (4, 0) if major >= 4 else (3, 1)
+    if flavour == "intel" and 2017 <= major < 2021:
         return (3, 1)
     return None

@@ -1,0 +1,52 @@
+"""High-Performance Linpack."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
+from hpcgen.model.image_paths import SCRATCH
+
+
+class Hpl(Block):
+    """HPL, which solves a dense system of equations on all ranks.  Source: https://www.netlib.org/benchmark/hpl/
+
+    Over the BLAS of the image; each rank uses as many threads as that takes from ``OMP_NUM_THREADS``. ``xhpl`` reads
+    ``HPL.dat`` in the folder that it is started in: the program of ``net_test`` writes one.
+    """
+
+    name = "hpl"
+    needs = (need("gnu"), need("mpi"), need("blas"))
+
+    def environment(self, ctx: Context) -> Environment:
+        """The program is found by name."""
+        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Compile with its own make, whose dependencies are not fit for several jobs at once."""
+        source = f"{SCRATCH}/hpl"
+        flags = " ".join(["$(HPL_DEFS)", "-O3", *ctx.flags])
+        words = [f"TOPdir={source}", "CC=mpicc", f"CCFLAGS={flags}", "LINKER=mpicc", "LINKFLAGS="]
+        yield run("fetch", ctx.unpack(ctx.archive(), source))
+        yield run(
+            "compile",
+            command("cd", f"{source}/setup"),
+            "sh make_generic",
+            command("cp", "Make.UNKNOWN", source),
+            command("cd", source),
+            f'{command("make", "arch=UNKNOWN", *words)} LAlib="$BLAS_LIBS"',
+            command("mkdir", "-p", f"{ctx.prefix}/bin"),
+            command("cp", f"{source}/bin/UNKNOWN/xhpl", f"{ctx.prefix}/bin/xhpl"),
+            "cd /",
+            command("rm", "-rf", source),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """Its libraries are found. That it solves a system is tested by ``net_test``, which has the settings."""
+        program = f"{ctx.prefix}/bin/xhpl"
+        missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        return [Test("libraries", f"test -x {program} && {missing}")]

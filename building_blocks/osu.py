@@ -1,0 +1,47 @@
+"""The benchmarks of MPI that networks are compared by."""
+
+from __future__ import annotations
+
+from hpcgen.blocks.autotools import AutotoolsBlock
+from hpcgen.blocks.base import Context, need
+from hpcgen.blocks.own_ranks import own_ranks
+from hpcgen.blocks.steps import Environment, Part, Test, command
+
+
+class Osu(AutotoolsBlock):
+    """OSU Micro-Benchmarks, of MPI in C.  Source: https://mvapich.cse.ohio-state.edu/benchmarks/
+
+    All programs are in one folder, whichever kind they are of.
+    """
+
+    name = "osu"
+    needs = (need("gnu", build_only=True), need("mpi"))
+
+    def settings(self, ctx: Context) -> list[str]:
+        # Older C libraries have clock_gettime in librt.
+        return ["CC=mpicc", "CXX=mpicxx", "LDFLAGS=-lrt", "--disable-dependency-tracking"]
+
+    def install(self, ctx: Context, source: str) -> list[Part]:
+        """Install, and put links to all programs into one folder."""
+        links = command("find", f"{ctx.prefix}/libexec", "-type", "f", "-name", "osu_*", "-exec", "ln", "-s")
+        return [
+            command("make", "-C", source, "install"),
+            command("mkdir", "-p", f"{ctx.prefix}/bin"),
+            f"{links} -t {ctx.prefix}/bin {{}} +",
+            command("rm", "-rf", source),
+        ]
+
+    def environment(self, ctx: Context) -> Environment:
+        """The programs are found by name."""
+        return Environment(paths={"PATH": [f"{ctx.prefix}/bin"]})
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The libraries of a program are found; without a host's MPI, two ranks measure."""
+        program = f"{ctx.prefix}/bin/osu_latency"
+        # Open MPI 5 with CUDA links the driver's library, which is the host's.
+        missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
+        tests = [Test("libraries", f"test -x {program} && {missing}")]
+        if ctx.facts.mpi is None:
+            ranks = own_ranks(2, program, "-m", "1:1024", "-i", "10")
+            tests.append(Test("two ranks", ranks, expect="OSU MPI Latency Test"))
+        return tests
