@@ -84,7 +84,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bash]:
         ("hpcgen site doctor work", "hpcgen site doctor workstation X"),
         ("hpcgen plan --site work", "hpcgen plan --site workstation X"),
         ("hpcgen plan --site=work", "hpcgen plan --site=workstation X"),
-        ("hpcgen job --stack mpi", "hpcgen job --stack mpi-hello X"),
+        ("hpcgen job --stack mpi-h", "hpcgen job --stack mpi-hello X"),
         ("hpcgen test image.sif --site work", "hpcgen test image.sif --site workstation X"),
         ("hpcgen plan --add python_p", "hpcgen plan --add python_packages X"),
         ("hpcgen plan --site supermuc --partition f", "hpcgen plan --site supermuc --partition fat X"),
