@@ -144,6 +144,7 @@ class Onnxruntime(Block):
         share = f"{ctx.prefix}/share"
         yield run(
             "inference step",
+            TextFile("files/tests/onnx_model.py", f"{share}/onnx_model.py", ctx.text_file("onnx_model.py")),
             TextFile("files/tests/onnx_step.py", f"{share}/onnx_step.py", ctx.text_file("onnx_step.py")),
             TextFile("files/tests/onnx_provider", f"{share}/provider", lines(PROVIDERS[ctx.options.provider])),
         )

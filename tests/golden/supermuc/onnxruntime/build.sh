@@ -56,8 +56,9 @@ context=$(mktemp -d)
 partial=$output.partial
 trap 'rm -rf "$context" "$partial"' EXIT
 kit_files=(
-    build.sh files/requirements/onnxruntime-1.31.1.txt files/requirements/pip-26.3.txt files/tests/onnx_provider
-    files/tests/onnx_step.py hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh
+    build.sh files/requirements/onnxruntime-1.31.1.txt files/requirements/pip-26.3.txt files/tests/onnx_model.py
+    files/tests/onnx_provider files/tests/onnx_step.py hpcgen.lock job.slurm plan.json preflight.sh recipe.json
+    selftest.sh
 )
 for file in "${kit_files[@]}"; do
     if [ ! -r "$kit/$file" ]; then
@@ -96,7 +97,7 @@ RUN /usr/bin/python3 -m venv /opt/python && \
 # onnxruntime 1.31.1: install, inference step
 COPY files/requirements/onnxruntime-1.31.1.txt /opt/hpcgen/build/
 RUN /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/onnxruntime-1.31.1.txt
-COPY files/tests/onnx_step.py /opt/onnxruntime/share/
+COPY files/tests/onnx_model.py files/tests/onnx_step.py /opt/onnxruntime/share/
 COPY files/tests/onnx_provider /opt/onnxruntime/share/provider
 
 # hpcgen: remove downloads
@@ -139,7 +140,7 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1" \
-      io.hpcgen.content="6fa6ecaab4890dbfc968d9161fb8e8bce21818be7f10936bb44dcd307d5e6c79" \
+      io.hpcgen.content="481db6ee5ef2051a4cd74869d478b05cd0e2e332dee4f4caff45cf048dd0a0eb" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

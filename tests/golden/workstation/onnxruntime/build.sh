@@ -52,8 +52,8 @@ context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
 kit_files=(
     Dockerfile build.sh files/requirements/onnxruntime-1.31.1.txt files/requirements/pip-26.3.txt
-    files/tests/onnx_provider files/tests/onnx_step.py hpcgen.lock plan.json preflight.sh recipe.json run.sh
-    selftest.sh
+    files/tests/onnx_model.py files/tests/onnx_provider files/tests/onnx_step.py hpcgen.lock plan.json preflight.sh
+    recipe.json run.sh selftest.sh
 )
 for file in "${kit_files[@]}"; do
     if [ ! -r "$kit/$file" ]; then

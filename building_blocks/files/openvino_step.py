@@ -1,0 +1,48 @@
+"""A small ONNX model that OpenVINO really runs, to prove that it computes and how fast.
+
+    openvino_step.py [DEVICE]
+
+The device is CPU unless it is given. The result is compared with NumPy's in single precision: on CPUs with bfloat16
+OpenVINO would take that by itself, with three digits. Threads are OMP_NUM_THREADS, or OpenVINO's own choice.
+Exit status 1: the device is not there, or the result is another.
+"""
+
+import os
+import sys
+import time
+
+import openvino
+from onnx_model import BATCH, difference, example
+
+SECONDS = 2.0
+
+
+def main():
+    """The exit status."""
+    device = sys.argv[1] if len(sys.argv) > 1 else "CPU"
+    core = openvino.Core()
+    print("openvino", openvino.__version__)
+    print("devices", *core.available_devices)
+    if device not in core.available_devices:
+        sys.stderr.write(f"there is no {device}\n")
+        return 1
+    settings = {"INFERENCE_PRECISION_HINT": "f32"}
+    if os.environ.get("OMP_NUM_THREADS"):
+        settings["INFERENCE_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"]
+    model, x, wanted = example()
+    compiled = core.compile_model(core.read_model(model=model), device, settings)
+    print("computes on", *compiled.get_property("EXECUTION_DEVICES"))
+    largest = difference(compiled(x)[0], wanted)
+    count, start = 0, time.time()
+    while time.time() < start + SECONDS:
+        compiled(x)
+        count += 1
+    print(f"inferences per second {count * BATCH / (time.time() - start):.0f}")
+    if not largest < 1e-5:
+        sys.stderr.write("the result is not the one that NumPy has\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
