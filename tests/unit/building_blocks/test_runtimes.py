@@ -1,22 +1,24 @@
-"""TVM and OpenVINO: what is chosen, and that a GPU which they leave unused is told."""
+"""TVM, OpenVINO, JAX and the converters to ONNX: what is chosen, and that a GPU which they leave unused is told."""
 
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from hpcgen.blocks.steps import Run
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import ConflictError, PolicyError
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble, notices
 from hpcgen.recipe.stages import Assembly
 
 
-def planned(site: str, stack: str, *settings: str) -> Plan:
+def planned(site: str, stack: str, *settings: str, partition: str | None = None) -> Plan:
     catalog = Catalog()
-    return make_plan(catalog, catalog.site(site), catalog.stack(stack), settings=settings)
+    return make_plan(catalog, catalog.site(site), catalog.stack(stack), settings=settings, partition=partition)
 
 
 def text_of(assembly: Assembly, name: str) -> str:
@@ -61,3 +63,62 @@ def test_releases_of_tvm_are_packages_of_the_index() -> None:
 def test_every_release_of_openvino_has_hashes(version: str) -> None:
     plan = planned("workstation", "openvino", f"openvino.version={version}")
     assert not assemble(plan, Catalog()).loose
+
+
+JAX = [
+    ("workstation", "main", "cpu", "0.12.0.1"),
+    ("leonardo", None, "cuda13", "0.12.0.1"),
+    ("jupiter", None, "cuda13", "0.12.0.1"),
+    ("darwin", "gpu-v100", "cuda12", "0.12.0.1"),
+]
+
+
+@pytest.mark.parametrize(("site", "partition", "accelerator", "version"), JAX)
+def test_the_gpu_and_its_driver_decide_what_jax_computes_on(
+    site: str, partition: str | None, accelerator: str, version: str
+) -> None:
+    plan = planned(site, "jax", partition=partition)
+    jax = plan.block("jax")
+    assert jax is not None and (jax.options["accelerator"], jax.version) == (accelerator, version)
+    assert not assemble(plan, Catalog()).loose
+
+
+def test_jax_refuses_a_package_that_the_gpu_cannot_use() -> None:
+    with pytest.raises(ConflictError, match=r"jax 0\.6\.2 is the last that supports capability 7\.0"):
+        planned("darwin", "jax", "jax.accelerator=cuda13", partition="gpu-v100")
+    with pytest.raises(PolicyError, match="which nothing in the image can use"):
+        planned("lumi-g", "jax")
+
+
+def test_jax_knows_the_drivers_and_gpus_of_its_table_and_of_rocm() -> None:
+    catalog = Catalog()
+    module = sys.modules[catalog.block("jax").__module__]
+    ways = [way for row in catalog.releases("jax").values() for way in row.ways]
+    for accelerator, (driver, capability) in module.CUDA.items():
+        hosts = [way.host for way in ways if accelerator in way.only["accelerator"]]
+        assert hosts and all(each == {"driver": f">={driver}", "capability": f">={capability}"} for each in hosts)
+    seven = [row for version, row in catalog.releases("rocm").items() if version.startswith("7.")]
+    assert {target for row in seven for target in row.targets} == set(module.ROCM_TARGETS)
+    assert {row.host["driver"] for row in seven} == {f">={module.ROCM_DRIVER}"}
+
+
+def test_what_is_converted_brings_its_framework() -> None:
+    names = {block.name for block in planned("workstation", "onnx-convert").blocks}
+    assert {"onnx_tools", "onnxruntime", "tensorflow"} <= names and "pytorch" not in names
+    more = planned("workstation", "onnx-convert", "onnx_tools.frameworks=sklearn,pytorch")
+    assert "pytorch" in {block.name for block in more.blocks}
+    assembly = assemble(more, Catalog())
+    assert text_of(assembly, "files/tests/onnx_frameworks") == "sklearn\npytorch\n"
+
+
+def test_lists_of_one_python_environment_agree() -> None:
+    """numpy and protobuf in another version than a list before asked for would break what came before."""
+    assembly = assemble(
+        planned("workstation", "onnx-convert", "onnx_tools.frameworks=sklearn,keras,pytorch"), Catalog()
+    )
+    seen: dict[str, str] = {}
+    for step in (step for _, step in assembly.builder.steps):
+        for file in step.files:
+            for line in file.text.splitlines() if file.path.startswith("files/requirements/") else ():
+                name, _, version = line.partition(" ")[0].partition("==")
+                assert seen.setdefault(name, version) == version or name in ("pip", "setuptools", "wheel"), line

@@ -1,0 +1,153 @@
+"""JAX: array programs compiled for CPUs and GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+from packaging.version import Version
+
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
+
+CUDA = {"cuda13": ("580", "7.5"), "cuda12": ("525", "5.2")}
+"""Oldest driver and capability for each package, the newest first. A test holds them against the table."""
+
+ROCM_TARGETS = frozenset(
+    {"gfx908", "gfx90a", "gfx942", "gfx950", "gfx1030", "gfx1100", "gfx1101", "gfx1200", "gfx1201"}
+)
+ROCM_DRIVER = "6.4"
+"""What ROCm 7 has code for and which driver it needs. A test holds both against the table of the block rocm."""
+
+EXTRAS = {"cpu": "", "cuda12": "[cuda12]", "cuda13": "[cuda13]", "rocm7": "[rocm7-local]"}
+LICENCES = (
+    Licence(
+        "nvidia-cuda-eula",
+        "End User License Agreement of NVIDIA's CUDA Toolkit",
+        "https://docs.nvidia.com/cuda/eula/index.html",
+    ),
+    Licence(
+        "nvidia-cudnn",
+        "NVIDIA's Software License Agreement for cuDNN",
+        "https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html",
+    ),
+)
+
+
+def _by_rocm(situation: Situation) -> bool:
+    return bool(situation.options.accelerator == "rocm7")
+
+
+class Jax(Block):
+    """JAX, array programs with gradients, compiled by XLA.  Source: https://github.com/jax-ml/jax
+
+    The project's wheels. With CUDA they bring CUDA, cuDNN and NCCL of their own, so only the driver is the host's; with
+    ROCm they use that of the image. Between nodes JAX talks over NCCL, RCCL or, on CPUs, Gloo, never over MPI:
+    ``ranks.py`` in /opt/jax/share tells each rank of a job its place (RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT),
+    whatever launched it, and ``jax_step.py`` beside it shows how ``jax.distributed`` is told.
+    """
+
+    name = "jax"
+    needs = (need("python"), need("rocm", ">=7,<8", when=_by_rocm))
+
+    class Options(BlockOptions, frozen=True):
+        """``accelerator``: what computes.
+
+        By default ``cuda13`` or ``cuda12`` on NVIDIA's GPUs, by their capability and driver, ``rocm7`` on those of AMD
+        that ROCm 7 has code for, and ``cpu`` elsewhere.
+        """
+
+        accelerator: Literal["cpu", "cuda12", "cuda13", "rocm7"] = "cpu"
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """The newest that the partition's GPU and driver can use."""
+        best = [name for name in ("cuda13", "cuda12", "rocm7") if not _why_not(facts, name)]
+        return {"accelerator": best[0]} if best else {}
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """The wheels of JAX and of all it needs."""
+        return [_wheels(ctx)]
+
+    def packages(self, ctx: Context) -> Packages:
+        """The C++ library that it is linked with."""
+        return Packages(run={"apt": ["libstdc++6"], "dnf": ["libstdc++"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Install it, and write the programs that stacks run as a test."""
+        share = f"{ctx.prefix}/share"
+        yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
+        yield run(
+            "training step",
+            TextFile("files/tests/torch_ranks.py", f"{share}/ranks.py", ctx.text_file("torch_ranks.py")),
+            TextFile("files/tests/jax_step.py", f"{share}/jax_step.py", ctx.text_file("jax_step.py")),
+            TextFile("files/tests/jax_platform", f"{share}/platform", lines(_platform(ctx))),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The programs; JAX itself is in the Python environment."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """A jitted gradient is NumPy's, by one process and by two over the loopback; on a node with a GPU, there."""
+        python = f"{ctx.use('python').prefix}/bin/python"
+        step = f"{ctx.prefix}/share/jax_step.py"
+        tests = [
+            Test("version", command(python, "-c", "import jax; print(jax.__version__)"), expect=ctx.version),
+            Test("training step", command(python, step, "cpu"), expect="over 1 rank"),
+            Test("two processes", command(python, step, "cpu", "2"), expect="over 2 ranks"),
+        ]
+        if ctx.options.accelerator != "cpu":
+            tests.append(Test("training step on the GPU", command(python, step), device="gpu", expect="over 1 rank"))
+        return tests
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
+        if ctx.options.accelerator == "cpu":
+            return Capabilities()
+        if ctx.options.accelerator == "rocm7":
+            return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL")
+        return Capabilities(gpu_vendors=("nvidia",), gpu_collectives="NCCL", licences=LICENCES)
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That a GPU is not used."""
+        gpu = ctx.facts.partition.gpu
+        if gpu is None or ctx.options.accelerator != "cpu":
+            return []
+        last = "rocm7" if gpu.vendor == "amd" else "cuda12"
+        why = _why_not(ctx.facts, last) or "jax.accelerator=cpu was asked for"
+        return [f"jax {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
+
+
+def _why_not(facts: Facts, accelerator: str) -> str:
+    """Why a package does not compute on the partition's GPU; empty if it does, or nothing is known against it."""
+    gpu = facts.partition.gpu
+    if gpu is None or gpu.vendor != ("amd" if accelerator == "rocm7" else "nvidia"):
+        return "no package has code for it"
+    if accelerator == "rocm7":
+        driver, code = ROCM_DRIVER, gpu.target
+        known = facts.architecture == "x86_64" and (code is None or code in ROCM_TARGETS)
+    else:
+        driver, capability = CUDA[accelerator]
+        code = gpu.capability
+        known = code is None or Version(code) >= Version(capability)
+    if not known:
+        return f"the packages with {accelerator} have no code for {code} on {facts.architecture}"
+    if gpu.driver is not None and Version(gpu.driver) < Version(driver):
+        return f"the node's driver is {gpu.driver}, and {accelerator} needs {driver} or newer"
+    return ""
+
+
+def _platform(ctx: Context) -> str:
+    """JAX's own name of what computes."""
+    return "cpu" if ctx.options.accelerator == "cpu" else "gpu"
+
+
+def _wheels(ctx: Context) -> Wheels:
+    accelerator = ctx.options.accelerator
+    # The lists' hashes are those of the x86_64 wheels.
+    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
+    name = "jax" if accelerator == "cpu" else f"jax-{accelerator}"
+    pins = [*ctx.release.values.get("pins", []), *ctx.release.values.get(f"pins_{accelerator}", [])]
+    return ctx.wheels(f"{name}-{ctx.version}{suffix}", [f"jax{EXTRAS[accelerator]}=={ctx.version}", *pins])
