@@ -122,3 +122,12 @@ def test_lists_of_one_python_environment_agree() -> None:
             for line in file.text.splitlines() if file.path.startswith("files/requirements/") else ():
                 name, _, version = line.partition(" ")[0].partition("==")
                 assert seen.setdefault(name, version) == version or name in ("pip", "setuptools", "wheel"), line
+
+
+def test_vllm_is_for_gpus_of_nvidia_alone() -> None:
+    assembly = assemble(planned("leonardo", "vllm"), Catalog())
+    assert not assembly.loose
+    with pytest.raises(ConflictError, match="with the node's GPU none"):
+        planned("supermuc", "vllm")
+    with pytest.raises(ConflictError, match=r"with the node's capability 7\.0"):
+        planned("darwin", "vllm", partition="gpu-v100")
