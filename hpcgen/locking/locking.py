@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.requirements import Requirement
@@ -24,6 +25,9 @@ from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.hashing import file_sha256
 from hpcgen.support.leftovers import scratch_folder
 from hpcgen.support.places import recorded
+
+if TYPE_CHECKING:
+    from hpcgen.locking.bazel_fetch import BazelStep
 
 Say = Callable[[str], None]
 
@@ -289,14 +293,23 @@ def _bazel(
     if run and not steps:
         raise InputError("no block of the plan is built by Bazel", "--fetch-bazel", remedy="omit the option")
     if not run:
-        return {
-            step.call.name: known
-            for step in steps
-            if (known := before.bazel.get(step.call.name)) is not None and known.call == step.hash
-        }
+        return _known_to_bazel(catalog, before, steps, say)
     name = assembly.builder.image.name
     fetch_image(images[name], name, plan.site.system.architecture, layout)
     return {step.call.name: fetch_bazel(plan, assembly, step, layout, say) for step in steps}
+
+
+def _known_to_bazel(catalog: Catalog, before: Pins, steps: Iterable[BazelStep], say: Say) -> dict[str, BazelPin]:
+    """What an older lock has for the same calls; what neither it nor a collection knows is told."""
+    known = {}
+    for step in steps:
+        name = step.call.name
+        pin = before.bazel.get(name)
+        if pin is not None and pin.call == step.hash:
+            known[name] = pin
+        elif catalog.bazel_files(name) is None:
+            say(f"no bundle can be made of this lock: what Bazel fetches for {name} is unknown; --fetch-bazel runs it")
+    return known
 
 
 def _trees(loose: Assembly, before: Pins, folder: Path, say: Say) -> dict[str, str]:

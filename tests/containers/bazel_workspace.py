@@ -7,6 +7,7 @@ configure step, a Bazel that fetches archives, files, rules, Python packages and
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import json
@@ -159,12 +160,12 @@ name_of = repository_rule(implementation = _name_of, attrs = {"text": attr.strin
 def archive(top: str, files: Mapping[str, str]) -> bytes:
     """A tar.gz with the files in one folder, the same bytes each time."""
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, text in files.items():
             member = tarfile.TarInfo(f"{top}/{name}")
             member.size = len(text.encode())
             tar.addfile(member, io.BytesIO(text.encode()))
-    return buffer.getvalue()
+    return gzip.compress(buffer.getvalue(), mtime=0)
 
 
 def sha256(data: bytes) -> str:

@@ -17,7 +17,7 @@ know it). It binds what Bazel downloads, not what a repository rule runs (pip, g
 What Bazel reads of module registries (6 and later) it takes from a folder too: ``--registry=file://…`` (IndexRegistry
 and RegistryFactoryImpl.java). Of the rest of a registry (its list of mirrors, yanked versions) nothing is needed.
 
-Seen to build offline from a read-only bundle: 2.1.0 and 4.2.3 with the folders, 7.7.1 with the cache.
+Seen to build offline from a read-only bundle: 2.1.0 and 4.2.3 with the folders, 7.7.1 with the cache and a registry.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from hpcgen.lockfile.lock import parse_lock
 from hpcgen.locking import bazel_fetch
 from hpcgen.locking.base_shell import BaseShell
 from hpcgen.locking.bazel_fetch import PLACE, bazel_steps, fetch_bazel
-from hpcgen.locking.locking import lock_of
+from hpcgen.locking.locking import _known_to_bazel, lock_of
 from hpcgen.locking.registry_recorder import RegistryRecorder
 from hpcgen.model.bazel import BazelFile, BazelPin
 from hpcgen.model.bundle_paths import MOUNT
@@ -207,6 +207,19 @@ def test_another_call_of_bazel_is_another_hash() -> None:
         plan = source_plan(*more)
         hashes.add(bazel_steps(plan, assemble(plan, CATALOG))[0].hash)
     assert len(hashes) == 3
+
+
+def test_a_later_lock_keeps_what_holds_and_tells_what_is_unknown() -> None:
+    plan = source_plan()
+    steps = bazel_steps(plan, assemble(plan, CATALOG))
+    pin = BazelPin(bazel="6.1.0", call=steps[0].hash, files=[])
+    said: list[str] = []
+    name = steps[0].call.name
+    assert _known_to_bazel(CATALOG, Pins(bazel={name: pin}), steps, said.append) == {name: pin}
+    assert said == []
+    other = msgspec.structs.replace(pin, call=A)
+    assert _known_to_bazel(CATALOG, Pins(bazel={name: other}), steps, said.append) == {}
+    assert len(said) == 1 and "--fetch-bazel" in said[0]
 
 
 # module registries
