@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.base import Block, BlockOptions, Condition, Context, Facts, Situation, need
 from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, Wheels, command, run
+from hpcgen.model.image_paths import SCRATCH
+
+SOURCE = f"{SCRATCH}/horovod"
+
+
+class Framework(NamedTuple):
+    """One of the frameworks that Horovod is built for.
+
+    Parameters
+    ----------
+    block, versions: what it is here.
+    switch: its name in the variables of setup.py.
+    module: the part of Horovod for it.
+    program, step: the training step that stacks run, as a file of the block and in the image.
+    """
+
+    block: str
+    versions: str
+    switch: str
+    module: str
+    program: str
+    step: str
+
+
+FRAMEWORKS = {
+    "tensorflow": Framework(
+        "tensorflow", ">=1.15,<2.16", "TENSORFLOW", "horovod.tensorflow", "horovod_step.py", "step.py"
+    ),
+    "pytorch": Framework("pytorch", ">=1.5", "PYTORCH", "horovod.torch", "horovod_torch_step.py", "step_torch.py"),
+}
+SWITCHES = ("TENSORFLOW", "PYTORCH", "MXNET")
+"""All that setup.py knows."""
 
 
 def _nvidia(facts: Facts) -> bool:
@@ -29,22 +61,31 @@ def _uses_nccl(situation: Situation) -> bool:
     return _nvidia(situation.facts) and situation.options.gpu_operations == "nccl"
 
 
+def _asked_for(framework: str) -> Condition:
+    def asked_for(situation: Situation) -> bool:
+        return framework in situation.options.frameworks
+
+    return asked_for
+
+
 class Horovod(Block):
     """Horovod, data-parallel training.  Source: https://github.com/horovod/horovod
 
-    Compiled against the image's TensorFlow and MPI. No patch is applied; instead what is known to break is
-    kept out: GCC 13 and later (missing headers), CMake 4 (its bundled Gloo is too old for it), setuptools 81
-    and later (no pkg_resources), TensorFlow 2.16 and later (Keras 3). ``horovodrun`` does not start jobs under
-    the launchers of this project's sites: use mpiexec or srun.
+    Compiled against the image's frameworks and MPI. What is known to break is kept out: GCC 13 and later (missing
+    headers), CMake 4 (its bundled Gloo is too old for it), setuptools 81 and later (no pkg_resources), TensorFlow 2.16
+    and later (Keras 3). One thing is patched: the C++ standard, where the headers of PyTorch ask for a newer one.
+    ``horovodrun`` does not start jobs under the launchers of this project's sites: use mpiexec or srun.
     """
 
     name = "horovod"
     needs = (
         need("python"),
+        # C++20, which the headers of new releases ask for.
+        need("gnu", ">=10", when=_asked_for("pytorch")),
         need("gnu", ">=8,<13"),
         need("cmake", ">=3.13,<4", build_only=True),
         need("mpi", when=_uses_mpi),
-        need("tensorflow", ">=1.15,<2.16"),
+        *(need(each.block, each.versions, when=_asked_for(name)) for name, each in FRAMEWORKS.items()),
         need("cuda", when=_uses_cuda),
         need("nccl", ">=2.7", when=_uses_nccl),
     )
@@ -52,11 +93,12 @@ class Horovod(Block):
     class Options(BlockOptions, frozen=True):
         """What Horovod is built for.
 
-        ``frameworks``: TensorFlow alone for now. ``cpu_operations``: what carries tensors in main memory.
-        ``gpu_operations``: what carries those in GPU memory, where the partition has an NVIDIA GPU.
+        ``frameworks``: those that it is compiled against, each of which the image then has. ``cpu_operations``: what
+        carries tensors in main memory. ``gpu_operations``: what carries those in GPU memory, where the partition has an
+        NVIDIA GPU.
         """
 
-        frameworks: list[Literal["tensorflow"]] = msgspec.field(default_factory=lambda: ["tensorflow"])
+        frameworks: list[Literal["tensorflow", "pytorch"]] = msgspec.field(default_factory=lambda: ["tensorflow"])
         cpu_operations: Literal["mpi", "gloo"] = "mpi"
         gpu_operations: Literal["nccl", "mpi", "none"] = "nccl"
 
@@ -65,33 +107,60 @@ class Horovod(Block):
         return [_needs(ctx), _source(ctx)]
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        """Compile it in the Python environment, and write the training step that stacks run as a test."""
+        """Compile it in the Python environment, and write the training steps that stacks run as a test."""
         yield run("what it needs", ctx.pip(_needs(ctx)), caches=("pip",))
-        # Without isolation, because it must see the TensorFlow that it is compiled against.
+        # Without isolation, because it must see the frameworks that it is compiled against.
         variables = dict(sorted(_variables(ctx).items()))
-        install = ctx.pip(_source(ctx), compiled="horovod", variables=variables, extra=["--no-build-isolation"])
-        yield run("compile", install, caches=("pip",))
-        step = TextFile("files/tests/step.py", f"{ctx.prefix}/share/step.py", ctx.text_file("horovod_step.py"))
-        yield run("training step", step)
+        if "pytorch" in ctx.options.frameworks:
+            yield run("source", ctx.pip_unpack(_source(ctx), SOURCE), _newer_standard(ctx), caches=("pip",))
+            yield run("compile", ctx.pip_folder(_source(ctx), SOURCE, variables=variables))
+        else:
+            install = ctx.pip(_source(ctx), compiled="horovod", variables=variables, extra=["--no-build-isolation"])
+            yield run("compile", install, caches=("pip",))
+        for each in _frameworks(ctx):
+            target = f"{ctx.prefix}/share/{each.step}"
+            yield run("training step", TextFile(f"files/tests/{each.step}", target, ctx.text_file(each.program)))
 
     def runtime(self, ctx: Context) -> Runtime:
-        """The training step; Horovod itself is in the Python environment."""
+        """The training steps; Horovod itself is in the Python environment."""
         return Runtime(copies=(ctx.prefix,))
 
     def test(self, ctx: Context) -> list[Test]:
-        """It loads with TensorFlow and has what it was built for."""
+        """It loads with each framework and has what it was built for."""
         python = f"{ctx.use('python').prefix}/bin/python"
         built = f"{ctx.options.cpu_operations}_built"
         names = [built]
         if _nvidia(ctx.facts) and ctx.options.gpu_operations == "nccl":
             names.append("nccl_built")
         wanted = " and ".join(f"hvd.{name}()" for name in names)
+        built_for = ", ".join(name.removesuffix("_built") for name in names)
+        of = len(ctx.options.frameworks) > 1
         return [
             Test(
-                f"built for {', '.join(name.removesuffix('_built') for name in names)}",
-                command(python, "-c", f"import sys, horovod.tensorflow as hvd; sys.exit(not ({wanted}))"),
+                f"built for {built_for}" + (f" with {each.block}" if of else ""),
+                command(python, "-c", f"import sys, {each.module} as hvd; sys.exit(not ({wanted}))"),
             )
+            for each in _frameworks(ctx)
         ]
+
+
+def _frameworks(ctx: Context) -> list[Framework]:
+    """Those that are asked for, in the order of the table."""
+    return [each for name, each in FRAMEWORKS.items() if name in ctx.options.frameworks]
+
+
+def _newer_standard(ctx: Context) -> list[str]:
+    """Commands that raise the C++ standard from 14 to what PyTorch's headers need, and fail if it was not 14."""
+    torch = ctx.use("pytorch")
+    standard = "20" if torch.at_least("2.10") else "17" if torch.at_least("2.1") else ""
+    commands = []
+    for file in ("CMakeLists.txt", "horovod/torch/CMakeLists.txt") if standard else ():
+        path = f"{SOURCE}/{file}"
+        commands += [
+            command("grep", "-q", "set(CMAKE_CXX_STANDARD 14)", path),
+            command("sed", "-i", f"s/set(CMAKE_CXX_STANDARD 14)/set(CMAKE_CXX_STANDARD {standard})/", path),
+        ]
+    return commands
 
 
 def _needs(ctx: Context) -> Wheels:
@@ -111,11 +180,9 @@ def _source(ctx: Context) -> Wheels:
 
 def _variables(ctx: Context) -> dict[str, str]:
     """What Horovod's setup.py reads (docs/install.rst of the release)."""
-    options = ctx.options
+    options, asked = ctx.options, [each.switch for each in _frameworks(ctx)]
     values = {
-        "HOROVOD_WITH_TENSORFLOW": "1",
-        "HOROVOD_WITHOUT_PYTORCH": "1",
-        "HOROVOD_WITHOUT_MXNET": "1",
+        **{f"HOROVOD_{'WITH' if name in asked else 'WITHOUT'}_{name}": "1" for name in SWITCHES},
         "HOROVOD_WITH_MPI" if ctx.has("mpi") else "HOROVOD_WITHOUT_MPI": "1",
         "HOROVOD_WITH_GLOO" if options.cpu_operations == "gloo" else "HOROVOD_WITHOUT_GLOO": "1",
         "HOROVOD_CPU_OPERATIONS": options.cpu_operations.upper(),

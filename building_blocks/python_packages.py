@@ -79,7 +79,10 @@ class PythonPackages(Block):
         return Capabilities(gpu_vendors=tuple(vendors))
 
     def notices(self, ctx: Context) -> list[str]:
-        """That nothing but the version is checked."""
+        """That nothing but the version is checked, and which packages have ended and what took their place."""
         if not ctx.options.packages:
             return []
-        return ["python_packages: the listed packages are pinned by version, not by hash"]
+        superseded = msgspec.convert(ctx.release.values.get("superseded", {}), dict[str, str])
+        names = [re.sub(r"[-_.]+", "-", pin.split("==")[0]).lower() for pin in ctx.options.packages]
+        ended = [f"{name} has ended: {superseded[name]}" for name in names if name in superseded]
+        return ["python_packages: the listed packages are pinned by version, not by hash", *ended]

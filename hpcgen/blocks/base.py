@@ -239,6 +239,29 @@ class Context(msgspec.Struct, frozen=True):
         checked = [command(*pip, "check")] if complete else []
         return [*self.fetch(file), install, command("rm", "-f", self.local(file)), *checked]
 
+    def pip_unpack(self, wheels: Wheels, into: str) -> list[Part]:
+        """Parts of a step that fetches one source package by its hashed line, and unpacks it to be changed."""
+        listing, folder = f"{SCRATCH}/{wheels.name}.txt", f"{SCRATCH}/{wheels.name}"
+        pip = ["/opt/python/bin/python", "-m", "pip", "download", "--no-deps", "--require-hashes"]
+        words = [*self.supply.pip_words(), "--no-binary", ":all:", "--no-build-isolation", "-d", folder, "-r", listing]
+        unpack = ["--strip-components=1", "--no-same-owner", "-C", into]
+        return [
+            TextFile(f"files/requirements/{wheels.name}.txt", listing, lines(*wheels.requirements)),
+            command(*pip, *words),
+            command("mkdir", "-p", into),
+            f"tar -xf {folder}/*.tar.gz {command(*unpack)}",
+        ]
+
+    def pip_folder(self, wheels: Wheels, folder: str, *, variables: Mapping[str, str] | None = None) -> list[Part]:
+        """Parts of a step that compiles what :meth:`pip_unpack` unpacked, with all that it needs there already."""
+        environment = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
+        pip = ["/opt/python/bin/python", "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation"]
+        return [
+            InstalledList(wheels.name, "/opt/python", compiled=True),
+            command(*environment, *pip, folder),
+            command("rm", "-rf", folder),
+        ]
+
     def text_file(self, name: str) -> str:
         """The text of ``building_blocks/files/<name>``, for programs that a block puts into the image."""
         return self.find_file(name)

@@ -117,3 +117,19 @@ def test_the_distributions_package_computes(ch_image: ChImage, collection: Path,
 @pytest.mark.slow
 def test_a_compiler_in_the_image_compiles(ch_image: ChImage, collection: Path, tmp_path: Path) -> None:
     remove(built(ch_image, collection, tmp_path, "pytorch", "pytorch.compile=true"))
+
+
+@pytest.mark.slow
+def test_two_ranks_of_deepspeed_divide_the_states(ch_image: ChImage, collection: Path, tmp_path: Path) -> None:
+    image = built(ch_image, collection, tmp_path, "deepspeed", *INTEL_MPI, ranks=2)
+    told = ranks_of(ch_image, tmp_path, image)
+    assert [line.split(" device")[0] for line in told] == ["rank 0 size 2 stage 1", "rank 1 size 2 stage 1"]
+    remove(image)
+
+
+@pytest.mark.slow
+def test_two_ranks_of_horovod_train_together(ch_image: ChImage, collection: Path, tmp_path: Path) -> None:
+    image = built(ch_image, collection, tmp_path, "pytorch-horovod", *INTEL_MPI, ranks=2)
+    told = ranks_of(ch_image, tmp_path, image)
+    assert [line.split(" loss")[0] for line in told] == ["rank 0 size 2", "rank 1 size 2"]
+    remove(image)

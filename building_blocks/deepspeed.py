@@ -1,0 +1,84 @@
+"""DeepSpeed: training of large models with PyTorch, whose states are divided among the ranks (ZeRO)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
+
+
+class Deepspeed(Block):
+    """DeepSpeed, training of large models with PyTorch.  Source: https://github.com/deepspeedai/DeepSpeed
+
+    Its parts in C++ and CUDA are compiled when a program first uses them, so the image keeps a compiler and Ninja. They
+    are compiled into TORCH_EXTENSIONS_DIR, a folder in the home directory by default.
+    """
+
+    name = "deepspeed"
+    needs = (need("python"), need("pytorch"), need("jit_compiler"))
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """DeepSpeed's source package, and what it needs."""
+        return [_needs(ctx), _source(ctx)]
+
+    def environment(self, ctx: Context) -> Environment:
+        """No part is compiled while it is installed."""
+        return Environment(build={"DS_BUILD_OPS": "0"})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        """Install it beside PyTorch, which its setup.py looks at, and write the training step."""
+        yield run("what it needs", ctx.pip(_needs(ctx)), caches=("pip",))
+        install = ctx.pip(_source(ctx), compiled="deepspeed", extra=["--no-build-isolation"])
+        yield run("install", install, caches=("pip",))
+        step = TextFile("files/tests/deepspeed_step.py", f"{ctx.prefix}/share/step.py", ctx.text_file(STEP))
+        yield run("training step", step)
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The training step; DeepSpeed itself is in the Python environment."""
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """It trains a model whose states are divided, on one rank."""
+        python = f"{ctx.use('python').prefix}/bin/python"
+        device = "" if ctx.use("pytorch").options.accelerator == "cpu" else "gpu"
+        return [
+            Test(
+                "version", command(python, "-c", "import deepspeed; print(deepspeed.__version__)"), expect=ctx.version
+            ),
+            Test(
+                "ZeRO step",
+                command("env", "-u", "HPCGEN_RANKS", python, _step(ctx)),
+                device=device,
+                expect="size 1 stage",
+            ),
+        ]
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That its parts for CUDA cannot be compiled in the image."""
+        if ctx.use("pytorch").options.accelerator != "cuda":
+            return []
+        return [
+            "deepspeed's parts in CUDA (FusedAdam and others) cannot be compiled in the image, which has no nvcc: "
+            "use the optimizers of PyTorch, or --add cuda"
+        ]
+
+
+STEP = "deepspeed_step.py"
+
+
+def _step(ctx: Context) -> str:
+    return f"{ctx.prefix}/share/step.py"
+
+
+def _needs(ctx: Context) -> Wheels:
+    # The lists' hashes are those of the x86_64 wheels.
+    architecture = ctx.facts.architecture
+    name = f"deepspeed-{ctx.version}" if architecture == "x86_64" else f"deepspeed-{ctx.version}-{architecture}"
+    fallback = ["einops", "hjson", "msgpack", "ninja", "packaging", "psutil", "py-cpuinfo", "pydantic", "tqdm"]
+    return ctx.wheels(name, [*fallback, *ctx.release.values.get("needs", [])])
+
+
+def _source(ctx: Context) -> Wheels:
+    line = f"deepspeed=={ctx.version} --hash=sha256:{ctx.release.values['sdist']}"
+    return Wheels(f"deepspeed-{ctx.version}-source", (line,), hashed=True)
