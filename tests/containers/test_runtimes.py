@@ -11,12 +11,14 @@ from test_pytorch import built, mirror, wheel  # noqa: F401
 from test_pytorch import collection as collection_with_torch
 
 collection = collection_with_torch
+DEBIAN = ("debian.version=12",)
+"""The base that is at hand."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("stack", ["openvino", "tvm"])
 def test_a_model_is_run_as_numpy_computes_it(stack: str, ch_image: ChImage, collection: Path, tmp_path: Path) -> None:
-    image = built(ch_image, collection, tmp_path, stack)
+    image = built(ch_image, collection, tmp_path, stack, *DEBIAN)
     done = ch_image.run(["bash", tmp_path / "kit" / "run.sh"], env={"HPCGEN_IMAGE": str(image)}, cwd=tmp_path)
     print(done.stdout)
     assert "inferences per second" in done.stdout
@@ -26,7 +28,7 @@ def test_a_model_is_run_as_numpy_computes_it(stack: str, ch_image: ChImage, coll
 @pytest.mark.slow
 def test_two_ranks_of_jax_train_together(ch_image: ChImage, collection: Path, tmp_path: Path) -> None:
     """The image's own mpiexec starts them; they talk over Gloo."""
-    image = built(ch_image, collection, tmp_path, "jax", "mpi.provider=mpich", "mpich.obtain=wheels", ranks=2)
+    image = built(ch_image, collection, tmp_path, "jax", *DEBIAN, "mpi.provider=mpich", "mpich.obtain=wheels", ranks=2)
     done = ch_image.run(["bash", tmp_path / "kit" / "run.sh"], env={"HPCGEN_IMAGE": str(image)}, cwd=tmp_path)
     print(done.stdout)
     assert "over 2 ranks" in done.stdout
@@ -35,7 +37,7 @@ def test_two_ranks_of_jax_train_together(ch_image: ChImage, collection: Path, tm
 
 @pytest.mark.slow
 def test_models_of_three_frameworks_are_converted(ch_image: ChImage, collection: Path, tmp_path: Path) -> None:
-    chosen = ["onnx_tools.frameworks=sklearn,keras,pytorch", "onnxruntime.provider=cpu"]
+    chosen = [*DEBIAN, "onnx_tools.frameworks=sklearn,keras,pytorch", "onnxruntime.provider=cpu"]
     image = built(ch_image, collection, tmp_path, "onnx-convert", *chosen)
     done = ch_image.run(["bash", tmp_path / "kit" / "run.sh"], env={"HPCGEN_IMAGE": str(image)}, cwd=tmp_path)
     print(done.stdout)
