@@ -18,7 +18,7 @@ class Jemalloc(AutotoolsBlock):
     """
 
     name = "jemalloc"
-    needs = (need("gnu", build_only=True),)
+    needs = (need("gnu"),)
 
     class Options(BlockOptions, frozen=True):
         """``preload``: it serves every program of the image.
