@@ -158,7 +158,7 @@ def test_all_mistakes_of_a_fleet_at_once_each_at_its_place(hpcgen: Command, tmp_
     assert done.returncode == 3
     for text in (
         "fleet.yaml:1:11: no site is called 'supermug'\n  remedy: did you mean supermuc or supermuc-phase2?",
-        "fleet.yaml:3:13: no stack is called 'mpi-helo'\n  remedy: did you mean mpi-hello?",
+        "fleet.yaml:3:13: no stack is called 'mpi-helo'\n  remedy: did you mean mpi-hello or mpi-python?",
         "fleet.yaml:4:30: no site is called 'workstaton'\n  remedy: did you mean workstation?",
         "fleet.yaml:5:5: `site` is missing",
         "fleet.yaml:6:51: no block is called 'tensorflo'\n  remedy: did you mean tensorflow or tensorrt?",
