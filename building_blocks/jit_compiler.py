@@ -21,7 +21,9 @@ class JitCompiler(Block):
     def packages(self, ctx: Context) -> Packages:
         """Compilers and headers, in both stages."""
         suffix = str(ctx.use("gnu").release.values["suffix"])
-        headers = [name for name in ctx.use("python").release.values["build"] if name.endswith(("-dev", "-devel"))]
+        # A build that brings all that it needs has its headers in the environment.
+        python = ctx.use("python").release.values.get("build", [])
+        headers = [name for name in python if name.endswith(("-dev", "-devel"))]
         apt = [f"gcc{suffix}", f"g++{suffix}", "libc6-dev", *headers]
         dnf = ["gcc", "gcc-c++", "glibc-devel", *headers]
         return Packages(build={"apt": apt, "dnf": dnf}, run={"apt": apt, "dnf": dnf})

@@ -87,15 +87,21 @@ def _why_there(problem: Problem, name: str, candidate: Candidate, told: list[Rea
     yield from (f"{each!r} is not told" for each in (*wanted, *site) if each not in told)
     others = [each for each in told if each not in wanted and each not in site]
     refusing = [
-        each
+        (c.block, each)
         for c in problem.candidates(name)
         if c.block != candidate.block or c.form == candidate.form
         for each in problem.refusals(c)
     ]
-    bounds = [Reason(rule=each.rule, by=each.by, found=each.found, place=each.place) for each in refusing]
+    bounds = [Reason(rule=each.rule, by=each.by, found=each.found, place=each.place) for _, each in refusing]
     yield from (f"{each!r} is not true" for each in others if each not in bounds)
-    if bounds and not any(each in bounds for each in others):
-        yield f"nothing is told of {bounds}"
+    # What an option of another provider rules out says nothing of this one.
+    owed = [
+        each
+        for (block, _), each in zip(refusing, bounds, strict=True)
+        if block == candidate.block or each.rule != "option"
+    ]
+    if owed and not any(each in owed for each in others):
+        yield f"nothing is told of {owed}"
 
 
 def _asked(asked: Asked) -> Reason:

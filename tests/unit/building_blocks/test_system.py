@@ -129,7 +129,7 @@ def _others_for(name: str) -> dict[str, Chosen]:
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_each_command_of_a_step_is_one_simple_command(name: str) -> None:
-    versions = {"cudnn": "8.9.7.29", "nccl": "2.16.2", "mpich": "5.0.1"}
+    versions = {"cuda": "13.3.0", "cudnn": "8.9.7.29", "nccl": "2.16.2", "mpich": "5.0.1"}
     site = facts(
         fabric="omni-path",
         certificates=("/etc/ssl/a.pem",),
