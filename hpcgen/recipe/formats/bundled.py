@@ -129,7 +129,9 @@ def context(plan: Plan, assembly: Assembly, certified: bool = True) -> str:
     if certified and assembly.builder.host_files:
         targets = " ".join(sh(base_name(file.target)) for file in assembly.builder.host_files)
         copied = certificates(assembly) + template("common.sh").fill("copied", names=targets)
-    return template("common.sh").fill("context", kit_files=listed, certificates=copied)
+    programs = [path for path, file in sorted(assembly.files.items()) if file.executable and not path.endswith(".sh")]
+    executables = "".join(f" | {sh(path)}" for path in programs)
+    return template("common.sh").fill("context", kit_files=listed, executables=executables, certificates=copied)
 
 
 def certificates(assembly: Assembly) -> str:

@@ -114,3 +114,26 @@ def test_an_unknown_format_leads_to_the_nearest(hpcgen: Command, tmp_path: Path)
 @pytest.mark.parametrize("name", FORMATS.built_in)
 def test_a_class_is_called_as_the_registry_calls_it(name: str) -> None:
     assert FORMATS.find(name).name == name
+
+
+@pytest.mark.parametrize("site", ["supermuc", "workstation"])
+def test_a_program_among_the_text_files_stays_one(site: str) -> None:
+    """build.sh copies the kit's files with modes of its own, whatever the kit's folder has been through."""
+    import hpcgen
+    from hpcgen.blocks.base import Block, Context
+    from hpcgen.blocks.steps import Run, TextFile, run
+
+    class Tool(Block):
+        """A program.  Source: https://example.org"""
+
+        name = "tool"
+        releases = {"1": {}}
+
+        def build(self, ctx: Context) -> list[Run]:
+            return [run("tool", TextFile("files/tests/tool", "/opt/tool/bin/tool", "#!/bin/sh\n", executable=True))]
+
+    stack = {"name": "it", "title": "t", "blocks": {"tool": {}}, "run": {"command": ["tool"], "mpi": False}}
+    catalog = Catalog([], [Tool])
+    plan = hpcgen.plan(hpcgen.load_site(site), hpcgen.load_stack(stack, catalog=catalog), catalog=catalog)
+    script = hpcgen.render(plan, catalog=catalog).files["build.sh"].text
+    assert "*.sh | job.* | files/tests/tool) mode=755 ;;" in script

@@ -84,7 +84,7 @@ for file in "${kit_files[@]}"; do
         exit 66
     fi
     case $file in
-        *.sh | job.*) mode=755 ;;
+        *.sh | job.*@{executables}) mode=755 ;;
         *) mode=644 ;;
     esac
     install -D -m "$mode" "$kit/$file" "$context/$file"
