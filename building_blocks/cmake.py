@@ -31,10 +31,4 @@ class Cmake(Block):
 
 
 def _wheel(ctx: Context) -> Wheels:
-    # The list's hash is the one of the x86_64 wheel.
-    name = (
-        f"cmake-{ctx.version}"
-        if ctx.facts.architecture == "x86_64"
-        else f"cmake-{ctx.version}-{ctx.facts.architecture}"
-    )
-    return ctx.wheels(name, [f"cmake=={ctx.version}"])
+    return ctx.wheels(ctx.facts.listed(f"cmake-{ctx.version}"), [f"cmake=={ctx.version}"])

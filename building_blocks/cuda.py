@@ -181,9 +181,7 @@ def _by_wheels(ctx: Context) -> bool:
 
 
 def _wheels(ctx: Context) -> Wheels:
-    # The lists' hashes are those of the x86_64 wheels.
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
-    return ctx.wheels(f"cuda-{ctx.version}{suffix}", ctx.release.values["wheels"])
+    return ctx.wheels(ctx.facts.listed(f"cuda-{ctx.version}"), ctx.release.values["wheels"])
 
 
 def _installer(ctx: Context) -> Archive:

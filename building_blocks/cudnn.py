@@ -104,9 +104,8 @@ def _wheels(ctx: Context) -> Wheels:
     cuda = ctx.use("cuda")
     package = f"nvidia-cudnn-cu{cuda.version.split('.')[0]}"
     pins = [each for each in cuda.release.values.get("wheels", []) if "cublas" in each or "nvrtc" in each]
-    # The lists' hashes are those of the x86_64 wheels.
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
-    return ctx.wheels(f"cudnn-{ctx.version}-cuda{cuda.version}{suffix}", [f"{package}=={ctx.version}", *pins])
+    name = ctx.facts.listed(f"cudnn-{ctx.version}-cuda{cuda.version}")
+    return ctx.wheels(name, [f"{package}=={ctx.version}", *pins])
 
 
 def _has_lib(ctx: Context) -> bool:

@@ -72,9 +72,7 @@ def _step(ctx: Context) -> str:
 
 
 def _needs(ctx: Context) -> Wheels:
-    # The lists' hashes are those of the x86_64 wheels.
-    architecture = ctx.facts.architecture
-    name = f"deepspeed-{ctx.version}" if architecture == "x86_64" else f"deepspeed-{ctx.version}-{architecture}"
+    name = ctx.facts.listed(f"deepspeed-{ctx.version}")
     fallback = ["einops", "hjson", "msgpack", "ninja", "packaging", "psutil", "py-cpuinfo", "pydantic", "tqdm"]
     return ctx.wheels(name, [*fallback, *ctx.release.values.get("needs", [])])
 

@@ -38,9 +38,9 @@ FRAMEWORKS = {
         "tensorflow", ">=1.15,<2.16", "TENSORFLOW", "horovod.tensorflow", "horovod_step.py", "step.py"
     ),
     "pytorch": Framework("pytorch", ">=1.5", "PYTORCH", "horovod.torch", "horovod_torch_step.py", "step_torch.py"),
+    # The releases before 1.8 lack the headers that it is compiled with.
+    "mxnet": Framework("mxnet", ">=1.8", "MXNET", "horovod.mxnet", "horovod_mxnet_step.py", "step_mxnet.py"),
 }
-SWITCHES = ("TENSORFLOW", "PYTORCH", "MXNET")
-"""All that setup.py knows."""
 
 
 def _nvidia(facts: Facts) -> bool:
@@ -98,7 +98,9 @@ class Horovod(Block):
         NVIDIA GPU.
         """
 
-        frameworks: list[Literal["tensorflow", "pytorch"]] = msgspec.field(default_factory=lambda: ["tensorflow"])
+        frameworks: list[Literal["tensorflow", "pytorch", "mxnet"]] = msgspec.field(
+            default_factory=lambda: ["tensorflow"]
+        )
         cpu_operations: Literal["mpi", "gloo"] = "mpi"
         gpu_operations: Literal["nccl", "mpi", "none"] = "nccl"
 
@@ -164,9 +166,7 @@ def _newer_standard(ctx: Context) -> list[str]:
 
 
 def _needs(ctx: Context) -> Wheels:
-    # The lists' hashes are those of the x86_64 wheels.
-    architecture = ctx.facts.architecture
-    name = f"horovod-{ctx.version}" if architecture == "x86_64" else f"horovod-{ctx.version}-{architecture}"
+    name = ctx.facts.listed(f"horovod-{ctx.version}")
     fallback = ["cffi", "cloudpickle", "packaging", "psutil", "pyyaml", "setuptools<81", "wheel"]
     if not ctx.use("python").at_least("3.7"):
         fallback.append("dataclasses")
@@ -180,9 +180,9 @@ def _source(ctx: Context) -> Wheels:
 
 def _variables(ctx: Context) -> dict[str, str]:
     """What Horovod's setup.py reads (docs/install.rst of the release)."""
-    options, asked = ctx.options, [each.switch for each in _frameworks(ctx)]
+    options, asked = ctx.options, _frameworks(ctx)
     values = {
-        **{f"HOROVOD_{'WITH' if name in asked else 'WITHOUT'}_{name}": "1" for name in SWITCHES},
+        **{f"HOROVOD_{'WITH' if each in asked else 'WITHOUT'}_{each.switch}": "1" for each in FRAMEWORKS.values()},
         "HOROVOD_WITH_MPI" if ctx.has("mpi") else "HOROVOD_WITHOUT_MPI": "1",
         "HOROVOD_WITH_GLOO" if options.cpu_operations == "gloo" else "HOROVOD_WITHOUT_GLOO": "1",
         "HOROVOD_CPU_OPERATIONS": options.cpu_operations.upper(),

@@ -146,8 +146,6 @@ def _platform(ctx: Context) -> str:
 
 def _wheels(ctx: Context) -> Wheels:
     accelerator = ctx.options.accelerator
-    # The lists' hashes are those of the x86_64 wheels.
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
-    name = "jax" if accelerator == "cpu" else f"jax-{accelerator}"
+    name = ctx.facts.listed(f"jax-{ctx.version}" if accelerator == "cpu" else f"jax-{accelerator}-{ctx.version}")
     pins = [*ctx.release.values.get("pins", []), *ctx.release.values.get(f"pins_{accelerator}", [])]
-    return ctx.wheels(f"{name}-{ctx.version}{suffix}", [f"jax{EXTRAS[accelerator]}=={ctx.version}", *pins])
+    return ctx.wheels(name, [f"jax{EXTRAS[accelerator]}=={ctx.version}", *pins])

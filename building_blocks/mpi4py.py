@@ -78,19 +78,14 @@ class Mpi4py(Block):
         return tests
 
 
-def _architecture(ctx: Context) -> str:
-    # The lists' hashes are those of the x86_64 wheels.
-    return "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
-
-
 def _wheel(ctx: Context) -> Wheels:
-    return ctx.wheels(f"mpi4py-{ctx.version}{_architecture(ctx)}", [f"mpi4py=={ctx.version}"])
+    return ctx.wheels(ctx.facts.listed(f"mpi4py-{ctx.version}"), [f"mpi4py=={ctx.version}"])
 
 
 def _build_tools(ctx: Context) -> list[Wheels]:
     """Cython, which 4.0 and later are translated by; 3.1.6 comes translated."""
     cython = ctx.release.values.get("cython")
-    return [] if cython is None else [ctx.wheels(f"mpi4py-build{_architecture(ctx)}", [f"cython=={cython}"])]
+    return [] if cython is None else [ctx.wheels(ctx.facts.listed("mpi4py-build"), [f"cython=={cython}"])]
 
 
 def _source(ctx: Context) -> Wheels:

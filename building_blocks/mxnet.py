@@ -110,6 +110,6 @@ def _why_not(facts: Facts) -> str:
 def _wheels(ctx: Context) -> Wheels:
     """The wheel with all it needs; newer NumPys have no more of what it calls (np.bool)."""
     package = "mxnet-cu112" if ctx.options.gpu else "mxnet"
-    architecture = ctx.facts.architecture
-    name = f"{package}-{ctx.version}" if architecture == "x86_64" else f"{package}-{ctx.version}-{architecture}"
-    return ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values["pins"]])
+    return ctx.wheels(
+        ctx.facts.listed(f"{package}-{ctx.version}"), [f"{package}=={ctx.version}", *ctx.release.values["pins"]]
+    )

@@ -76,7 +76,5 @@ class OnnxTools(Block):
 
 
 def _wheels(ctx: Context) -> Wheels:
-    # The lists' hashes are those of the x86_64 wheels.
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
     packages = [f"onnx=={ctx.version}", *ctx.release.values["converters"]]
-    return ctx.wheels(f"onnx_tools-{ctx.version}{suffix}", packages)
+    return ctx.wheels(ctx.facts.listed(f"onnx_tools-{ctx.version}"), packages)

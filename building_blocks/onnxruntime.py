@@ -209,9 +209,7 @@ def _wheels(ctx: Context) -> Wheels:
     """The wheel with all it needs; for a build from source, all but itself."""
     source = ctx.options.install == "source"
     package = PACKAGES["cpu" if source else ctx.options.provider]
-    # The lists' hashes are those of the x86_64 wheels.
-    architecture = ctx.facts.architecture
-    name = f"{package}-{ctx.version}" if architecture == "x86_64" else f"{package}-{ctx.version}-{architecture}"
+    name = ctx.facts.listed(f"{package}-{ctx.version}")
     if not source:
         return ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values.get("pins", [])])
     return ctx.wheels(name, ctx.release.values["needs"]).without(package)

@@ -60,6 +60,4 @@ class Openvino(Block):
 
 
 def _wheels(ctx: Context) -> Wheels:
-    # The lists' hashes are those of the x86_64 wheels.
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
-    return ctx.wheels(f"openvino-{ctx.version}{suffix}", [f"openvino=={ctx.version}"])
+    return ctx.wheels(ctx.facts.listed(f"openvino-{ctx.version}"), [f"openvino=={ctx.version}"])

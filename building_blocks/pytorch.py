@@ -292,16 +292,10 @@ def _python(ctx: Context) -> str:
     return ctx.use("python").prefix
 
 
-def _listed(ctx: Context, name: str) -> str:
-    # The lists' hashes are those of the x86_64 wheels.
-    architecture = ctx.facts.architecture
-    return name if architecture == "x86_64" else f"{name}-{architecture}"
-
-
 def _wheels(ctx: Context) -> Wheels:
     """The index's wheel with all it needs; on x86_64 with CUDA."""
     pins = ["numpy<2" if not ctx.me.at_least("2.3") else "numpy<3", "setuptools<81"]
-    return ctx.wheels(_listed(ctx, f"torch-{ctx.version}"), [f"torch=={ctx.version}", *pins])
+    return ctx.wheels(ctx.facts.listed(f"torch-{ctx.version}"), [f"torch=={ctx.version}", *pins])
 
 
 def _needs(ctx: Context) -> Wheels:

@@ -236,8 +236,7 @@ def _wheels(ctx: Context) -> Wheels:
     """TensorFlow with all it needs; for a build from source, all but TensorFlow itself."""
     source = ctx.options.install == "source"
     package = "tensorflow" if source else _package(ctx)
-    # The lists' hashes are those of the x86_64 wheels.
-    name = f"{package}-{ctx.version}" if _x86(ctx) else f"{package}-{ctx.version}-{ctx.facts.architecture}"
+    name = ctx.facts.listed(f"{package}-{ctx.version}")
     found = ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values.get("pins", [])])
     return found.without(package) if source else found
 

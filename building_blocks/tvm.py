@@ -64,12 +64,9 @@ class Tvm(Block):
 
 
 def _wheels(ctx: Context) -> Wheels:
-    # The lists' hashes are those of the x86_64 wheels.
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
+    name = ctx.facts.listed(f"tvm-{ctx.version}")
     values = ctx.release.values
-    return ctx.wheels(
-        f"tvm-{ctx.version}{suffix}", [f"apache-tvm=={values['package']}", *values.get("pins", []), "onnx"]
-    )
+    return ctx.wheels(name, [f"apache-tvm=={values['package']}", *values.get("pins", []), "onnx"])
 
 
 def _target(ctx: Context) -> str:

@@ -51,6 +51,4 @@ class Vllm(Block):
 
 
 def _wheels(ctx: Context) -> Wheels:
-    # The lists' hashes are those of the x86_64 wheels.
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
-    return ctx.wheels(f"vllm-{ctx.version}{suffix}", [f"vllm=={ctx.version}"])
+    return ctx.wheels(ctx.facts.listed(f"vllm-{ctx.version}"), [f"vllm=={ctx.version}"])

@@ -32,6 +32,10 @@ class Facts(msgspec.Struct, frozen=True):
             architecture=site.system.architecture,
         )
 
+    def listed(self, name: str) -> str:
+        """What the wheel list ``name`` is called for the node's architecture, where it has compiled packages."""
+        return name if self.architecture == "x86_64" else f"{name}-{self.architecture}"
+
 
 class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of a block's typed options."""

@@ -19,9 +19,8 @@ def from_source(situation: Situation) -> bool:
 
 
 def prefix_wheel(ctx: Context) -> Wheels:
-    """The wheel of a block, which is called as the block is; the lists' hashes are those for x86_64."""
-    suffix = "" if ctx.facts.architecture == "x86_64" else f"-{ctx.facts.architecture}"
-    return ctx.wheels(f"{ctx.me.name}-{ctx.version}{suffix}", [f"{ctx.me.name}=={ctx.version}"])
+    """The wheel of a block, which is called as the block is."""
+    return ctx.wheels(ctx.facts.listed(f"{ctx.me.name}-{ctx.version}"), [f"{ctx.me.name}=={ctx.version}"])
 
 
 def install_prefix_wheel(ctx: Context) -> Iterable[Run]:

@@ -7,7 +7,7 @@ import pytest
 import hpcgen
 from hpcgen.api import default_catalog
 from hpcgen.blocks.requirements import in_range
-from hpcgen.errors import PolicyError
+from hpcgen.errors import ConflictError, PolicyError
 from hpcgen.recipe.assemble import assemble, notices
 
 
@@ -42,3 +42,14 @@ def test_the_older_release_is_for_cpus_and_python_of_its_time() -> None:
     assert "python 3.6.9" in [block.label for block in plan.blocks]
     told = notices(assemble(plan, default_catalog()))
     assert not any("no hashed wheel list" in each for each in told)
+
+
+def test_horovod_is_compiled_for_mxnet_alone() -> None:
+    kit = hpcgen.render(hpcgen.plan("supermuc", "mxnet-horovod"))
+    told = kit.recipe
+    assert "HOROVOD_WITH_MXNET=1" in told
+    assert "HOROVOD_WITHOUT_TENSORFLOW=1" in told
+    assert "import sys, horovod.mxnet as hvd" in kit.files["selftest.sh"].text
+    assert "step_mxnet.py" in kit.files["job.slurm"].text
+    with pytest.raises(ConflictError):
+        hpcgen.plan("supermuc", "mxnet-horovod", settings={"mxnet.version": "==1.6.0"})
