@@ -113,7 +113,7 @@ def way_refusals(
             yield _refusal(candidate, "option", setting, known, str(options.get(option)), "")
             return
     if left and left[0].gpu is not None and left[0].gpu != gpu[0]:
-        yield _refusal(candidate, "fact", "GPU", [left[0].gpu], gpu[0] or "none", gpu[1])
+        yield _refusal(candidate, "fact", "GPU", [left[0].gpu], gpu[0], gpu[1])
 
 
 def _refusal(candidate: Candidate, rule: str, by: str, known: Sequence[str], found: str, place: str) -> Refusal:

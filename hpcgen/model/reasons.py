@@ -90,6 +90,8 @@ class Reason(Record, frozen=True):
     @property
     def bound(self) -> str:
         """The fact or option that rules versions out, in words."""
+        if self.rule == "fact" and not self.found:
+            return f"no {self.by} in the node"
         return self._filled(_BOUND)
 
     @property
@@ -102,7 +104,7 @@ class Reason(Record, frozen=True):
             who=f"{self.by} {self.by_version}".strip(),
             what=requirement_text(self.of, self.requires),
             values=" or ".join((self.requires or {}).values()),
-            found=self.found,
+            found=self.found or "none",
             clash="".join(f"{';' if number else ':'} {each}" for number, each in enumerate(self.clash)),
         )
 

@@ -127,7 +127,7 @@ def test_lists_of_one_python_environment_agree() -> None:
 def test_vllm_is_for_gpus_of_nvidia_alone() -> None:
     assembly = assemble(planned("leonardo", "vllm"), Catalog())
     assert not assembly.loose
-    with pytest.raises(ConflictError, match="with the node's GPU none"):
+    with pytest.raises(ConflictError, match="with no GPU in the node"):
         planned("supermuc", "vllm")
     with pytest.raises(ConflictError, match=r"with the node's capability 7\.0"):
         planned("darwin", "vllm", partition="gpu-v100")
