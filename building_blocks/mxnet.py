@@ -48,12 +48,12 @@ class Mxnet(Block):
         return [_wheels(ctx)]
 
     def packages(self, ctx: Context) -> Packages:
-        """OpenMP's library, which the wheel does not bring, and that of C++."""
+        """What the wheel does not bring: OpenMP, C++, and what its Fortran library is linked with."""
         return Packages(
             run={
-                "apt": ["libgomp1", "libstdc++6"],
-                "dnf": ["libgomp", "libstdc++"],
-                "zypper": ["libgomp1", "libstdc++6"],
+                "apt": ["libgomp1", "libquadmath0", "libstdc++6"],
+                "dnf": ["libgomp", "libquadmath", "libstdc++"],
+                "zypper": ["libgomp1", "libquadmath0", "libstdc++6"],
             }
         )
 
