@@ -26,7 +26,7 @@ from hpcgen.support.quoting import NAME_PATTERN
 Directive = Annotated[
     str,
     matching(
-        r"^--?[A-Za-z0-9][^\x00-\x20\x7f'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$(?!\n)",
+        r"^--?[A-Za-z0-9][^\x00-\x20\x7f-\xa0\u2028\u2029'\"`$\\;|<>]*( [A-Za-z0-9./%_=:,@+-]+)?$(?!\n)",
         "one scheduler option, without quotes, $ or line breaks",
         "--ear=off",
     ),

@@ -181,3 +181,15 @@ def test_a_git_user_is_no_secret(hpcgen: Command, tmp_path: Path) -> None:
     run = "run: {command: [run], environment: {SOURCE: 'ssh://git@example.org/x'}}"
     (tmp_path / "s.yaml").write_text(f"name: s\ntitle: S\n{run}\nblocks: {{base: {{}}}}\n")
     assert hpcgen("check", "s.yaml").returncode == 0
+
+
+@pytest.mark.parametrize("character", ["\u2028", "\u2029", "\x85", "\xa0"])
+def test_a_directive_has_no_character_that_could_be_a_line_of_its_own(character: str) -> None:
+    """Also where the batch system is none, so that nothing prints it."""
+    from hpcgen.api import load_site
+    from hpcgen.errors import InputError
+    from tests.helpers.random_questions import SITE
+
+    site = {**SITE, "scheduler": {"kind": "none", "directives": [f"--export=NONE{character}x"]}}
+    with pytest.raises(InputError, match="must be one scheduler option"):
+        load_site(site)
