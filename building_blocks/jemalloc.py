@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from hpcgen.blocks.autotools import AutotoolsBlock
-from hpcgen.blocks.base import BlockOptions, Context, need
-from hpcgen.blocks.steps import Part, Run, Test, TextFile, command, lines, run
-from hpcgen.model.image_paths import SCRATCH
+from hpcgen.blocks.allocator import AllocatorBlock
+from hpcgen.blocks.base import BlockOptions, Context
+from hpcgen.blocks.steps import Test
 
 
-class Jemalloc(AutotoolsBlock):
+class Jemalloc(AllocatorBlock):
     """jemalloc, malloc with little fragmentation and many threads, from source.  Source: https://jemalloc.net
 
     Programs link it, or have it loaded before them: one of them by
@@ -18,7 +15,8 @@ class Jemalloc(AutotoolsBlock):
     """
 
     name = "jemalloc"
-    needs = (need("gnu"),)
+    file = "libjemalloc.so.2"
+    title = "jemalloc"
 
     class Options(BlockOptions, frozen=True):
         """``preload``: it serves every program of the image.
@@ -34,29 +32,7 @@ class Jemalloc(AutotoolsBlock):
         pages = ["--with-lg-page=16"] if ctx.facts.architecture == "aarch64" else []
         return ["--disable-static", "--disable-doc", *pages]
 
-    def install(self, ctx: Context, source: str) -> list[Part]:
-        program = f"{SCRATCH}/malloc_test.c"
-        return [
-            *super().install(ctx, source),
-            TextFile("files/tests/malloc_test.c", program, ctx.text_file("malloc_test.c")),
-            f'"$CC" -O1 -o {ctx.prefix}/bin/malloc_test {program} -ldl',
-        ]
-
-    def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
-        """Before every program of the image, if that is asked for."""
-        if stage == "final" and ctx.options.preload:
-            listed = TextFile("files/settings/ld.so.preload", "/etc/ld.so.preload", lines(_library(ctx)))
-            yield run("preload", listed, command("ls", _library(ctx)))
-
     def test(self, ctx: Context) -> list[Test]:
-        """By its own count it hands out what a program allocates."""
-        program = f"{ctx.prefix}/bin/malloc_test"
-        started = program if ctx.options.preload else command("env", f"LD_PRELOAD={_library(ctx)}", program)
-        return [
-            Test("version", f"{ctx.prefix}/bin/jemalloc-config --version", expect=f"{ctx.version}-"),
-            Test("serves malloc", started, expect="jemalloc serves malloc"),
-        ]
-
-
-def _library(ctx: Context) -> str:
-    return f"{ctx.prefix}/lib/libjemalloc.so.2"
+        """Its version; by its own count it hands out what a program allocates."""
+        version = Test("version", f"{ctx.prefix}/bin/jemalloc-config --version", expect=f"{ctx.version}-")
+        return [version, *super().test(ctx)]

@@ -10,7 +10,7 @@ from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages
+from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
 from hpcgen.blocks.steps import (
     Environment,
     Image,
@@ -172,9 +172,7 @@ class Pytorch(Block):
         """Install it, and write the programs that stacks run."""
         install = ctx.options.install
         if install == "package":
-            # What "venv --system-site-packages" writes: the distribution's packages show in the environment.
-            switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
-            yield run("use the distribution's PyTorch", command("sed", "-i", switch, f"{_python(ctx)}/pyvenv.cfg"))
+            yield run("use the distribution's PyTorch", system_packages(ctx))
         elif install == "hub":
             yield run("use the image's PyTorch", hub_packages(ctx))
         elif install == "source":

@@ -34,7 +34,12 @@ class Facts(msgspec.Struct, frozen=True):
 
     def listed(self, name: str) -> str:
         """What the wheel list ``name`` is called for the node's architecture, where it has compiled packages."""
-        return name if self.architecture == "x86_64" else f"{name}-{self.architecture}"
+        return listed_for(name, self.architecture)
+
+
+def listed_for(name: str, architecture: str) -> str:
+    """What the wheel list ``name`` is called for an architecture: x86_64 goes without saying."""
+    return name if architecture == "x86_64" else f"{name}-{architecture}"
 
 
 class BlockOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -48,14 +48,19 @@ def hub_environment(ctx: Context) -> Environment:
     )
 
 
+def system_packages(ctx: Context) -> str:
+    """A command that shows the packages of the distribution's Python in /opt/python."""
+    # What "venv --system-site-packages" writes.
+    switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
+    return command("sed", "-i", switch, f"{ctx.use('python').prefix}/pyvenv.cfg")
+
+
 def hub_packages(ctx: Context) -> list[Part]:
     """Parts of a step that show the image's Python packages in /opt/python, after those that are installed there."""
     prefix = ctx.use("python").prefix
     folders = ctx.release.values.get("hub_packages", [])
     if not folders:
-        # What "venv --system-site-packages" writes.
-        switch = "s/^include-system-site-packages.*/include-system-site-packages = true/"
-        return [command("sed", "-i", switch, f"{prefix}/pyvenv.cfg")]
+        return [system_packages(ctx)]
     minor = ".".join(ctx.use("python").version.split(".")[:2])
     listing = f"{prefix}/lib/python{minor}/site-packages/hub.pth"
     # A folder that is not there would be passed over without a word.

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 from packaging.version import Version
 
+from hpcgen.blocks.declared import listed_for
 from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.locking.uv_resolver import Request, Resolved
 from hpcgen.locking.wheel_targets import WheelTarget
@@ -168,10 +169,9 @@ def _request(asked: ListRequest, python: str, architecture: str) -> Request:
 
 
 def _file(asked: ListRequest, minor: str, architecture: str) -> str:
-    """The name by which ``Context.wheels`` finds it: blocks add the architecture where it is not x86_64."""
-    suffix = "" if architecture == "x86_64" else f"-{architecture}"
+    """The name by which ``Context.wheels`` finds it."""
     tag = "" if asked.every_python else f"-cp{minor.replace('.', '')}"
-    return f"{asked.name}{suffix}{tag}.txt"
+    return f"{listed_for(asked.name, architecture)}{tag}.txt"
 
 
 def _words(asked: ListRequest, python: str, architecture: str) -> list[str]:
