@@ -154,13 +154,17 @@ class Upstream(Record, frozen=True):
     """By what names others know the software of a block, for ``hpcgen tables refresh``.
 
     ``pypi``: the package in the Python package index whose versions are the block's; ``spack`` as in ``py-torch``,
-    ``easybuild`` as in ``PyTorch``. ``left_out``: releases that are known and not wanted, by their range, and why.
+    ``easybuild`` as in ``PyTorch``. ``none``: why nobody else has the releases of this table. ``left_out``: releases
+    that are known and not wanted, by their range, and why. ``other_archives``: by the source's name here, the releases
+    of which it takes other archives than the table, and which.
     """
 
     pypi: Text = ""
     spack: Text = ""
     easybuild: Text = ""
+    none: Text = ""
     left_out: dict[VersionRange, Text] = {}
+    other_archives: dict[Literal["pypi", "spack", "easybuild"], dict[VersionRange, Text]] = {}
 
 
 class ReleaseTable(Record, frozen=True):

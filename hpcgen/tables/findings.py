@@ -62,13 +62,16 @@ def differing(block: str, rows: Mapping[str, Release], known: Mapping[str, Relea
         both = {version: (ours, other) for version, (ours, other) in both.items() if ours and other.pins}
         other_ones = {version for version, (ours, other) in both.items() if not ours & other.pins}
         if both and len(other_ones) == len(both):
-            told = f"{source} takes other archives: no hash of the table is among its, so they are not compared"
+            told = f"{source} has no hash of the table: if it takes other archives, say so in upstream.other_archives"
             yield TableFinding(block, "unread", "", told)
             continue
         for version in other_ones:
             ours, other = both[version]
             theirs = f"{', '.join(sorted(other.pins)[:3])}{' …' if len(other.pins) > 3 else ''}"
-            told = f"{source} has {theirs}, the table {', '.join(sorted(ours))}: another archive, or a changed one"
+            told = (
+                f"{source} has {theirs}, the table {', '.join(sorted(ours))}: "
+                "a changed archive, or another one, for upstream.other_archives"
+            )
             yield TableFinding(block, "differs", version, told, list(other.places))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 from packaging.version import Version
@@ -19,9 +20,15 @@ from hpcgen.model.release import ReleaseTable, Upstream
 from hpcgen.net.index_pages import IndexFile
 from hpcgen.net.package_index import PackageIndex, PinnedRequirement, fits, pinned
 from hpcgen.tables.findings import Kind, TableFinding, aged, differing, newer
-from hpcgen.tables.upstream import Releases, easybuild_releases, index_releases, spack_releases
+from hpcgen.tables.upstream import Known, Releases, easybuild_releases, index_releases, spack_releases
 
 _AT_ONCE = 8
+_FIELDS: dict[str, Literal["pypi", "spack", "easybuild"]] = {
+    "Spack": "spack",
+    "EasyBuild": "easybuild",
+    "index": "pypi",
+}
+"""What each source is called in ``upstream``."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -63,20 +70,33 @@ def _table(catalog: Catalog, asked: Asked, block: str) -> Table:
     upstream = upstream_of(catalog, block)
     known: dict[str, Releases] = {}
     findings: list[TableFinding] = []
+    if not (upstream.pypi or upstream.spack or upstream.easybuild or upstream.none):
+        told = "it is compared with nothing: upstream says neither by what names others know it nor why none does"
+        findings.append(TableFinding(block, "unread", "", told))
     for source, name, look in _sources(asked, upstream):
         try:
             releases = look(name)
-            known[source] = {
-                version: each
-                for version, each in releases.items()
-                if not any(in_range(version, left_out) for left_out in upstream.left_out)
-            }
+            known[source] = _wanted(releases, source, upstream)
             if not releases:
                 findings.append(TableFinding(block, "unread", "", f"{source} has no release of {name}"))
         except HpcgenError as error:
             findings.append(TableFinding(block, "unread", "", f"{source}: {error.problems[0].message}"))
     findings += [*newer(block, rows, known), *differing(block, rows, known), *aged(block, rows, asked.aged_before)]
     return Table(block, upstream, known, findings)
+
+
+def _wanted(releases: Releases, source: str, upstream: Upstream) -> Releases:
+    """A source's releases without those that are left out, and without the hashes of other archives."""
+    others = upstream.other_archives.get(_FIELDS[source], {})
+    return {
+        version: Known(places=each.places) if _in_any(version, others) else each
+        for version, each in releases.items()
+        if not _in_any(version, upstream.left_out)
+    }
+
+
+def _in_any(version: str, ranges: Iterable[str]) -> bool:
+    return any(in_range(version, each) for each in ranges)
 
 
 def upstream_of(catalog: Catalog, block: str) -> Upstream:

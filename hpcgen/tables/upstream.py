@@ -16,6 +16,7 @@ from hpcgen.net.index_pages import IndexFile
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _BUILD = re.compile(r"-\d+$")
+_POST = re.compile(r"\.post\d+$")
 _LARGEST = 4 * 1024 * 1024
 """Characters of a recipe; the largest have some 100 KB."""
 
@@ -146,10 +147,12 @@ def index_releases(files: Iterable[IndexFile]) -> Releases:
     """The releases of a project in a package index, those left out that are yanked as a whole."""
     found: Releases = {}
     for each in files:
-        version = plain_version(_version_of(each.file))
+        said = _version_of(each.file)
+        version = plain_version(said) or plain_version(_POST.sub("", said))
         if version and not each.yanked:
             place = each.file if each.file.endswith((".tar.gz", ".zip")) else ""
-            told = [each.sha256] if place else []
+            # A post-release is called as the release that it corrects, and is another archive.
+            told = [each.sha256] if place and plain_version(said) else []
             found[version] = found.get(version, Known()).joined(_known(told, place))
     return found
 

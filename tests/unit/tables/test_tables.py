@@ -10,10 +10,11 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError
+from hpcgen.net.index_pages import IndexFile
 from hpcgen.net.package_index import PackageIndex
 from hpcgen.tables.refresh import Asked, compared, wheel_findings
 from hpcgen.tables.rows import add_rows, months_before, with_row
-from hpcgen.tables.upstream import easybuild_releases, plain_version, spack_releases
+from hpcgen.tables.upstream import easybuild_releases, index_releases, plain_version, spack_releases
 from tests.conftest import Command
 
 A, B, C, D = ("a" * 64, "b" * 64, "c" * 64, "d" * 64)
@@ -140,6 +141,31 @@ def test_a_source_with_other_archives_is_not_compared(catalog: Catalog, spack: P
     assert findings(catalog, Asked(("tool",), spack)) == [("unread", "")]
 
 
+def test_other_archives_that_the_table_names_are_told_no_more(catalog: Catalog, spack: Path, easybuild: Path) -> None:
+    path = catalog.release_files("tool")[0]
+    path.write_text(TABLE.replace("pypi: tool}", 'pypi: tool, other_archives: {spack: {"==1.9.0": "a mirror"}}}'))
+    asked = Asked(("tool",), spack, easybuild)
+    assert findings(Catalog(catalog.folders[:-1]), asked) == [("newer", "1.11.0")]
+    path.write_text(TABLE.replace("pypi: tool}", 'pypi: tool, other_archives: {spack: {">0": "a mirror"}}}'))
+    fresh = Catalog(catalog.folders[:-1])
+    (added,) = add_rows(fresh, compared(fresh, asked), {}, "2026-11-23", False)
+    assert "no hash of it is in two sources" in added.why
+
+
+def test_a_table_that_is_compared_with_nothing_is_told(catalog: Catalog) -> None:
+    path = catalog.release_files("tool")[0]
+    named = "upstream: {spack: py-tool, easybuild: Tool, pypi: tool}"
+    path.write_text(TABLE.replace(named, "upstream: {}"))
+    assert findings(Catalog(catalog.folders[:-1]), Asked(("tool",))) == [("unread", "")]
+    path.write_text(TABLE.replace(named, "upstream: {none: our own program}"))
+    assert findings(Catalog(catalog.folders[:-1]), Asked(("tool",))) == []
+
+
+def test_every_built_in_table_is_compared_or_says_why_not() -> None:
+    told = compared(Catalog([]), Asked())
+    assert [each.block for each in told if any(finding.kind == "unread" for finding in each.findings)] == []
+
+
 def test_a_row_is_added_where_two_agree(catalog: Catalog, spack: Path, easybuild: Path) -> None:
     tables = compared(catalog, Asked(("tool",), spack, easybuild))
     (added,) = add_rows(catalog, tables, {"Spack": spack, "EasyBuild": easybuild}, "2026-11-23", False)
@@ -205,6 +231,12 @@ def test_the_index_knows_newer_releases(catalog: Catalog, index: PackageIndex) -
     (table,) = compared(catalog, Asked(("tool",), index=index))
     assert [(each.kind, each.version) for each in table.findings] == [("newer", "1.12.0")]
     assert table.known["index"]["1.12.0"].hashes == {C}
+
+
+def test_a_post_release_is_called_as_the_release_that_it_corrects() -> None:
+    files = [IndexFile("tool-1.13.0.post1.tar.gz", "", C), IndexFile("tool-1.12.0.tar.gz", "", D)]
+    known = index_releases(files)
+    assert known["1.13.0"].hashes == frozenset() and known["1.12.0"].hashes == {D}
 
 
 def test_wheel_lists_are_held_against_the_index(
