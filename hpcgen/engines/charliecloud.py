@@ -37,13 +37,15 @@ from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import BuiltImage
-from hpcgen.support.shell_words import joined
+from hpcgen.support.shell_words import Shell, joined
 from hpcgen.support.templates import Template
 
 UNSET_OPTION = "0.9.8"
 SQUASHFS = "0.26"
 _LINE = re.compile(r" *(\d+)([ .*]) ?([A-Z]+)\b")
 NAMING = "Dockerfile.name"
+CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')
+"""Where programs keep what they compile or fetch: the image is read-only, and the home directory is not inside."""
 CHECK = "check_bases.sh"
 CONVERSIONS = {"squashfs": "squash", "tar": "tar", "directory": "dir"}
 _SIGNATURE = {
@@ -103,7 +105,7 @@ class Charliecloud(Engine):
         groups.append([call.image, "--"])
         # The host's PWD would come in too, and launchers start ranks where it says.
         inside = replace(call, inside={**call.inside, "PWD": SUBMIT_FOLDER})
-        return groups + environment_words(inside, unset)
+        return [*groups, *environment_words(inside, unset), [joined("XDG_CACHE_HOME=", CACHES)]]
 
     def enter(self, root: str, chroot: list[str]) -> list[str]:
         """Source: ch-run(1)."""

@@ -341,6 +341,12 @@ def test_the_host_environment_is_kept_out_where_it_harms() -> None:
     assert "MODULEPATH" in taken_out(container(job_script(make_plan(own), IMAGE)[1]))
 
 
+def test_charliecloud_keeps_caches_in_the_folder_of_the_job() -> None:
+    """The home directory is not inside, and the image is read-only."""
+    script = job_script(make_plan("supermuc"), IMAGE)[1]
+    assert '    XDG_CACHE_HOME="${XDG_CACHE_HOME:-/mnt/0/.cache}"\n' in script
+
+
 @pytest.mark.parametrize(("version", "option"), [(None, False), ("0.9.7", False), ("0.9.8", True), ("0.31", True)])
 def test_charliecloud_options_by_version(version: str | None, option: bool) -> None:
     words = container(job_script(make_plan("supermuc", version=version), IMAGE)[1])

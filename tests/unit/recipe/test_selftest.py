@@ -15,13 +15,13 @@ from hpcgen.recipe.selftest import selftest_script
 from tests.conftest import GOLDEN
 
 
-def run(tmp_path: Path, *tests: Check, **variables: str) -> subprocess.CompletedProcess[str]:
+def run(tmp_path: Path, *tests: Check, build: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "selftest.sh"
     plan = read_kit(GOLDEN / "workstation" / "mpi-hello").plan
     script.write_text(selftest_script(plan, [("block 1", list(tests))]))
     (tmp_path / "tmp").mkdir(exist_ok=True)
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp"), **variables}
-    command = ["/bin/sh", str(script), "--build"]
+    command = ["/bin/sh", str(script), *(["--build"] if build else [])]
     return subprocess.run(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -45,6 +45,17 @@ def test_a_build_has_nothing_of_the_tests_in_its_image(tmp_path: Path) -> None:
     written = 'touch "$HOME/settings" "$(mktemp)"; echo "$PYTHONDONTWRITEBYTECODE"'
     assert run(tmp_path, Check("writes", written, expect="1"), HOME=str(tmp_path / "home")).returncode == 0
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["selftest.sh", "tmp"]
+
+
+def test_a_home_that_cannot_be_written_to_keeps_no_caches(tmp_path: Path) -> None:
+    """As in a read-only image: /dev/null is no folder, not even root's."""
+    written = Check("caches", 'touch "$XDG_CACHE_HOME/compiled"; echo "$XDG_CACHE_HOME"', expect=str(tmp_path))
+    done = run(tmp_path, written, build=False, HOME="/dev/null/home", XDG_CACHE_HOME="")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, "ok       block 1: caches")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["selftest.sh", "tmp"]
+    (tmp_path / "own").mkdir()
+    own = Check("own", "echo $XDG_CACHE_HOME", expect=f"{tmp_path}/own")
+    assert run(tmp_path, own, build=False, HOME="/dev/null/home", XDG_CACHE_HOME=f"{tmp_path}/own").returncode == 0
 
 
 def test_a_build_argument_leaves_it_out(tmp_path: Path) -> None:

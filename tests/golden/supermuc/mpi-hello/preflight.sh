@@ -81,6 +81,7 @@ container=(
     LD_LIBRARY_PATH="$mpi"/lib/release:"$mpi"/lib:"$mpi"/libfabric/lib:/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     PWD=/mnt/0
+    XDG_CACHE_HOME="${XDG_CACHE_HOME:-/mnt/0/.cache}"
 )
 # Ranks are tried by the line of the job script that calls, as somebody may have changed it there.
 launch=(mpiexec -n 4 -ppn 4 "${container[@]}")

@@ -140,7 +140,7 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1" \
-      io.hpcgen.content="481db6ee5ef2051a4cd74869d478b05cd0e2e332dee4f4caff45cf048dd0a0eb" \
+      io.hpcgen.content="b12239cabbf30f3a803b317bad36fb7529917c490273bc2366d9f2de5edd5264" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -82,6 +82,7 @@ container=(
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
     PYTHONNOUSERSITE=1
     PWD=/mnt/0
+    XDG_CACHE_HOME="${XDG_CACHE_HOME:-/mnt/0/.cache}"
 )
 # Ranks are tried by the line of the job script that calls, as somebody may have changed it there.
 launch=(mpiexec -n 4 -ppn 4 "${container[@]}")

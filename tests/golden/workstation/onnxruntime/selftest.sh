@@ -18,6 +18,10 @@ if [ "$mode" = --build ]; then
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
     export HOME="$scratch" TMPDIR="$scratch" PYTHONDONTWRITEBYTECODE=1
+elif [ -z "${XDG_CACHE_HOME:-}" ] && [ ! -w "${HOME:-/}" ] && scratch=$(mktemp -d); then
+    # A read-only image without the home directory: a job has its caches elsewhere, too.
+    trap 'rm -rf "$scratch"' EXIT
+    export XDG_CACHE_HOME="$scratch"
 fi
 
 begin() { # name
