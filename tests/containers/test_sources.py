@@ -1,7 +1,7 @@
 """Blocks compiled from the very archives of their release tables, as far as Debian's source packages hold these.
 
-A stack has jemalloc before every program, and numactl; it is built by buildah from the rendered recipe, which fetches the
-archives from a mirror on the loopback.
+A stack has jemalloc before every program, and numactl; it is built by buildah from the rendered recipe, which fetches
+the archives from a mirror on the loopback.
 """
 
 from __future__ import annotations
