@@ -1,6 +1,7 @@
 """Frameworks and workloads of the papers, built from rendered Charliecloud scripts and run: minutes each.
 
-On one node ``tf``, ``tf-xla`` and ``mxnet`` train; ``3dgan`` trains on two ranks that must end with one set of weights.
+On one node ``tf``, ``tf-xla`` and ``mxnet`` train; ``3dgan`` and ``mxnet-horovod`` train on two ranks that must end
+with one set of weights.
 """
 
 from __future__ import annotations
@@ -62,3 +63,10 @@ def test_tensorflow_trains_on_one_node(built: Built, stack: str) -> None:
 def test_mxnet_trains_on_one_node(built: Built) -> None:
     output = built("mxnet", [], "mxnet")
     assert "on cpu with oneDNN" in output and "right answers" in output
+
+
+def test_mxnet_trains_on_two_ranks_with_horovod(built: Built) -> None:
+    words = ["--nodes", "1", "--ranks-per-node", "2", "--threads", "1", *settings(INTEL_MPI)]
+    output = built("mxnet-horovod", words, "mxnet", "horovod")
+    ranks = sorted(line for line in output.splitlines() if line.startswith("rank "))
+    assert [line.split(" loss")[0] for line in ranks] == ["rank 0 size 2", "rank 1 size 2"], output
