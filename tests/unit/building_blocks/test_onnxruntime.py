@@ -92,7 +92,7 @@ def steps(assembly: Assembly) -> list[Run]:
 CUDA_12 = {"onnxruntime": "1.26.0", "cuda": "12.9.1", "cudnn": "9.10.2.21"}
 CUDA_13 = {"onnxruntime": "1.31.1", "cuda": "13.5.0", "cudnn": "9.17.1.4"}
 CHOICES = [
-    ("", {"onnxruntime": "1.31.1"}),
+    ("", {"onnxruntime": "1.32.0"}),
     (P40, CUDA_12),
     (P100, CUDA_12),
     (V100, CUDA_12),
@@ -102,7 +102,7 @@ CHOICES = [
     (f"{A100}, driver: 535.54.03", {**CUDA_12, "cudnn": "9.17.1.4"}),
     (f"{V100}, driver: 470.57.02", {"onnxruntime": "1.18.1", "cuda": "11.8.0", "cudnn": "8.9.5.30"}),
     (MI250X, {"onnxruntime": "1.27.1", "migraphx": "7.2.4", "rocm": "7.2.4"}),
-    (MI50, {"onnxruntime": "1.31.1"}),
+    (MI50, {"onnxruntime": "1.32.0"}),
 ]
 WITH_TENSORRT = [
     (P40, {"onnxruntime": "1.17.1", "tensorrt": "8.6.1.6", "cuda": "11.8.0", "cudnn": "8.9.5.30"}),

@@ -458,7 +458,7 @@ def test_onnxruntime_has_a_list_for_every_python_of_a_base_that_it_accepts() -> 
 
     catalog = default_catalog()
     # Ubuntu's and Debian's own; the oldest release for a Python is not the only one that fits it.
-    newest = {"3.6.9": "1.10.0", "3.8.10": "1.19.2", "3.9": "1.19.2", "3.10.12": "1.23.2", "3.12.3": "1.31.1"}
+    newest = {"3.6.9": "1.10.0", "3.8.10": "1.19.2", "3.9": "1.19.2", "3.10.12": "1.23.2", "3.12.3": "1.32.0"}
     rows = catalog.releases("onnxruntime")
     for python, wanted in newest.items():
         fits = [version for version, row in rows.items() if in_range(python, row.accepts["python"])]

@@ -1,5 +1,5 @@
 #!/bin/bash
-# build script of onnxruntime for hlrs-testbed, partition gpu: onnxruntime 1.31.1 on ubuntu 24.04
+# build script of onnxruntime for hlrs-testbed, partition gpu: onnxruntime 1.32.0 on ubuntu 24.04
 # made by hpcgen 0.2.0: hpcgen render --site hlrs-testbed --stack onnxruntime --gpus 0
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail

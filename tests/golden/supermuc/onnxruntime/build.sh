@@ -1,5 +1,5 @@
 #!/bin/bash
-# build script of onnxruntime for supermuc, partition thin: onnxruntime 1.31.1 on ubuntu 24.04
+# build script of onnxruntime for supermuc, partition thin: onnxruntime 1.32.0 on ubuntu 24.04
 # made by hpcgen 0.2.0: hpcgen render --site supermuc --stack onnxruntime
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail
@@ -56,7 +56,7 @@ context=$(mktemp -d)
 partial=$output.partial
 trap 'rm -rf "$context" "$partial"' EXIT
 kit_files=(
-    build.sh files/requirements/onnxruntime-1.31.1.txt files/requirements/pip-26.3.txt files/tests/onnx_model.py
+    build.sh files/requirements/onnxruntime-1.32.0.txt files/requirements/pip-26.3.txt files/tests/onnx_model.py
     files/tests/onnx_provider files/tests/onnx_step.py hpcgen.lock job.slurm plan.json preflight.sh recipe.json
     selftest.sh
 )
@@ -94,9 +94,9 @@ COPY files/requirements/pip-26.3.txt /opt/hpcgen/build/
 RUN /usr/bin/python3 -m venv /opt/python && \
     /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/pip-26.3.txt
 
-# onnxruntime 1.31.1: install, inference step
-COPY files/requirements/onnxruntime-1.31.1.txt /opt/hpcgen/build/
-RUN /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/onnxruntime-1.31.1.txt
+# onnxruntime 1.32.0: install, inference step
+COPY files/requirements/onnxruntime-1.32.0.txt /opt/hpcgen/build/
+RUN /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/onnxruntime-1.32.0.txt
 COPY files/tests/onnx_model.py files/tests/onnx_step.py /opt/onnxruntime/share/
 COPY files/tests/onnx_provider /opt/onnxruntime/share/provider
 
@@ -139,8 +139,8 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.site="supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
-      io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.31.1" \
-      io.hpcgen.content="b12239cabbf30f3a803b317bad36fb7529917c490273bc2366d9f2de5edd5264" \
+      io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.32.0" \
+      io.hpcgen.content="66310163e0fd24ab2b296a3cb8cca1854c03ec61601e6a3f3b2af605d30b5843" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

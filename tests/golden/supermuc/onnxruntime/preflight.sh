@@ -1,6 +1,6 @@
 #!/bin/bash
 #
-# preflight of onnxruntime for supermuc, partition thin: onnxruntime 1.31.1 on ubuntu 24.04
+# preflight of onnxruntime for supermuc, partition thin: onnxruntime 1.32.0 on ubuntu 24.04
 # made by hpcgen 0.2.0: hpcgen render --site supermuc --stack onnxruntime
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 # layout: 1 node × 1 rank × 48 threads

@@ -1,5 +1,5 @@
 #!/bin/bash
-# build script of onnxruntime for workstation, partition main: onnxruntime 1.31.1 on ubuntu 24.04
+# build script of onnxruntime for workstation, partition main: onnxruntime 1.32.0 on ubuntu 24.04
 # made by hpcgen 0.2.0: hpcgen render --site workstation --stack onnxruntime
 # why these versions: plan.json beside this file, or the same command with plan in place of render
 set -euo pipefail
@@ -51,7 +51,7 @@ fi
 context=$(mktemp -d)
 trap 'rm -rf "$context"' EXIT
 kit_files=(
-    Dockerfile build.sh files/requirements/onnxruntime-1.31.1.txt files/requirements/pip-26.3.txt
+    Dockerfile build.sh files/requirements/onnxruntime-1.32.0.txt files/requirements/pip-26.3.txt
     files/tests/onnx_model.py files/tests/onnx_provider files/tests/onnx_step.py hpcgen.lock plan.json preflight.sh
     recipe.json run.sh selftest.sh
 )
