@@ -39,4 +39,5 @@ class Keras(Block):
 
 
 def _wheels(ctx: Context) -> Wheels:
-    return Wheels(f"keras-{ctx.version}", tuple(ctx.release.values["wheels"]), hashed=True)
+    lines = tuple(ctx.release.values["wheels"])
+    return Wheels(f"keras-{ctx.version}", lines, hashed=True, asked=(f"keras=={ctx.version}",))

@@ -62,12 +62,11 @@ class OnnxTools(Block):
         return Runtime(copies=(ctx.prefix,))
 
     def test(self, ctx: Context) -> list[Test]:
-        """All packages suit each other, and a converted model of each framework computes as the framework does."""
+        """A converted model of each framework computes as the framework does."""
         python = f"{ctx.use('python').prefix}/bin/python"
         program = f"{ctx.prefix}/share/onnx_convert.py"
         return [
             Test("version", command(python, "-c", "import onnx; print(onnx.__version__)"), expect=ctx.version),
-            Test("packages", command(python, "-m", "pip", "check")),
             *(
                 Test(f"model of {name}", command(python, program, name), expect=f"converted {name}")
                 for name in ctx.options.frameworks

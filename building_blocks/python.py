@@ -72,4 +72,5 @@ def _standalone(ctx: Context) -> Archive:
 
 def _pip_list(ctx: Context) -> Wheels:
     tools = [f"{name}=={ctx.release.values[name]}" for name in ("pip", "setuptools", "wheel")]
-    return ctx.wheels(f"pip-{ctx.release.values['pip']}", tools)
+    # Any of them will do; see the table on setuptools.
+    return ctx.wheels(f"pip-{ctx.release.values['pip']}", tools, asks=["pip", "setuptools<81", "wheel"])

@@ -181,9 +181,7 @@ class Pytorch(Block):
             yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
         else:
             yield run("what PyTorch needs", ctx.pip(_needs(ctx)), caches=("pip",))
-            # No index has the Triton that goes with the wheel for ROCm; PyTorch loads without it.
-            complete = ctx.options.accelerator != "rocm"
-            yield run("install", ctx.pip_file(ctx.wheel_file(), complete=complete))
+            yield run("install", ctx.pip_file(ctx.wheel_file(), complete=_is_complete(ctx)))
         share = f"{ctx.prefix}/share"
         files = [TextFile(f"files/tests/{v}", f"{share}/{k}", ctx.text_file(v)) for k, v in PROGRAMS.items()]
         yield run("programs", *files)
@@ -217,6 +215,10 @@ class Pytorch(Block):
         if ctx.options.accelerator != "cpu":
             tests.append(Test("GPU", command(python, check, "gpu", *_gpu_code(ctx)), device="gpu", expect="product on"))
         return tests
+
+    def suits_pip(self, ctx: Context) -> bool:
+        """Not beside the packages of an image or a distribution, nor without Triton, as ROCm's wheel is."""
+        return ctx.options.install not in ("hub", "package") and _is_complete(ctx)
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """Whose GPUs it computes on, and the library of collectives that its wheels carry."""
@@ -286,6 +288,11 @@ def _has_onednn(ctx: Context) -> bool:
 # what is installed with pip
 
 
+def _is_complete(ctx: Context) -> bool:
+    """No index has the Triton that goes with the wheel for ROCm; PyTorch loads without it."""
+    return not (ctx.options.accelerator == "rocm" and ctx.options.install == "wheel")
+
+
 def _python(ctx: Context) -> str:
     return ctx.use("python").prefix
 
@@ -304,8 +311,8 @@ def _needs(ctx: Context) -> Wheels:
 
 
 def _build_needs(ctx: Context) -> Wheels:
-    """What its build scripts import."""
-    return ctx.wheels("torch-build", ["ninja", "numpy<2", "pyyaml", "requests", "setuptools<81", "six"])
+    """What its build scripts import beside what PyTorch needs, NumPy among it."""
+    return ctx.wheels("torch-build", ["ninja", "pyyaml", "requests", "setuptools<81", "six"])
 
 
 # building from source

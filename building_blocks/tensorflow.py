@@ -148,6 +148,10 @@ class Tensorflow(Block):
         opt_in = ctx.facts.architecture == "x86_64" and ctx.me.at_least("2.5") and not ctx.me.at_least("2.9")
         return Environment(both={"TF_ENABLE_ONEDNN_OPTS": "1"} if opt_in else {})
 
+    def suits_pip(self, ctx: Context) -> bool:
+        """Not beside the packages of the project's own image."""
+        return bool(ctx.options.install != "hub")
+
     def capabilities(self, ctx: Context) -> Capabilities:
         """Whose GPUs it computes on; the project's own images bring CUDA with them."""
         return Capabilities(gpu_vendors=("nvidia",) if _on_gpu(ctx) else ())

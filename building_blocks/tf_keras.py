@@ -35,6 +35,10 @@ class TfKeras(Block):
         """The program; Keras itself is in the Python environment."""
         return Runtime(copies=(ctx.prefix,))
 
+    def suits_pip(self, ctx: Context) -> bool:
+        """It asks for the package tensorflow; without a GPU the one that is there is called tensorflow-cpu."""
+        return False
+
     def test(self, ctx: Context) -> list[Test]:
         """TensorFlow shows this release, and a model learns."""
         step = command(f"{ctx.use('python').prefix}/bin/python", f"{ctx.prefix}/share/step.py", "tf_keras")

@@ -34,14 +34,13 @@ class Vllm(Block):
         yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
 
     def test(self, ctx: Context) -> list[Test]:
-        """Its packages suit each other; on a node with a GPU its PyTorch computes there."""
+        """It is there; on a node with a GPU its PyTorch computes."""
         python = f"{ctx.use('python').prefix}/bin/python"
         version = "from importlib.metadata import version; print(version('vllm'))"
         ones = "torch.ones(64, 64, device='cuda')"
         product = f"import torch, vllm; print({ones}.matmul({ones})[0, 0].item())"
         return [
             Test("version", command(python, "-c", version), expect=ctx.version),
-            Test("packages", command(python, "-m", "pip", "check")),
             Test("matrix product on the GPU", command(python, "-c", product), device="gpu", expect="64.0"),
         ]
 

@@ -14,12 +14,12 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from hpcgen.blocks.base import Block
 from hpcgen.blocks.ways import in_use
+from hpcgen.catalog.beside_blocks import BesideBlocks
 from hpcgen.catalog.collections import built_in, collection_names
 from hpcgen.catalog.concerns import with_concerns
 from hpcgen.config.decoding import convert
@@ -34,9 +34,6 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.support.quoting import NAME_PATTERN
 from hpcgen.support.registry import load_file, use_collection
-
-if TYPE_CHECKING:
-    from hpcgen.blocks.steps import BazelFiles
 
 FOLDERS = {"site": "site_profiles", "stack": "recipes", "block": "building_blocks"}
 _ENDINGS = {"site": ".yaml", "stack": ".yaml", "block": ".py"}
@@ -88,10 +85,7 @@ class Catalog:
         self._stacks: dict[str, Stack] = {}
         self._classes: dict[str, type[Block]] = {}
         self._tables: dict[str, dict[str, Release]] = {}
-        self._wheels: dict[str, tuple[str, ...] | None] = {}
-        self._files: dict[str, str] = {}
-        self.lists_read: dict[str, Path] = {}
-        """Wheel lists and text files that were read, by the name that a lock has."""
+        self.beside = BesideBlocks([folder / FOLDERS["block"] for folder in self.folders], self.shown, self.recorded)
         self._loading = threading.Lock()
 
     # names and places
@@ -341,55 +335,6 @@ class Catalog:
         """The files of a block's release tables, one per collection that has one."""
         paths = [folder / FOLDERS["block"] / f"{name}.yaml" for folder in self.folders]
         return [path for path in paths if path.is_file()]
-
-    def wheels(self, name: str) -> tuple[str, ...] | None:
-        """Lines of the hashed wheel list ``building_blocks/wheels/<name>.txt``; None if there is none."""
-        if name not in self._wheels:
-            # Stored once it is whole: another thread may look at any moment.
-            self._wheels[name] = self._read_wheels(name)
-        return self._wheels[name]
-
-    def _read_wheels(self, name: str) -> tuple[str, ...] | None:
-        path = self._beside_blocks("wheels", f"{name}.txt")
-        if path is None:
-            return None
-        from hpcgen.catalog.wheel_lists import read_wheel_list
-
-        return read_wheel_list(path, self.shown(path))
-
-    def _beside_blocks(self, *parts: str) -> Path | None:
-        """The first collection's file of that path in building_blocks, which is noted as read."""
-        for folder in self.folders:
-            path = folder.joinpath(FOLDERS["block"], *parts)
-            if path.is_file():
-                self.lists_read[self.recorded(path)] = path
-                return path
-        return None
-
-    def bazel_files(self, name: str) -> BazelFiles | None:
-        """What Bazel fetches by itself, from ``building_blocks/bazel/<name>.yaml``; None if there is no such list."""
-        path = self._beside_blocks("bazel", f"{name}.yaml")
-        if path is None:
-            return None
-        from hpcgen.blocks.inputs.bazel import read_bazel_files
-
-        return read_bazel_files(path, self.shown(path))
-
-    def text_file(self, name: str) -> str:
-        """The text of ``building_blocks/files/<name>`` of the first collection that has it."""
-        if name not in self._files:
-            path = self._beside_blocks("files", name)
-            if path is None:
-                raise InputError(f"no collection has building_blocks/files/{name}")
-            self._files[name] = _text(path)
-        return self._files[name]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as failure:
-        raise InputError("this is no text in UTF-8", str(path), remedy="save the file as UTF-8") from failure
 
 
 def _with_table(release: Release, table: ReleaseTable) -> Release:

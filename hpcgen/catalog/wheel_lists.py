@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import NamedTuple
 
 from hpcgen.errors import InputError, Position, Problems
 from hpcgen.support.hashing import read_plain
 from hpcgen.support.wheel_lines import EXPECTED, fault, logical_lines, parse_line
 
 MAX_BYTES = 16 * 1024 * 1024
+_GLIBC = re.compile(r"^# glibc (2\.[0-9]{1,2})$", re.MULTILINE)
 
 
-def read_wheel_list(path: Path, name: str) -> tuple[str, ...]:
-    """The lines of a wheel list, each as hpcgen writes it.
+class ListedWheels(NamedTuple):
+    """The lines of a wheel list, and the C library that its wheels are made for, empty where it does not say it."""
+
+    lines: tuple[str, ...]
+    glibc: str = ""
+
+
+def read_wheel_list(path: Path, name: str) -> ListedWheels:
+    """A wheel list, each line as hpcgen writes it.
 
     Parameters
     ----------
@@ -41,4 +51,5 @@ def read_wheel_list(path: Path, name: str) -> tuple[str, ...]:
         remedy = "network.mirrors.pip of the site profile says where packages come from" if said.startswith("-") else ""
         problems.add(fault(said), Position(name, number, 1), EXPECTED, remedy)
     problems.raise_as(InputError)
-    return tuple(found)
+    made_for = _GLIBC.search(text)
+    return ListedWheels(tuple(found), made_for[1] if made_for else "")

@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.engines import Engine
-from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.model.plan import Finding, Plan, PlannedBlock
 from hpcgen.model.release import Release
 from hpcgen.model.site import HostMpi, Partition, Site
 
@@ -52,6 +52,7 @@ class Case(msgspec.Struct, frozen=True):
     bases: distributions and the version of their C library, by ``name version``.
     assembly: makes the whole assembly; for the few checks that need it.
     accepted: names of licences that are accepted.
+    doubts: what is not known of the image's Python packages.
     """
 
     plan: Plan
@@ -63,6 +64,7 @@ class Case(msgspec.Struct, frozen=True):
     bases: Callable[[], Mapping[str, str]] = dict
     assembly: Callable[[], Assembly] | None = None
     accepted: Collection[str] = ()
+    doubts: Sequence[Finding] = ()
 
     @property
     def site(self) -> Site:

@@ -67,6 +67,7 @@ def case_of(plan: Plan, catalog: Catalog, accepted: Collection[str] = ()) -> Cas
         bases=bases,
         assembly=lambda: assemble(plan, catalog),
         accepted=accepted,
+        doubts=image.doubts,
     )
 
 

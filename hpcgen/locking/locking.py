@@ -102,7 +102,7 @@ def collection_files(plan: Plan, catalog: Catalog) -> dict[str, str]:
     """
     paths = [path for block in plan.blocks for path in _block_files(block.name, catalog)]
     paths += named_files(plan, catalog)
-    named = {catalog.recorded(path): path for path in paths} | catalog.lists_read
+    named = {catalog.recorded(path): path for path in paths} | catalog.beside.read
     order = [*catalog.names_of_folders, ""]
 
     def place(name: str) -> tuple[int, str]:
@@ -307,7 +307,7 @@ def _known_to_bazel(catalog: Catalog, before: Pins, steps: Iterable[BazelStep], 
         pin = before.bazel.get(name)
         if pin is not None and pin.call == step.hash:
             known[name] = pin
-        elif catalog.bazel_files(name) is None:
+        elif catalog.beside.bazel_files(name) is None:
             say(f"no bundle can be made of this lock: what Bazel fetches for {name} is unknown; --fetch-bazel runs it")
     return known
 

@@ -16,6 +16,7 @@ from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.locking.uv_resolver import Request, Resolved
 from hpcgen.locking.wheel_targets import WheelTarget
 from hpcgen.locking.wheels import check, resolve
+from hpcgen.support.wheel_tags import newest_glibc
 from hpcgen.support.writing import write_file
 
 GLIBC = {"3.6": "2.17"}
@@ -159,6 +160,8 @@ def _list(asked: ListRequest, python: str, architecture: str) -> WheelList:
         "every package that pip installs, with its sha256.",
         f"# hpcgen wheels lock {shlex.join(_words(asked, python, architecture))}",
     ]
+    if glibc := newest_glibc(each.file for each in found):
+        header.append(f"# glibc {glibc}")
     text = "\n".join([*header, *(each.line for each in found)]) + "\n"
     return WheelList(_file(asked, minor, architecture), python, architecture, tuple(found), text)
 

@@ -8,8 +8,9 @@ import msgspec
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import parse_wheel_filename
 
-_LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
-"""Older names of the platforms of PEP 600: https://peps.python.org/pep-0600/#legacy-manylinux-tags"""
+from hpcgen.support.wheel_tags import LEGACY
+
+_LEGACY = {minor: name for name, minor in LEGACY.items()}
 _OLDEST = {"x86_64": 5}
 _OLDEST_OTHER = 17
 

@@ -177,7 +177,7 @@ def _held_to_contract(
     )
     case = msgspec.structs.replace(case, plan=plan, host=host_mpi(plan, case.engine))
     checks = checks_of(case, unchecked)
-    findings, licences = findings_of(checks), planned_licences(case)
+    findings, licences = [*findings_of(checks), *case.doubts], planned_licences(case)
     broken = problems_of(checks, partial(place_in, document))
     return broken, msgspec.structs.replace(plan, findings=findings, licences=licences)
 

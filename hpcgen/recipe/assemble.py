@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpcgen.blocks.base import Block, Chosen, Context, Facts
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.sources import BundleSupply, Supply
 from hpcgen.blocks.steps import (
     Environment,
     Image,
     Packages,
     Run,
+    Test,
     TextFile,
     Wheels,
     command,
@@ -23,36 +21,22 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
-from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
-from hpcgen.platform.microarchitecture import compiler_flags
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
+from hpcgen.recipe.parts import Part, Parts, parts_of
 from hpcgen.recipe.selftest import selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
 from hpcgen.support.hashing import sha256_of
 
 if TYPE_CHECKING:
-    from hpcgen.blocks.steps import BazelFiles
     from hpcgen.model.lock import Pins
 
 SYSTEM_PATH = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"]
 STAGES = ("builder", "final")
-
-
-class _Part(msgspec.Struct, frozen=True):
-    """A block of the plan with all that its methods are given."""
-
-    planned: PlannedBlock
-    block: Block
-    ctx: Context
-
-    @property
-    def label(self) -> str:
-        return self.planned.label
 
 
 def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: str | None = None) -> Assembly:
@@ -66,14 +50,15 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
 
     Raises
     ------
-    InputError: two blocks give one variable different values, or claim the base image both; the plan was made with
-        other collections and does not fit these.
+    InputError: two blocks give one variable different values, or claim the base image both.
+    InputError, ConflictError: as :func:`hpcgen.recipe.parts.parts_of`.
     """
-    loose: dict[str, tuple[str, ...]] = {}
-    parts = list(_parts(plan, catalog, pins, loose))
+    found = parts_of(plan, catalog, pins)
+    parts = found.parts
     kept = _in_stage("final", parts)
     folders = sorted({path for part in kept for path in part.block.runtime(part.ctx).copies})
-    script = selftest_script(plan, [(part.label, part.block.test(part.ctx)) for part in kept], folders)
+    tests = [(part.label, [*part.block.test(part.ctx), *_of_python(part, found)]) for part in kept]
+    script = selftest_script(plan, tests, folders)
     takes = {part.label: part.block.long_build(part.ctx) for part in parts}
     long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text]
     builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
@@ -85,114 +70,42 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
         final=final,
         labels=_labels(plan, content or content_hash([builder, final]), final.image, pins),
         selftest=script,
-        inputs=[(part.planned, item) for part in parts for item in part.block.inputs(part.ctx)],
+        inputs=[(part.planned, item) for part in parts for item in part.inputs],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
         notices=[*long, *unpinned, *(notice for part in parts for notice in part.block.notices(part.ctx))],
         long_builds=long,
-        loose=loose,
+        loose=found.loose,
         capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
         base_notes=unpinned,
     )
 
 
 def outline(plan: Plan, catalog: Catalog) -> Outline:
-    """What can be said of an image without its stages, far quicker than :func:`assemble`. InputError as there."""
-    parts = list(_parts(plan, catalog, None, {}))
+    """What can be said of an image without its stages, far quicker than :func:`assemble`. Errors as there."""
+    found = parts_of(plan, catalog)
+    parts = found.parts
     capabilities = {part.planned.name: _capabilities(part) for part in parts}
-    return Outline(capabilities, _package_names("final", parts))
+    return Outline(capabilities, _package_names("final", parts), found.doubts)
 
 
-def _capabilities(part: _Part) -> Capabilities:
+def _of_python(part: Part, found: Parts) -> list[Test]:
+    """Of the block python: all packages suit each other, where several lists are installed."""
+    prefix = part.ctx.me.prefix
+    lists = {each.wheels.name for each in found.installed if each.folder == prefix}
+    if part.planned.name != "python" or len(lists) < 2 or not all(e.block.suits_pip(e.ctx) for e in found.parts):
+        return []
+    return [Test("packages", command(f"{prefix}/bin/python", "-m", "pip", "check"))]
+
+
+def _capabilities(part: Part) -> Capabilities:
     found, vendor = part.block.capabilities(part.ctx), part.block.gpu_vendor
     return msgspec.structs.replace(found, gpu_vendors=(vendor,)) if vendor and not found.gpu_vendors else found
-
-
-def _parts(plan: Plan, catalog: Catalog, pins: Pins | None, loose: dict[str, tuple[str, ...]]) -> Iterator[_Part]:
-    facts = Facts.of(plan.site, plan.partition)
-    bundled = plan.supply == "bundle" and pins is not None
-    supply = BundleSupply(pins.trees) if bundled and pins is not None else Supply(plan.site.network)
-    chosen = _all_chosen(plan, catalog)
-    base = chosen[plan.blocks[0].name]
-    compiler = chosen.get("gnu")
-    flags = compiler_flags(facts.partition.cpu.target, "gcc", compiler.version) if compiler else ()
-    python = chosen.get("python")
-    for planned in plan.blocks:
-        others = {}
-        for wanted, name in planned.needs.items():
-            others[wanted] = others[name] = chosen[name]
-        ctx = Context(
-            me=chosen[planned.name],
-            facts=facts,
-            others=others,
-            base=base,
-            flags=flags,
-            supply=supply,
-            find_wheels=partial(_find_wheels, catalog, python, pins, loose),
-            find_bazel=partial(_find_bazel, catalog, pins),
-            find_file=catalog.text_file,
-        )
-        yield _Part(planned, catalog.block(planned.name)(), ctx)
-
-
-def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
-    """Every block of the plan, which may come from a file; InputError where the collections lack what it names."""
-    chosen: dict[str, Chosen] = {}
-    problems = []
-    names = {block.name for block in plan.blocks}
-    for planned in plan.blocks:
-        try:
-            chosen[planned.name] = _chosen(planned, catalog, plan.site.system.architecture)
-            lost = [f"needs {name}, which is not planned" for name in planned.needs.values() if name not in names]
-        except KeyError:
-            lost = [f"has no version {planned.version}"]
-        except msgspec.ValidationError as failure:
-            lost = [f"takes other options ({failure})"]
-        problems += [f"{planned.name} {each}" for each in lost]
-    if problems or not chosen:
-        message = f"the plan does not match the collections here: {', '.join(problems) or 'it has no blocks'}"
-        remedy = "install that release, name its collections with --collection, or plan again"
-        raise InputError(message, expected=f"those that hpcgen {plan.hpcgen} used for the plan", remedy=remedy)
-    return chosen
-
-
-def _chosen(planned: PlannedBlock, catalog: Catalog, architecture: str) -> Chosen:
-    options: Any = record_from(planned.options, catalog.block(planned.name).Options, strict=False)
-    return Chosen(planned.name, planned.version, options, catalog.release(planned, architecture))
-
-
-def _find_bazel(catalog: Catalog, pins: Pins | None, name: str) -> BazelFiles | None:
-    """What the lock has of a Bazel that was run, or the list of a collection."""
-    if pins is not None and name in pins.bazel:
-        from hpcgen.blocks.inputs.bazel import pinned_files
-
-        return pinned_files(name, pins.bazel[name])
-    return catalog.bazel_files(name)
-
-
-def _find_wheels(
-    catalog: Catalog,
-    python: Chosen | None,
-    pins: Pins | None,
-    loose: dict[str, tuple[str, ...]],
-    name: str,
-    fallback: tuple[str, ...],
-) -> tuple[str, ...] | None:
-    """The list of the lock, one for every Python, or the one for the chosen Python; missing ones are noted."""
-    if pins is not None and name in pins.wheels:
-        return tuple(pins.wheels[name])
-    found = catalog.wheels(name)
-    if found is None and python is not None:
-        major, minor = python.version.split(".")[:2]
-        found = catalog.wheels(f"{name}-cp{major}{minor}")
-    if found is None:
-        loose[name] = fallback
-    return found
 
 
 # stages
 
 
-def _stage(name: str, plan: Plan, parts: list[_Part], pins: Pins | None) -> Stage:
+def _stage(name: str, plan: Plan, parts: list[Part], pins: Pins | None) -> Stage:
     contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
     base = base_for(plan, _base_image(name, parts))
     arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
@@ -209,11 +122,11 @@ def _stage(name: str, plan: Plan, parts: list[_Part], pins: Pins | None) -> Stag
     )
 
 
-def _in_stage(name: str, parts: list[_Part]) -> list[_Part]:
+def _in_stage(name: str, parts: list[Part]) -> list[Part]:
     return [part for part in parts if name == "builder" or not part.planned.build_only]
 
 
-def _base_image(stage: str, parts: list[_Part]) -> Image:
+def _base_image(stage: str, parts: list[Part]) -> Image:
     claims = [(part.label, claim) for part in parts if (claim := part.block.base_image(part.ctx, stage)) is not None]
     if len(claims) > 1:
         names = ", ".join(f"{label} ({claim.name})" for label, claim in claims)
@@ -254,7 +167,7 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
     return {name: value for name, (_, value) in sorted(merged.items())}
 
 
-def _fill_builder(stage: Stage, parts: list[_Part], pins: Pins | None) -> None:
+def _fill_builder(stage: Stage, parts: list[Part], pins: Pins | None) -> None:
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
     stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, parts, pins)
@@ -263,7 +176,7 @@ def _fill_builder(stage: Stage, parts: list[_Part], pins: Pins | None) -> None:
     stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
 
 
-def _fill_final(stage: Stage, plan: Plan, parts: list[_Part], script: str, pins: Pins | None) -> None:
+def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: Pins | None) -> None:
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
     stage.prepared = len(stage.steps)
@@ -299,11 +212,11 @@ def _bind_files(plan: Plan) -> list[str]:
     return [command("mkdir", "-p", *folders), command("touch", *files)]
 
 
-def _steps(parts: Iterable[_Part], ask: Callable[[_Part], Iterable[Run]]) -> list[tuple[str, Run]]:
+def _steps(parts: Iterable[Part], ask: Callable[[Part], Iterable[Run]]) -> list[tuple[str, Run]]:
     return [(part.label, step) for part in parts for step in ask(part) if step.commands or step.files]
 
 
-def _install(stage: str, parts: list[_Part], pins: Pins | None) -> list[tuple[str, Run]]:
+def _install(stage: str, parts: list[Part], pins: Pins | None) -> list[tuple[str, Run]]:
     """One step that installs all distribution packages of a stage; with a lock, every one in its exact version."""
     names = _package_names(stage, parts)
     pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
@@ -314,11 +227,11 @@ def _install(stage: str, parts: list[_Part], pins: Pins | None) -> list[tuple[st
     return [("distribution", run("packages", install(_manager(parts), names, pins is not None)))]
 
 
-def _manager(parts: list[_Part]) -> str:
+def _manager(parts: list[Part]) -> str:
     return str(parts[0].ctx.base.release.values["package_manager"])
 
 
-def _package_names(stage: str, parts: list[_Part]) -> list[str]:
+def _package_names(stage: str, parts: list[Part]) -> list[str]:
     manager = _manager(parts)
     names: set[str] = set()
     for part in _in_stage(stage, parts):

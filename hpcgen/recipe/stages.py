@@ -7,7 +7,7 @@ import msgspec
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
 from hpcgen.errors import InputError
-from hpcgen.model.plan import PlannedBlock
+from hpcgen.model.plan import Finding, PlannedBlock
 
 
 class Stage(msgspec.Struct):
@@ -66,7 +66,11 @@ class Assembly(msgspec.Struct):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """What a plan's image can do for a host: of each block by its name, and the OS packages of the final stage."""
+    """What a plan's image can do for a host: of each block by its name, and the OS packages of the final stage.
+
+    ``doubts``: what is not known of its Python packages.
+    """
 
     capabilities: dict[str, Capabilities]
     packages: list[str]
+    doubts: list[Finding]

@@ -126,7 +126,7 @@ def wheel_findings(catalog: Catalog, index: PackageIndex) -> list[TableFinding]:
     lists: dict[PinnedRequirement, list[str]] = {}
     for folder in catalog.folders:
         for path in sorted((folder / FOLDERS["block"] / "wheels").glob("*.txt")):
-            for pin in pinned(read_wheel_list(path, catalog.shown(path))):
+            for pin in pinned(read_wheel_list(path, catalog.shown(path)).lines):
                 lists.setdefault(pin, []).append(path.stem)
     projects = sorted({pin.name for pin in lists})
     with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -36,12 +36,14 @@ class Wheels(Input, frozen=True):
     """Python packages with exact versions.
 
     ``requirements`` are lines of pip's requirements format. ``hashed`` says that the list is complete
-    with every dependency and a sha256 each, so that pip is told to accept nothing else.
+    with every dependency and a sha256 each, so that pip is told to accept nothing else. ``asked`` is what the block
+    itself asks for, in pip's form: ``numpy<2``.
     """
 
     name: str
     requirements: tuple[str, ...]
     hashed: bool
+    asked: tuple[str, ...] = ()
     key = "wheels"
 
     def without(self, *packages: str) -> Wheels:
@@ -50,7 +52,7 @@ class Wheels(Input, frozen=True):
         The list is called ``NAME-needs``.
         """
         kept = tuple(line for line in self.requirements if not any(_is_of(line, each) for each in packages))
-        return Wheels(f"{self.name}-needs", kept, self.hashed)
+        return msgspec.structs.replace(self, name=f"{self.name}-needs", requirements=kept)
 
     def entry(self) -> dict[str, Any]:
         return {self.key: self.name, "hashed": self.hashed, "requirements": list(self.requirements)}

@@ -37,7 +37,7 @@ def test_the_source_is_compiled_against_the_images_mpi_without_traces(version: s
 
 def test_releases_without_a_wheel_that_finds_its_mpi_are_compiled() -> None:
     for version, row in CATALOG.releases("mpi4py").items():
-        lists = [CATALOG.wheels(f"mpi4py-{version}-cp{minor}") for minor in ("38", "39", "310", "311", "312")]
+        lists = [CATALOG.beside.wheels(f"mpi4py-{version}-cp{minor}") for minor in ("38", "39", "310", "311", "312")]
         assert all(lists) == (row.only != {"install": ["source"]})
 
 

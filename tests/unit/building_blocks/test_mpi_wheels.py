@@ -37,10 +37,10 @@ def test_a_wheel_needs_nothing_that_is_compiled_for_it(tmp_path: Path, name: str
 def test_each_release_with_wheels_has_a_list_with_hashes(name: str, version: str) -> None:
     for release, row in CATALOG.releases(name).items():
         for architecture in ("", "-aarch64"):
-            listed = CATALOG.wheels(f"{name}-{release}{architecture}")
+            listed = CATALOG.beside.wheels(f"{name}-{release}{architecture}")
             if "wheels" in row.only.get("obtain", ["source", "wheels"]):
                 assert listed is not None, release
-                assert all("--hash=sha256:" in line for line in listed)
+                assert all("--hash=sha256:" in line for line in listed.lines)
             else:
                 assert listed is None, release
         assert row.archives or row.only == {"obtain": ["wheels"]}, release

@@ -61,8 +61,9 @@ def context(
     tag = "cp" + "".join(python.split(".")[:2])
 
     def find(name: str, fallback: tuple[str, ...]) -> tuple[str, ...] | None:
-        catalog = default_catalog()
-        return catalog.wheels(name) or catalog.wheels(f"{name}-{tag}")
+        lists = default_catalog().beside
+        listed = lists.wheels(name) or lists.wheels(f"{name}-{tag}")
+        return listed.lines if listed is not None else None
 
     present = {c.name: c for c in (chosen("python", python), *others)}
     return Context(
@@ -73,7 +74,7 @@ def context(
         flags=flags,
         supply=Supply(site.network),
         find_wheels=find,
-        find_file=default_catalog().text_file,
+        find_file=default_catalog().beside.text_file,
     )
 
 
@@ -418,7 +419,7 @@ def test_horovod_keeps_what_breaks_it_away() -> None:
 
 
 def test_training_step_reaches_the_image_whole() -> None:
-    text = default_catalog().text_file("horovod_step.py")
+    text = default_catalog().beside.text_file("horovod_step.py")
     ast.parse(text, feature_version=(3, 6))
     ctx = horovod(facts(), stub("mpi", "4.2.3"))
     assert (text, "/opt/horovod/share/step.py") in [(file.text, file.target) for s in steps(ctx) for file in s.files]
@@ -464,7 +465,7 @@ def test_onnxruntime_has_a_list_for_every_python_of_a_base_that_it_accepts() -> 
         fits = [version for version, row in rows.items() if in_range(python, row.accepts["python"])]
         best = max(fits, key=lambda version: tuple(map(int, version.split("."))))
         assert best == wanted
-        assert catalog.wheels(f"onnxruntime-{best}-cp{''.join(python.split('.')[:2])}")
+        assert catalog.beside.wheels(f"onnxruntime-{best}-cp{''.join(python.split('.')[:2])}")
 
 
 def test_unknown_provider_is_refused() -> None:
@@ -473,7 +474,7 @@ def test_unknown_provider_is_refused() -> None:
 
 
 def test_inference_step_reaches_the_image_whole_and_is_the_stacks_command() -> None:
-    text = default_catalog().text_file("onnx_step.py")
+    text = default_catalog().beside.text_file("onnx_step.py")
     ast.parse(text, feature_version=(3, 6))
     ctx = onnxruntime("1.31.1")
     assert (text, "/opt/onnxruntime/share/onnx_step.py") in [(f.text, f.target) for s in steps(ctx) for f in s.files]

@@ -67,8 +67,8 @@ def context(
         base=chosen(*base),
         flags=(),
         supply=Supply((site or facts()).network),
-        find_wheels=lambda name, fallback: CATALOG.wheels(name),
-        find_file=CATALOG.text_file,
+        find_wheels=lambda name, fallback: getattr(CATALOG.beside.wheels(name), "lines", None),
+        find_file=CATALOG.beside.text_file,
     )
     return CATALOG.block(name)(), ctx
 

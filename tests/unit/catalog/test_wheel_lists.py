@@ -54,7 +54,7 @@ def test_a_list_is_written_again_as_hpcgen_writes_it(tmp_path: Path) -> None:
         f"numpy == 1.26.4 \\\n    --hash=sha256:{ONE} \\\n    --hash=sha256:{TWO}\n    # via h5py\r\n"
         f"h5py[a, b]==3.11.0;python_version>'3.8'   --hash=sha256:{ONE}  # a note\n"
     )
-    assert read_wheel_list(path, "list") == (
+    assert read_wheel_list(path, "list").lines == (
         f"numpy==1.26.4 --hash=sha256:{ONE} --hash=sha256:{TWO}",
         f"h5py[a,b]==3.11.0 ; python_version>'3.8' --hash=sha256:{ONE}",
     )
@@ -64,7 +64,7 @@ def test_hpcgens_own_lists_stay_as_they_are() -> None:
     folder = Catalog().folders[-1] / "building_blocks" / "wheels"
     for path in folder.glob("*.txt"):
         lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
-        assert list(read_wheel_list(path, path.name)) == lines
+        assert list(read_wheel_list(path, path.name).lines) == lines
 
 
 def test_what_is_no_text_is_no_list(tmp_path: Path, hpcgen: Command) -> None:

@@ -113,7 +113,7 @@ def test_lists_of_wheels_that_are_no_text_are_an_input_error(collection: Path, h
     from hpcgen.errors import InputError
 
     with pytest.raises(InputError, match="no text in UTF-8"):
-        Catalog([collection]).wheels("mine")
+        Catalog([collection]).beside.wheels("mine")
 
 
 def test_a_tab_in_the_config_file_is_no_bug(tmp_path: Path, hpcgen: Command) -> None:

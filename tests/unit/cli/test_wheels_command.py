@@ -45,6 +45,7 @@ def test_a_list_has_names_versions_and_hashes_alone(lock: Lock, tmp_path: Path) 
     assert (tmp_path / "lists/mine-1.0-cp36.txt").read_text().splitlines() == [
         "# CPython 3.6, Linux x86_64: every package that pip installs, with its sha256.",
         "# hpcgen wheels lock --python 3.6.9 mine-1.0 zope.x==1.0",
+        "# glibc 2.17",
         line(absl, "absl-py", "2.1"),
         line(zope, "zope-x", "1.0"),
     ]

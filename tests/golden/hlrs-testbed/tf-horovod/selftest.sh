@@ -70,6 +70,7 @@ check_with() { # device, then as check
 
 check 'python 3.8.10: version' 'Python 3.8.' '/opt/python/bin/python --version'
 check 'python 3.8.10: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
+check 'python 3.8.10: packages' '' '/opt/python/bin/python -m pip check'
 check 'gnu 8.4.0: libstdc++' libstdc++.so.6 'ldconfig -p'
 check 'gnu 8.4.0: libgomp' libgomp.so.1 'ldconfig -p'
 check 'cuda 10.1.243: libcudart' libcudart.so 'ls -L /opt/cuda/lib64/'

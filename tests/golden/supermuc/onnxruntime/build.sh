@@ -140,7 +140,7 @@ LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       io.hpcgen.partition="thin" \
       io.hpcgen.stack="onnxruntime" \
       io.hpcgen.blocks="ubuntu@24.04 site_trust@1 python@3.12.3 onnxruntime@1.32.0" \
-      io.hpcgen.content="66310163e0fd24ab2b296a3cb8cca1854c03ec61601e6a3f3b2af605d30b5843" \
+      io.hpcgen.content="a177fa8f7f8cbfb1df1cadd96a86d95adaab597262413d03edfd589805dea34f" \
       io.hpcgen.kit="/opt/hpcgen/kit"
 HPCGEN_DOCKERFILE
 

@@ -70,6 +70,7 @@ check_with() { # device, then as check
 
 check 'python 3.12.3: version' 'Python 3.12.' '/opt/python/bin/python --version'
 check 'python 3.12.3: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
+check 'python 3.12.3: packages' '' '/opt/python/bin/python -m pip check'
 check 'onnxruntime 1.32.0: version' 1.32.0 '/opt/python/bin/python -c '"'"'import onnxruntime as o; print(o.__version__)'"'"''
 check 'onnxruntime 1.32.0: provider' CPUExecutionProvider '/opt/python/bin/python -c '"'"'import onnxruntime as o; print(*o.get_available_providers())'"'"''
 check 'onnxruntime 1.32.0: model' 'inferences per second' '/opt/python/bin/python /opt/onnxruntime/share/onnx_step.py CPUExecutionProvider'

@@ -70,6 +70,7 @@ check_with() { # device, then as check
 
 check 'python 3.10.12: version' 'Python 3.10.' '/opt/python/bin/python --version'
 check 'python 3.10.12: standard library' '' '/opt/python/bin/python -c '"'"'import bz2, ctypes, hashlib, lzma, sqlite3, ssl, zlib'"'"''
+check 'python 3.10.12: packages' '' '/opt/python/bin/python -m pip check'
 check 'tensorflow 2.15.1: version' 2.15.1 '/opt/python/bin/python -c '"'"'import tensorflow; print(tensorflow.__version__)'"'"''
 check 'tensorflow 2.15.1: matrix product' 128.0 '/opt/python/bin/python -c '"'"'import tensorflow as tf; print(float(tf.linalg.trace(tf.matmul(tf.eye(64), 2.0 * tf.eye(64)))))'"'"''
 check 'gnu 12.3.0: libstdc++' libstdc++.so.6 'ldconfig -p'

@@ -1,0 +1,80 @@
+"""What lies beside blocks in collections: hashed wheel lists, lists of what Bazel fetches, and text files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpcgen.errors import InputError
+
+if TYPE_CHECKING:
+    from hpcgen.blocks.steps import BazelFiles
+    from hpcgen.catalog.wheel_lists import ListedWheels
+
+
+class BesideBlocks:
+    """Finds such a file in ``building_blocks/`` of the first collection that has it, and keeps what it read.
+
+    Parameters
+    ----------
+    folders: ``building_blocks/`` of the collections, in order of precedence.
+    shown, recorded: how a file is called in messages, and in locks.
+    """
+
+    def __init__(self, folders: Sequence[Path], shown: Callable[[Path], str], recorded: Callable[[Path], str]) -> None:
+        self._folders = folders
+        self._shown = shown
+        self._recorded = recorded
+        self._wheels: dict[str, ListedWheels | None] = {}
+        self._texts: dict[str, str] = {}
+        self.read: dict[str, Path] = {}
+        """Every such file that was read, by the name that a lock has."""
+
+    def wheels(self, name: str) -> ListedWheels | None:
+        """The hashed wheel list ``wheels/<name>.txt``; None if there is none."""
+        if name not in self._wheels:
+            # Stored once it is whole: another thread may look at any moment.
+            self._wheels[name] = self._read_wheels(name)
+        return self._wheels[name]
+
+    def _read_wheels(self, name: str) -> ListedWheels | None:
+        path = self._find("wheels", f"{name}.txt")
+        if path is None:
+            return None
+        from hpcgen.catalog.wheel_lists import read_wheel_list
+
+        return read_wheel_list(path, self._shown(path))
+
+    def bazel_files(self, name: str) -> BazelFiles | None:
+        """What Bazel fetches by itself, from ``bazel/<name>.yaml``; None if there is no such list."""
+        path = self._find("bazel", f"{name}.yaml")
+        if path is None:
+            return None
+        from hpcgen.blocks.inputs.bazel import read_bazel_files
+
+        return read_bazel_files(path, self._shown(path))
+
+    def text_file(self, name: str) -> str:
+        """The text of ``files/<name>``; InputError if no collection has it, or it is no text."""
+        if name not in self._texts:
+            path = self._find("files", name)
+            if path is None:
+                raise InputError(f"no collection has building_blocks/files/{name}")
+            self._texts[name] = _text(path)
+        return self._texts[name]
+
+    def _find(self, *parts: str) -> Path | None:
+        for folder in self._folders:
+            path = folder.joinpath(*parts)
+            if path.is_file():
+                self.read[self._recorded(path)] = path
+                return path
+        return None
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as failure:
+        raise InputError("this is no text in UTF-8", str(path), remedy="save the file as UTF-8") from failure

@@ -1,0 +1,211 @@
+"""Wheel lists of several blocks in one Python environment: one version of each package for all of them.
+
+A list has all that its block needs, resolved for this block alone, so two lists may have different versions of a
+package that both need. pip would install the later one over the earlier without a word. Here the first version is taken
+that all blocks allow by what they ask for themselves, and stands in all their lists. Of a package that a block does not
+ask for itself, but gets through others, it is only known that the version of its list will do.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from packaging.markers import Marker
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
+
+from hpcgen.blocks.base import Chosen
+from hpcgen.blocks.steps import Wheels
+from hpcgen.errors import Problem
+from hpcgen.model.plan import Finding, PlannedBlock
+from hpcgen.support.units import some
+
+
+class Installed(NamedTuple):
+    """A wheel list that a step installs: the block, the list, and the folder that it goes into."""
+
+    block: PlannedBlock
+    wheels: Wheels
+    folder: str
+
+
+class Joined(NamedTuple):
+    """What becomes of lists that share an environment.
+
+    Parameters
+    ----------
+    instead: by block the lines that take the place of others; an empty one of a line that goes.
+    problems: packages of which no version is right for all.
+    doubts: packages of which nobody knows whether the chosen version is right for all.
+    """
+
+    instead: dict[str, dict[str, str]]
+    problems: list[Problem]
+    doubts: list[Finding]
+
+
+class _Pin(NamedTuple):
+    """A package in a list: its line, its version (empty of a range), and the range that the block asks for, if any."""
+
+    of: Installed
+    line: str
+    version: str
+    asked: SpecifierSet | None
+
+    @property
+    def label(self) -> str:
+        return self.of.block.label
+
+    def allows(self, other: _Pin) -> bool | None:
+        """Whether the version of another list will do; None: nobody knows."""
+        if self.version == other.version:
+            return True
+        if self.asked is not None:
+            return self.asked.contains(other.version, prereleases=True)
+        # A block that needs this one and names a version of its own was tried with it.
+        deliberate = other.exact and self.of.block.name in other.of.block.needs.values()
+        return True if deliberate else None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the block itself asks for just this version."""
+        return self.asked is not None and any(each.operator == "==" for each in self.asked)
+
+
+def joined(installed: Sequence[Installed], python: Chosen | None, architecture: str) -> Joined:
+    """One version for each package of an environment that several blocks' lists have.
+
+    Parameters
+    ----------
+    installed: lists in the order in which they are installed.
+    python, architecture: of the image, for markers and for the commands in remedies.
+    """
+    found = Joined({}, [], [])
+    clashes: dict[tuple[str, str], list[tuple[str, _Pin, _Pin]]] = {}
+    doubtful: dict[tuple[str, str], list[str]] = {}
+    for name, pins in _shared(installed, python, architecture):
+        chosen = _chosen(pins)
+        if chosen is None:
+            first, other = _clash(pins)
+            clashes.setdefault((first.label, other.label), []).append((name, first, other))
+            continue
+        for block, line, new in _instead(pins, chosen):
+            found.instead.setdefault(block, {})[line] = new
+        for pin in pins:
+            if pin.allows(chosen) is None:
+                text = f"{name} {chosen.version} instead of {pin.version}"
+                doubtful.setdefault((pin.label, chosen.label), []).append(text)
+    found.problems.extend(_problem(each, python, architecture) for each in clashes.values())
+    found.doubts.extend(_doubt(*labels, texts) for labels, texts in doubtful.items())
+    return found
+
+
+def _shared(
+    installed: Sequence[Installed], python: Chosen | None, architecture: str
+) -> Iterator[tuple[str, list[_Pin]]]:
+    """Packages that several lists of an environment have in different versions or ranges."""
+    by_package: dict[tuple[str, str], list[_Pin]] = {}
+    for each in installed:
+        asked: dict[str, SpecifierSet] = {
+            canonicalize_name(one.name): one.specifier for one in _requirements(each.wheels.asked)
+        }
+        for line in each.wheels.requirements:
+            for said in _requirements([line]):
+                if said.marker is None or _holds(said.marker, python, architecture):
+                    name: str = canonicalize_name(said.name)
+                    versions = [one.version for one in said.specifier if one.operator == "=="]
+                    pin = _Pin(each, line, versions[0] if versions else "", asked.get(name))
+                    by_package.setdefault((each.folder, name), []).append(pin)
+    for (_, name), pins in by_package.items():
+        if len({pin.version for pin in pins}) > 1:
+            yield name, pins
+
+
+def _requirements(lines: Sequence[str]) -> Iterator[Requirement]:
+    for line in lines:
+        try:
+            yield Requirement(line.partition(" --hash=")[0])
+        except InvalidRequirement:
+            continue
+
+
+def _holds(marker: Marker, python: Chosen | None, architecture: str) -> bool:
+    here = {"sys_platform": "linux", "platform_system": "Linux", "platform_machine": architecture}
+    if python is not None:
+        minor = ".".join(python.version.split(".")[:2])
+        here |= {"python_version": minor, "python_full_version": python.version}
+    return marker.evaluate(here)
+
+
+def _chosen(pins: Sequence[_Pin]) -> _Pin | None:
+    """The first version that all allow; else the last that nobody refuses, which pip would leave there."""
+    answers = {pin.version: [other.allows(pin) for other in pins] for pin in pins if pin.version}
+    by_version = {pin.version: pin for pin in reversed(pins) if pin.version}
+    sure = [version for version, said in answers.items() if all(said)]
+    possible = [version for version, said in answers.items() if False not in said]
+    if sure:
+        return by_version[sure[0]]
+    return by_version[possible[-1]] if possible else None
+
+
+def _clash(pins: Sequence[_Pin]) -> tuple[_Pin, _Pin]:
+    """The first list, and one that refuses its version."""
+    first = next(pin for pin in pins if pin.version)
+    return first, next(pin for pin in pins if pin.allows(first) is False)
+
+
+def _instead(pins: Sequence[_Pin], chosen: _Pin) -> Iterator[tuple[str, str, str]]:
+    """The chosen line in place of the others; where it has no hash, a later list leaves its own out."""
+    for at, pin in enumerate(pins):
+        if pin.version in ("", chosen.version) or not pin.of.wheels.hashed:
+            continue
+        if chosen.of.wheels.hashed:
+            yield pin.of.block.name, pin.line, chosen.line
+        elif at > pins.index(chosen):
+            yield pin.of.block.name, pin.line, ""
+
+
+def _problem(clashes: Sequence[tuple[str, _Pin, _Pin]], python: Chosen | None, architecture: str) -> Problem:
+    """What two blocks do not agree on; the list that can be written anew is held to the versions of the other."""
+    _, first, other = clashes[0]
+    texts = [_text(name, *pins) for name, *pins in clashes]
+    of_a_table = other if other.of.wheels.hashed else first
+    release = f"choose another release of one of them (--set {of_a_table.of.block.name}.version=RANGE)"
+    anew = _command(other, [f"{name}=={one.version}" for name, one, _ in clashes], python, architecture)
+    return Problem(
+        f"{first.label} and {other.label} install different versions of one package: {some(texts, 8)}",
+        expected="one version of each package in a Python environment",
+        remedy=f"{release}, or leave one out{anew}",
+    )
+
+
+def _text(name: str, first: _Pin, other: _Pin) -> str:
+    """Both versions, or ranges, with those that the blocks ask for themselves."""
+    asked = [f"{pin.label} asks for {name}{pin.asked}" for pin in (first, other) if pin.asked and not pin.exact]
+    versions = f"{name} {first.version}" + (f" and {other.version}" if other.version else "")
+    return f"{versions} ({', '.join(asked)})" if asked else versions
+
+
+def _command(pin: _Pin, held: Sequence[str], python: Chosen | None, architecture: str) -> str:
+    """What writes a list anew, held to the versions of another one."""
+    wheels = pin.of.wheels
+    if python is None or not wheels.hashed or not wheels.asked:
+        return ""
+    name = wheels.name.removesuffix("-needs").removesuffix(f"-{architecture}")
+    named = {canonicalize_name(each.partition("==")[0]) for each in held}
+    kept = [str(each) for each in _requirements(wheels.asked) if canonicalize_name(each.name) not in named]
+    where = [] if architecture == "x86_64" else ["--architecture", architecture]
+    words = shlex.join(["--python", python.version, *where, name, *kept, *held])
+    return f"; a list for both, if there is one, is written by: hpcgen --collection DIR wheels lock {words}"
+
+
+def _doubt(label: str, chosen: str, texts: Sequence[str]) -> Finding:
+    return Finding(
+        name="python-packages",
+        severity="warning",
+        message=f"{label} gets what {chosen} brings, and nobody has tried that: {some(texts, 8)}",
+        remedy="the self-test asks pip whether all packages suit each other",
+    )

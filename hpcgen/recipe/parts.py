@@ -1,0 +1,222 @@
+"""The blocks of a plan, each with all that its methods are given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from hpcgen.blocks.base import Block, Chosen, Context, Facts
+from hpcgen.blocks.sources import BundleSupply, Supply
+from hpcgen.blocks.steps import Input, WheelFile, Wheels
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.decoding import record_from
+from hpcgen.errors import ConflictError, InputError, Problem
+from hpcgen.model.plan import Finding, Plan, PlannedBlock
+from hpcgen.platform.microarchitecture import compiler_flags
+from hpcgen.recipe.joint_pins import Installed, joined
+from hpcgen.support.units import some
+from hpcgen.support.wheel_tags import as_numbers, glibc_of
+
+if TYPE_CHECKING:
+    from hpcgen.blocks.steps import BazelFiles
+    from hpcgen.model.lock import Pins
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A block of the plan with all that its methods are given."""
+
+    planned: PlannedBlock
+    block: Block
+    ctx: Context
+
+    @property
+    def label(self) -> str:
+        return self.planned.label
+
+    @property
+    def inputs(self) -> list[Input]:
+        """What its build takes from outside, its wheel lists as they are beside those of other blocks."""
+        found = self.block.inputs(self.ctx)
+        return [self.ctx.beside_others(each) if isinstance(each, Wheels) else each for each in found]
+
+
+class Parts(NamedTuple):
+    """All parts of a plan, in its order.
+
+    Parameters
+    ----------
+    loose: requirements of the wheel lists that nobody has made with hashes, by the list's name.
+    installed: the wheel lists that go into Python environments, in the order of the steps.
+    doubts: what is not known of their packages.
+    """
+
+    parts: list[Part]
+    loose: dict[str, tuple[str, ...]]
+    installed: list[Installed]
+    doubts: list[Finding]
+
+
+class _Lists:
+    """Where wheel lists are looked up: in the lock, for every Python, or for the chosen one."""
+
+    def __init__(self, catalog: Catalog, pins: Pins | None, python: Chosen | None) -> None:
+        self._catalog = catalog
+        self._pins = pins
+        self._python = python
+        self.loose: dict[str, tuple[str, ...]] = {}
+        self.made_for: dict[tuple[str, str], str] = {}
+        """The C library that a list is made for, by block and list."""
+
+    def find(self, block: str, name: str, fallback: tuple[str, ...]) -> tuple[str, ...] | None:
+        """The lines of a list; None where nobody has made it, which is noted."""
+        lines = self._found(block, name)
+        if lines is None:
+            self.loose[name] = fallback
+        return lines
+
+    def _found(self, block: str, name: str) -> tuple[str, ...] | None:
+        if self._pins is not None and name in self._pins.wheels:
+            return tuple(self._pins.wheels[name])
+        found = self._catalog.beside.wheels(name)
+        if found is None and self._python is not None:
+            major, minor = self._python.version.split(".")[:2]
+            found = self._catalog.beside.wheels(f"{name}-cp{major}{minor}")
+        if found is None:
+            return None
+        self.made_for[block, name] = found.glibc
+        return found.lines
+
+
+def parts_of(plan: Plan, catalog: Catalog, pins: Pins | None = None) -> Parts:
+    """The parts of a plan, whose wheel lists agree on each package of an environment that they share.
+
+    Parameters
+    ----------
+    pins: exact versions and digests of a lock.
+
+    Raises
+    ------
+    InputError: the plan was made with other collections and does not fit these.
+    ConflictError: two lists ask for different versions of a package, or one is made for a newer C library than the
+        base has.
+    """
+    chosen = _all_chosen(plan, catalog)
+    lists = _Lists(catalog, pins, chosen.get("python"))
+    parts = list(_parts(plan, catalog, pins, chosen, lists))
+    installed = list(_installed(parts))
+    found = joined(installed, chosen.get("python"), plan.site.system.architecture)
+    problems = [*_too_new(parts, lists, catalog), *found.problems]
+    if problems:
+        raise ConflictError(problems)
+    if found.instead:
+        parts = [_beside_others(part, found.instead) for part in parts]
+        installed = list(_installed(parts))
+    return Parts(parts, lists.loose, installed, found.doubts)
+
+
+def _beside_others(part: Part, instead: Mapping[str, Mapping[str, str]]) -> Part:
+    """A part that uses other lines of its wheel lists."""
+    ctx = msgspec.structs.replace(part.ctx, instead=instead.get(part.planned.name, {}))
+    return msgspec.structs.replace(part, ctx=ctx)
+
+
+def _installed(parts: Sequence[Part]) -> Iterator[Installed]:
+    """The wheel lists that steps of the builder install, in their order."""
+    for part in parts:
+        lists = {each.name: each for each in part.inputs if isinstance(each, Wheels)}
+        for step in part.block.build(part.ctx) if lists else ():
+            for each in step.installs:
+                if each.name in lists:
+                    yield Installed(part.planned, lists[each.name], each.folder)
+
+
+def _too_new(parts: Sequence[Part], lists: _Lists, catalog: Catalog) -> Iterator[Problem]:
+    """Wheels for a newer C library than the base has: pip does not take them."""
+    here, base = str(parts[0].ctx.base.release.values.get("glibc", "")), parts[0].label
+    for part in parts if here else ():
+        made_for = {name: glibc for (block, name), glibc in lists.made_for.items() if block == part.planned.name}
+        files = [each for each in part.inputs if isinstance(each, WheelFile)]
+        made_for |= {each.name: glibc_of(each.name) for each in files}
+        newest = max(made_for, key=lambda name: as_numbers(made_for[name]), default="")
+        wanted = made_for.get(newest, "")
+        if as_numbers(wanted) > as_numbers(here):
+            yield Problem(
+                f"{part.label} comes as wheels for glibc {wanted} and newer ({newest}), and {base} has glibc {here}",
+                expected=f"a base with glibc {wanted} or newer",
+                remedy=f"use {some(_bases(catalog, wanted))}",
+            )
+
+
+def _bases(catalog: Catalog, glibc: str) -> list[str]:
+    """Distributions with that C library or a newer one."""
+    return [
+        f"{name} {version}"
+        for name in catalog.virtuals.get("base", [])
+        for version, row in catalog.releases(name).items()
+        if as_numbers(str(row.values.get("glibc", ""))) >= as_numbers(glibc)
+    ]
+
+
+def _parts(
+    plan: Plan, catalog: Catalog, pins: Pins | None, chosen: Mapping[str, Chosen], lists: _Lists
+) -> Iterator[Part]:
+    facts = Facts.of(plan.site, plan.partition)
+    bundled = plan.supply == "bundle" and pins is not None
+    supply = BundleSupply(pins.trees) if bundled and pins is not None else Supply(plan.site.network)
+    base = chosen[plan.blocks[0].name]
+    compiler = chosen.get("gnu")
+    flags = compiler_flags(facts.partition.cpu.target, "gcc", compiler.version) if compiler else ()
+    for planned in plan.blocks:
+        others = {}
+        for wanted, name in planned.needs.items():
+            others[wanted] = others[name] = chosen[name]
+        ctx = Context(
+            me=chosen[planned.name],
+            facts=facts,
+            others=others,
+            base=base,
+            flags=flags,
+            supply=supply,
+            find_wheels=partial(lists.find, planned.name),
+            find_bazel=partial(_find_bazel, catalog, pins),
+            find_file=catalog.beside.text_file,
+        )
+        yield Part(planned, catalog.block(planned.name)(), ctx)
+
+
+def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
+    """Every block of the plan, which may come from a file; InputError where the collections lack what it names."""
+    chosen: dict[str, Chosen] = {}
+    problems = []
+    names = {block.name for block in plan.blocks}
+    for planned in plan.blocks:
+        try:
+            chosen[planned.name] = _chosen(planned, catalog, plan.site.system.architecture)
+            lost = [f"needs {name}, which is not planned" for name in planned.needs.values() if name not in names]
+        except KeyError:
+            lost = [f"has no version {planned.version}"]
+        except msgspec.ValidationError as failure:
+            lost = [f"takes other options ({failure})"]
+        problems += [f"{planned.name} {each}" for each in lost]
+    if problems or not chosen:
+        message = f"the plan does not match the collections here: {', '.join(problems) or 'it has no blocks'}"
+        remedy = "install that release, name its collections with --collection, or plan again"
+        raise InputError(message, expected=f"those that hpcgen {plan.hpcgen} used for the plan", remedy=remedy)
+    return chosen
+
+
+def _chosen(planned: PlannedBlock, catalog: Catalog, architecture: str) -> Chosen:
+    options: Any = record_from(planned.options, catalog.block(planned.name).Options, strict=False)
+    return Chosen(planned.name, planned.version, options, catalog.release(planned, architecture))
+
+
+def _find_bazel(catalog: Catalog, pins: Pins | None, name: str) -> BazelFiles | None:
+    """What the lock has of a Bazel that was run, or the list of a collection."""
+    if pins is not None and name in pins.bazel:
+        from hpcgen.blocks.inputs.bazel import pinned_files
+
+        return pinned_files(name, pins.bazel[name])
+    return catalog.beside.bazel_files(name)

@@ -1,0 +1,186 @@
+"""Several blocks' wheel lists in one Python environment agree on every package, or somebody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+import hpcgen
+from hpcgen.blocks.base import Block, Context, Need, need
+from hpcgen.blocks.steps import Input, Run, Wheels, run
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import ConflictError
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.parts import parts_of
+
+
+def listed(*pins: str) -> tuple[str, ...]:
+    return tuple(f"{pin} --hash=sha256:{number:064x}" for number, pin in enumerate(pins, 1))
+
+
+def block(
+    name: str,
+    *pins: str,
+    asks: tuple[str, ...] = (),
+    hashed: bool = True,
+    into: str = "/opt/python",
+    needs: tuple[str, ...] = (),
+) -> type[Block]:
+    """A block that installs one list."""
+    wheels = Wheels(f"{name}-1", listed(*pins) if hashed else pins, hashed, asks)
+
+    class _Block(Block):
+        def inputs(self, ctx: Context) -> list[Input]:
+            return [wheels]
+
+        def build(self, ctx: Context) -> Iterable[Run]:
+            yield run("install", ctx.pip(wheels, into=into))
+
+    asked: tuple[Need, ...] = (need("python"), *map(need, needs))
+    return type(name, (_Block,), {"name": name, "needs": asked, "releases": {"1": {}}})
+
+
+def planned(*blocks: type[Block]) -> Plan:
+    stack = {
+        "name": "ours",
+        "title": "ours",
+        "blocks": {each.name: {} for each in blocks},
+        "run": {"command": ["true"]},
+    }
+    catalog = Catalog([], blocks)
+    return hpcgen.plan("workstation", hpcgen.load_stack(stack, catalog=catalog), catalog=catalog)
+
+
+def versions(plan: Plan, *blocks: type[Block], package: str = "numpy") -> list[str]:
+    """What each list that is installed has of a package."""
+    found = parts_of(plan, Catalog([], blocks)).installed
+    lines = [line.partition(" ")[0] for each in found for line in each.wheels.requirements]
+    return [line for line in lines if line.startswith(f"{package}==")]
+
+
+def doubts(plan: Plan) -> list[str]:
+    return [each.message for each in plan.findings if each.name == "python-packages"]
+
+
+def test_the_same_version_twice_is_nothing_to_speak_of() -> None:
+    plan = planned(block("one", "numpy==2.1.0"), block("two", "numpy==2.1.0", asks=("numpy<3",)))
+    assert doubts(plan) == []
+
+
+def test_a_later_list_takes_what_is_there_if_its_block_allows_it() -> None:
+    blocks = block("one", "numpy==2.1.0"), block("two", "numpy==2.3.0", asks=("numpy<3",))
+    plan = planned(*blocks)
+    assert doubts(plan) == []
+    assert versions(plan, *blocks) == ["numpy==2.1.0", "numpy==2.1.0"]
+
+
+def test_an_earlier_list_takes_what_a_later_block_needs_if_its_own_allows_it() -> None:
+    blocks = block("one", "numpy==2.1.0", asks=("numpy<3",)), block("two", "numpy==1.26.4", asks=("numpy<2",))
+    assert versions(planned(*blocks), *blocks) == ["numpy==1.26.4", "numpy==1.26.4"]
+
+
+def test_a_true_conflict_names_blocks_package_versions_and_what_to_do() -> None:
+    with pytest.raises(ConflictError) as failure:
+        planned(
+            block("one", "numpy==2.1.0", asks=("one==1", "numpy>=2")),
+            block("two", "numpy==1.26.4", asks=("two==1", "numpy<2")),
+        )
+    problem = failure.value.problems[0]
+    for word in ("one 1", "two 1", "numpy 2.1.0 and 1.26.4", "asks for numpy<2", "asks for numpy>=2"):
+        assert word in problem.message
+    assert "--set two.version=" in problem.remedy
+    assert "hpcgen --collection DIR wheels lock --python 3.12.3 two-1 two==1 numpy==2.1.0" in problem.remedy
+
+
+def test_what_nobody_knows_is_a_warning_and_no_refusal() -> None:
+    blocks = block("one", "numpy==2.1.0", asks=("one==1",)), block("two", "numpy==2.3.0", asks=("two==1",))
+    plan = planned(*blocks)
+    assert [each.severity for each in plan.findings if each.name == "python-packages"] == ["warning"]
+    (told,) = doubts(plan)
+    assert "one 1" in told and "two 1" in told and "numpy 2.3.0 instead of 2.1.0" in told
+    assert versions(plan, *blocks) == ["numpy==2.3.0", "numpy==2.3.0"]
+
+
+def test_three_lists_agree_on_one_version() -> None:
+    blocks = (
+        block("one", "numpy==2.3.0", asks=("numpy<3",)),
+        block("two", "numpy==1.26.4", asks=("numpy<2",)),
+        block("three", "numpy==2.1.0", asks=("numpy>=1",)),
+    )
+    assert set(versions(planned(*blocks), *blocks)) == {"numpy==1.26.4"}
+
+
+def test_what_a_block_puts_in_the_place_of_another_ones_is_meant() -> None:
+    """As keras does with the Keras that TensorFlow brings."""
+    plan = planned(
+        block("one", "keras==3.10.0"), block("two", "keras==3.15.1", asks=("keras==3.15.1",), needs=("one",))
+    )
+    assert doubts(plan) == []
+
+
+def test_an_environment_of_its_own_is_not_compared() -> None:
+    plan = planned(block("one", "numpy==2.1.0"), block("two", "numpy==1.26.4", asks=("numpy<2",), into="/opt/two"))
+    assert doubts(plan) == []
+
+
+def test_a_package_for_another_python_is_not_compared() -> None:
+    plan = planned(block("one", "numpy==2.1.0"), block("two", 'numpy==1.26.4 ; python_version < "3.9"'))
+    assert doubts(plan) == []
+
+
+def test_a_range_that_leaves_out_what_is_there_is_a_conflict() -> None:
+    with pytest.raises(ConflictError, match=r"numpy 2\.1\.0 \(two 1 asks for numpy<2\)"):
+        planned(block("one", "numpy==2.1.0"), block("two", "numpy<2", asks=("numpy<2",), hashed=False))
+
+
+def test_packages_of_ones_own_hold_the_lists_of_blocks_to_their_versions() -> None:
+    wanted = {"python_packages.packages": ["numpy==2.2.6"]}
+    plan = hpcgen.plan("workstation", "pytorch", add=["python_packages"], settings=wanted)
+    assert doubts(plan) == []
+    with pytest.raises(ConflictError, match=r"pytorch 2\.1\.2 asks for numpy<2"):
+        older = {**wanted, "pytorch.version": "2.1.2"}
+        hpcgen.plan("workstation", "pytorch", add=["python_packages"], settings=older)
+
+
+@pytest.mark.parametrize(
+    ("stack", "settings"),
+    [
+        ("mxnet-horovod", {}),
+        ("onnx-convert", {}),
+        ("deepspeed", {}),
+        ("deepspeed", {"pytorch.install": "source"}),
+        ("pytorch-horovod", {}),
+        ("pytorch-horovod", {"pytorch.install": "source"}),
+        ("tf-horovod", {"tensorflow.install": "pip"}),
+        ("tf-horovod", {"tensorflow.install": "source"}),
+    ],
+)
+def test_the_lists_of_shipped_stacks_agree_as_they_are(stack: str, settings: dict[str, str]) -> None:
+    plan = hpcgen.plan("supermuc", stack, settings=settings)
+    assert doubts(plan) == []
+    found: dict[str, set[str]] = {}
+    for step in (step for _, step in assemble(plan, Catalog()).builder.steps):
+        for file in step.files if any(each.folder == "/opt/python" for each in step.installs) else ():
+            for line in file.text.splitlines():
+                name, _, version = line.partition(" ")[0].partition("==")
+                found.setdefault(name, set()).add(version)
+    assert {name: each for name, each in found.items() if len(each) > 1} == {}
+
+
+# the self-test
+
+
+def test_several_lists_are_checked_by_pip_in_the_self_test() -> None:
+    one, two = block("one", "numpy==2.1.0"), block("two", "numpy==2.1.0")
+    script = assemble(planned(one, two), Catalog([], [one, two])).selftest
+    assert script.count("/opt/python/bin/python -m pip check") == 1
+
+
+@pytest.mark.parametrize(
+    ("stack", "settings"),
+    [("tf", {"tensorflow.install": "hub"}), ("pytorch", {"pytorch.install": "package"}), ("mpi-hello", {})],
+)
+def test_packages_of_others_are_none_of_its_business(stack: str, settings: dict[str, str]) -> None:
+    assert "pip check" not in assemble(hpcgen.plan("workstation", stack, settings=settings), Catalog()).selftest
