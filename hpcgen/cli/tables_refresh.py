@@ -60,9 +60,10 @@ def command(
         added = add_rows(catalog, tables, {"Spack": spack, "EasyBuild": easybuild}, today.isoformat(), download)
     if as_json:
         print_json({"findings": found, "added": added})
-    else:
+    elif found:
         rows = [[each.table, each.kind, word(each.version), each.message] for each in found]
         click.echo(table(["table", "what", "version", "why"], rows, sys.stdout))
     for each in added:
         say(f"added {each.block} {each.version} to {each.file}" if each.file else f"{each.block}: {each.why}")
-    say(", ".join(f"{sum(each.kind == kind for each in found)} {kind}" for kind in get_args(Kind)))
+    counts = ", ".join(f"{sum(each.kind == kind for each in found)} {kind}" for kind in get_args(Kind))
+    say(f"{len(tables)} {'table' if len(tables) == 1 else 'tables'} compared: {counts}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -18,9 +18,16 @@ from hpcgen.config.decoding import convert
 from hpcgen.errors import HpcgenError
 from hpcgen.model.release import ReleaseTable, Upstream
 from hpcgen.net.index_pages import IndexFile
-from hpcgen.net.package_index import PackageIndex, PinnedRequirement, fits, pinned
+from hpcgen.net.package_index import PackageIndex, PinnedRequirement, pinned
 from hpcgen.tables.findings import Kind, TableFinding, aged, differing, newer
-from hpcgen.tables.upstream import Known, Releases, easybuild_releases, index_releases, spack_releases
+from hpcgen.tables.upstream import (
+    Known,
+    Releases,
+    easybuild_releases,
+    index_releases,
+    spack_releases,
+    version_of,
+)
 
 _AT_ONCE = 8
 _FIELDS: dict[str, Literal["pypi", "spack", "easybuild"]] = {
@@ -130,10 +137,12 @@ def wheel_findings(catalog: Catalog, index: PackageIndex) -> list[TableFinding]:
                 lists.setdefault(pin, []).append(path.stem)
     projects = sorted({pin.name for pin in lists})
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        files = dict(zip(projects, pool.map(index.project, projects), strict=True))
+        pages = dict(zip(projects, pool.map(index.project, projects), strict=True))
+    # Names are read once: a project may have thousands of files, and be in a hundred lists.
+    files = {name: _by_version(found) for name, (found, _) in pages.items()}
     found: dict[tuple[str, str, Kind, str], list[str]] = {}
     for pin, names in lists.items():
-        for kind, message in _about(pin, *files[pin.name]):
+        for kind, message in _about(pin, files[pin.name], pages[pin.name][1]):
             found.setdefault((pin.name, pin.version, kind, message), []).extend(names)
     return [
         TableFinding(f"wheels of {name}", kind, version, message, list(dict.fromkeys(names)))
@@ -141,12 +150,21 @@ def wheel_findings(catalog: Catalog, index: PackageIndex) -> list[TableFinding]:
     ]
 
 
-def _about(pin: PinnedRequirement, files: Sequence[IndexFile], failed: Sequence[str]) -> Iterator[tuple[Kind, str]]:
-    """What is wrong with one requirement of a list."""
+def _by_version(files: Iterable[IndexFile]) -> dict[str, list[IndexFile]]:
+    found: dict[str, list[IndexFile]] = {}
+    for each in files:
+        found.setdefault(version_of(each.file), []).append(each)
+    return found
+
+
+def _about(
+    pin: PinnedRequirement, files: Mapping[str, Sequence[IndexFile]], failed: Sequence[str]
+) -> Iterator[tuple[Kind, str]]:
+    """What is wrong with one requirement of a list, given a project's files by version."""
     if not files:
         yield "unread", f"no index has {pin.name}: {'; '.join(failed)}" if failed else f"no index has {pin.name}"
         return
-    of_version = [each for each in files if fits(each.file, pin.name, Version(pin.version))]
+    of_version = files.get(str(Version(pin.version)), [])
     there = {each.sha256: each.yanked for each in of_version}
     gone = [sha256 for sha256 in pin.hashes if sha256 not in there]
     if not of_version:

@@ -147,7 +147,7 @@ def index_releases(files: Iterable[IndexFile]) -> Releases:
     """The releases of a project in a package index, those left out that are yanked as a whole."""
     found: Releases = {}
     for each in files:
-        said = _version_of(each.file)
+        said = version_of(each.file)
         version = plain_version(said) or plain_version(_POST.sub("", said))
         if version and not each.yanked:
             place = each.file if each.file.endswith((".tar.gz", ".zip")) else ""
@@ -157,7 +157,8 @@ def index_releases(files: Iterable[IndexFile]) -> Releases:
     return found
 
 
-def _version_of(file: str) -> str:
+def version_of(file: str) -> str:
+    """The version in a file's name, in its normal spelling; empty for what is neither a wheel nor a source package."""
     from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
 
     try:

@@ -270,6 +270,8 @@ def test_the_command_reports_and_writes(catalog: Catalog, spack: Path, easybuild
     assert [each["kind"] for each in told["findings"]] == ["newer", "differs", "aged"]
     assert told["added"][0]["version"] == "1.11.0"
     assert "newer" not in hpcgen(*before, *clones).stdout
+    clean = hpcgen(*before, "--months", "1200")
+    assert clean.stdout == "" and "1 table compared: 0 newer" in clean.stderr
     assert hpcgen(*before, "--download").returncode == 2
 
 
