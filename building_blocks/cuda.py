@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
-from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.nvidia import CUDA
 from hpcgen.blocks.steps import (
     Archive,
     Environment,
@@ -23,11 +24,6 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.model.image_paths import SCRATCH
 
-LICENCE = Licence(
-    "nvidia-cuda-eula",
-    "End User License Agreement of NVIDIA's CUDA Toolkit",
-    "https://docs.nvidia.com/cuda/eula/index.html",
-)
 TARGET = {"x86_64": "x86_64-linux", "aarch64": "sbsa-linux"}
 FOLDERS = "/opt/python/lib/python3*/site-packages/nvidia"
 """Where NVIDIA's wheels put their libraries, in folders of their own; the shell finds Python's version."""
@@ -159,7 +155,7 @@ class Cuda(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """NVIDIA's licence, which installing it accepts."""
-        return Capabilities(licences=(LICENCE,))
+        return Capabilities(licences=(CUDA,))
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

@@ -8,14 +8,10 @@ from typing import Literal
 from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
-from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.nvidia import CUDNN
 from hpcgen.blocks.steps import Archive, Environment, Input, Packages, Run, Runtime, Test, Wheels, command, run
 
-LICENCE = Licence(
-    "nvidia-cudnn",
-    "NVIDIA's Software License Agreement for cuDNN",
-    "https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html",
-)
 FOLDER = "/opt/python/lib/python3*/site-packages/nvidia/cudnn"
 """Where NVIDIA's wheel puts it; the shell finds Python's version."""
 
@@ -88,7 +84,7 @@ class Cudnn(Block):
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """NVIDIA's licence, which installing it accepts."""
-        return Capabilities(licences=(LICENCE,))
+        return Capabilities(licences=(CUDNN,))
 
     def notices(self, ctx: Context) -> list[str]:
         """That the build accepts NVIDIA's licence."""

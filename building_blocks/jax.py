@@ -8,7 +8,8 @@ from typing import Any, Literal
 from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 
 CUDA = {"cuda13": ("580", "7.5"), "cuda12": ("525", "5.2")}
@@ -21,18 +22,6 @@ ROCM_DRIVER = "6.4"
 """What ROCm 7 has code for and which driver it needs. A test holds both against the table of the block rocm."""
 
 EXTRAS = {"cpu": "", "cuda12": "[cuda12]", "cuda13": "[cuda13]", "rocm7": "[rocm7-local]"}
-LICENCES = (
-    Licence(
-        "nvidia-cuda-eula",
-        "End User License Agreement of NVIDIA's CUDA Toolkit",
-        "https://docs.nvidia.com/cuda/eula/index.html",
-    ),
-    Licence(
-        "nvidia-cudnn",
-        "NVIDIA's Software License Agreement for cuDNN",
-        "https://docs.nvidia.com/deeplearning/cudnn/latest/reference/eula.html",
-    ),
-)
 
 
 def _by_rocm(situation: Situation) -> bool:

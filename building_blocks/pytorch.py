@@ -11,6 +11,7 @@ from packaging.version import Version
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
+from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
     Environment,
     Image,
@@ -221,20 +222,20 @@ class Pytorch(Block):
         return ctx.options.install not in ("hub", "package") and _is_complete(ctx)
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """Whose GPUs it computes on, and the library of collectives that its wheels carry."""
+        """Whose GPUs it computes on, the library of collectives and the licences that its wheels carry."""
         vendor = {"cuda": "nvidia", "rocm": "amd"}.get(ctx.options.accelerator)
         if vendor is None:
             return Capabilities()
-        return Capabilities(gpu_vendors=(vendor,), gpu_collectives="NCCL" if vendor == "nvidia" else "RCCL")
+        collectives = "NCCL" if vendor == "nvidia" else "RCCL"
+        licences = LICENCES if vendor == "nvidia" and ctx.options.install in ("pip", "wheel") else ()
+        return Capabilities(gpu_vendors=(vendor,), gpu_collectives=collectives, licences=licences)
 
     def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used, that a wheel's licence is accepted, and what will not work."""
+        """That a GPU is not used, and what will not work."""
         notes, gpu = [], ctx.facts.partition.gpu
         if ctx.options.accelerator == "cpu" and gpu is not None:
             why = _why_not(ctx.facts) or "pytorch.accelerator=cpu was asked for"
             notes.append(f"pytorch {ctx.version} computes on the CPU, not on {gpu.model}: {why}")
-        if ctx.options.accelerator == "cuda" and ctx.options.install in ("pip", "wheel"):
-            notes.append(f"The wheels of pytorch {ctx.version} bring NVIDIA's libraries, under NVIDIA's licences.")
         if not ctx.options.compile and ctx.me.at_least("2"):
             notes.append(
                 "torch.compile will fail: the image has no C++ compiler; --set pytorch.compile=true keeps one in it"

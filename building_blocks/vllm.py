@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import Input, Packages, Run, Test, Wheels, command, run
 
 
@@ -45,8 +46,8 @@ class Vllm(Block):
         ]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """NCCL of its own."""
-        return Capabilities(gpu_collectives="NCCL")
+        """NCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
+        return Capabilities(gpu_collectives="NCCL", licences=LICENCES)
 
 
 def _wheels(ctx: Context) -> Wheels:

@@ -9,6 +9,7 @@ from types import ModuleType
 import pytest
 from packaging.specifiers import SpecifierSet
 
+import hpcgen
 from hpcgen.blocks.steps import Run, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, PolicyError
@@ -222,3 +223,10 @@ def test_the_first_node_is_read_from_a_file_of_nodes(tmp_path: Path) -> None:
     found = program("torch_ranks").variables({**HYDRA, "PBS_NODEFILE": str(tmp_path / "nodes")})
     assert found is not None
     assert found["MASTER_ADDR"] == "node7"
+
+
+@pytest.mark.parametrize("stack", ["pytorch", "jax", "vllm"])
+def test_wheels_that_bring_nvidias_libraries_ask_for_its_licences(stack: str) -> None:
+    plan = hpcgen.plan("alps-bristen", stack)
+    assert {"nvidia-cuda-eula", "nvidia-cudnn"} <= {each.name for each in plan.licences}
+    assert hpcgen.plan("workstation", "pytorch").licences == []
