@@ -96,7 +96,7 @@ def way_refusals(
     architecture: str,
     gpu: tuple[str, str] = ("", ""),
 ) -> Iterator[Refusal]:
-    """The architecture, the first option, or the lack of a GPU, that leaves none of a release's ways.
+    """The architecture, the lack of a GPU, or the first option, that leaves none of a release's ways.
 
     ``gpu``: whose GPU the node has, if it has one, and the path of that in the profile.
     """
@@ -105,6 +105,10 @@ def way_refusals(
         known = sorted({name for way in release.ways for name in _architectures(way)})
         yield _refusal(candidate, "fact", "architecture", known, architecture, "system.architecture")
         return
+    if left and not any(for_gpu(way, gpu[0]) for way in left):
+        # Whatever the options are.
+        yield _refusal(candidate, "fact", "GPU", sorted({str(way.gpu) for way in left}), gpu[0], gpu[1])
+        return
     for option in sorted({name for way in left for name in way.only}):
         known = list(dict.fromkeys(value for way in left for value in way.only.get(option, ())))
         left = [way for way in left if _allows(way, option, options)]
@@ -112,8 +116,13 @@ def way_refusals(
             setting = f"{candidate.block}.{option}"
             yield _refusal(candidate, "option", setting, known, str(options.get(option)), "")
             return
-    if left and left[0].gpu is not None and left[0].gpu != gpu[0]:
-        yield _refusal(candidate, "fact", "GPU", [left[0].gpu], gpu[0], gpu[1])
+    if left and not for_gpu(left[0], gpu[0]):
+        yield _refusal(candidate, "fact", "GPU", [str(left[0].gpu)], gpu[0], gpu[1])
+
+
+def for_gpu(way: ReleaseWay, vendor: str) -> bool:
+    """Whether a way is for GPUs of this vendor, or asks for none; ``vendor`` is empty where there is no GPU."""
+    return way.gpu is None or way.gpu == vendor
 
 
 def _refusal(candidate: Candidate, rule: str, by: str, known: Sequence[str], found: str, place: str) -> Refusal:

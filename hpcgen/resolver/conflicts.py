@@ -90,9 +90,9 @@ def last_releases(question: Question, requirement: Requirement) -> list[str]:
     facts = question.node_facts()
     lines = []
     for block in dict.fromkeys(c.block for c in question.candidates(requirement.identifier)):
-        known = [c for c in question.candidates(requirement.identifier) if c.block == block]
+        known = [c for c in question.candidates(requirement.identifier) if c.block == block and question.for_gpu(c)]
         known.sort(key=lambda candidate: version(candidate.version), reverse=True)
-        for name, (value, _) in facts.items():
+        for name, (value, _) in facts.items() if known else ():
             fitting = [c for c in known if name not in refusing_facts(question.release(c), facts)]
             if not fitting:
                 lines.append(f"no known {block} supports {name} {value}")

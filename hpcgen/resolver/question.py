@@ -21,7 +21,7 @@ from hpcgen.blocks.requirements import (
     option_refusals,
     version,
 )
-from hpcgen.blocks.ways import in_use, way_refusals
+from hpcgen.blocks.ways import for_gpu, in_use, way_refusals
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.reasons import Reason
 from hpcgen.model.release import Release
@@ -161,6 +161,11 @@ class Question(msgspec.Struct):
         """Whose GPU the node has, if it has one, and the path of that in the profile."""
         gpu, path = self.facts.partition.gpu, f"partitions.{self.partition}"
         return ("", path) if gpu is None else (gpu.vendor, f"{path}.gpu.vendor")
+
+    def for_gpu(self, candidate: Candidate) -> bool:
+        """Whether a release can be had for the node's GPU in some way, be it with other options."""
+        ways = self.release(candidate).ways
+        return not ways or any(for_gpu(way, self._gpu()[0]) for way in ways)
 
     def fits_site(self, candidate: Candidate) -> bool:
         """Whether the site and the block's own options leave a candidate: the search need not look at the others."""

@@ -283,12 +283,17 @@ class Problem:
         yield from self._by_way(candidate, table(block)[candidate.version])
 
     def _by_way(self, candidate: Candidate, row: Row) -> Iterator[Refused]:
-        """What leaves none of the ways in which a release can be had, or whose GPU the first one needs."""
+        """What leaves none of the ways in which a release can be had, or whose GPU all of them need."""
         architecture, options = self.facts.architecture, self.options(candidate.block, candidate.form)
         left = ways_for(row, architecture)
         if row.ways and not left:
             known = sorted(each for each in ("aarch64", "x86_64") if ways_for(row, each))
             yield Refused("fact", "architecture", " or ".join(known), architecture, "system.architecture")
+        make, path = self.node.gpu.get("vendor", ""), f"partitions.{self.node.partition}"
+        path = f"{path}.gpu.vendor" if self.node.gpu else path
+        if left and all(way.get("gpu", make) != make for way in left):
+            yield Refused("fact", "GPU", " or ".join(sorted({way["gpu"] for way in left})), make, path)
+            return
         for name in sorted({name for way in left for name in way["only"]}):
             known = list(dict.fromkeys(value for way in left for value in way["only"].get(name, ())))
             value = str(getattr(options, name))
@@ -296,9 +301,8 @@ class Problem:
             if not left:
                 yield Refused("option", f"{candidate.block}.{name}", " or ".join(known), value, "")
                 return
-        make, path = self.node.gpu.get("vendor", "none"), f"partitions.{self.node.partition}"
-        if left and "gpu" in left[0] and left[0]["gpu"] != make:
-            yield Refused("fact", "GPU", left[0]["gpu"], make, f"{path}.gpu.vendor" if self.node.gpu else path)
+        if left and left[0].get("gpu", make) != make:
+            yield Refused("fact", "GPU", left[0]["gpu"], make, path)
 
     # the order of choice
 
