@@ -107,7 +107,8 @@ def _capabilities(part: Part) -> Capabilities:
 
 def _stage(name: str, plan: Plan, parts: list[Part], pins: Pins | None) -> Stage:
     contributions = [(part.label, part.block.environment(part.ctx)) for part in _in_stage(name, parts)]
-    base = base_for(plan, _base_image(name, parts))
+    claimed = _claimed_base(name, parts)
+    base = base_for(plan, claimed or image(parts[0].ctx.base.release.images["default"]))
     arguments = _merged("build argument", [(label, env.arguments) for label, env in contributions])
     if pins is not None:
         supply = parts[0].ctx.supply
@@ -119,6 +120,7 @@ def _stage(name: str, plan: Plan, parts: list[Part], pins: Pins | None) -> Stage
         arguments=arguments,
         environment=_environment(name, contributions),
         host_files=[file for part in parts for file in part.block.host_files(part.ctx)],
+        made_by_others=claimed is not None,
     )
 
 
@@ -126,15 +128,14 @@ def _in_stage(name: str, parts: list[Part]) -> list[Part]:
     return [part for part in parts if name == "builder" or not part.planned.build_only]
 
 
-def _base_image(stage: str, parts: list[Part]) -> Image:
+def _claimed_base(stage: str, parts: list[Part]) -> Image | None:
+    """The image that a block wants to start from; None where it is the distribution's."""
     claims = [(part.label, claim) for part in parts if (claim := part.block.base_image(part.ctx, stage)) is not None]
     if len(claims) > 1:
         names = ", ".join(f"{label} ({claim.name})" for label, claim in claims)
         remedy = "let only one of them do so, through its options"
         raise InputError(f"more than one block chooses the base image: {names}", remedy=remedy)
-    if claims:
-        return claims[0][1]
-    return image(parts[0].ctx.base.release.images["default"])
+    return claims[0][1] if claims else None
 
 
 def _environment(stage: str, contributions: list[tuple[str, Environment]]) -> dict[str, str]:
@@ -250,7 +251,7 @@ def content_hash(stages: Iterable[Stage]) -> str:
     decisive = []
     for stage in stages:
         facts = msgspec.structs.asdict(stage)
-        del facts["prepared"]
+        del facts["prepared"], facts["made_by_others"]
         # Its digest says which one it is, whatever its tag.
         facts["image"] = {"name": stage.image.name, "digest": stage.image.digest}
         steps = [(step.commands, [(f.target, f.text, f.executable) for f in step.files]) for _, step in stage.steps]

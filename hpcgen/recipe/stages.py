@@ -13,7 +13,8 @@ from hpcgen.model.plan import Finding, PlannedBlock
 class Stage(msgspec.Struct):
     """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder.
 
-    ``prepared``: how many of the steps come before the OS packages are installed.
+    ``prepared``: how many of the steps come before the OS packages are installed. ``made_by_others``: a block chose the
+    base image, whose makers may have it start a program of its own.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Stage(msgspec.Struct):
     steps: list[tuple[str, Run]] = []
     prepared: int = 0
     copies: list[str] = []
+    made_by_others: bool = False
 
 
 class Assembly(msgspec.Struct):

@@ -38,15 +38,16 @@ CERTIFICATE_FOLDER = "certificates"
 class Dialect(msgspec.Struct, frozen=True):
     """What a reader of Dockerfiles can do.
 
-    ``mounts``: ``RUN --mount``; ``digest``: ``FROM name:tag@sha256:…``.
+    ``mounts``: ``RUN --mount``; ``digest``: ``FROM name:tag@sha256:…``; ``entrypoint``: its images have one.
     """
 
     mounts: bool
     digest: bool
+    entrypoint: bool
 
 
-BUILDKIT = Dialect(mounts=True, digest=True)
-CH_IMAGE = Dialect(mounts=False, digest=False)
+BUILDKIT = Dialect(mounts=True, digest=True, entrypoint=True)
+CH_IMAGE = Dialect(mounts=False, digest=False, entrypoint=False)
 
 
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
@@ -54,6 +55,8 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     builder = _stage(plan, assembly.builder, dialect)
     final = [*_stage(plan, assembly.final, dialect), *_test()]
     final.append(_raw("\n".join(_kit_lines(plan, assembly))))
+    if assembly.final.made_by_others and dialect.entrypoint:
+        final.append(_raw("# It starts what it is told, not what the base image starts.\nENTRYPOINT []"))
     final.append(_raw(docker_labels(assembly.labels)))
     return emit([builder, final], "docker")
 
