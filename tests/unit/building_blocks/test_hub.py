@@ -42,3 +42,35 @@ def test_a_tag_that_nobody_checked_is_said_to_be_unverified(hpcgen: Command) -> 
     answer = hpcgen("plan", "--site", "alps", "--stack", "pytorch", "--set", "pytorch.install=hub", "--notes")
     assert "pytorch 2.12.0" in answer.stderr
     assert "not verified" in answer.stderr or "unverified" in answer.stderr
+
+
+def test_vllms_image_is_started_by_the_python_that_everything_is_installed_into(hpcgen: Command) -> None:
+    """The image's own program is of another Python, and its entry point would take the job's command for a model."""
+    words = ("--site", "slurm-nvidia", "--stack", "vllm-ray", "--set", "vllm.install=hub", "--allow-unsupported")
+    answer = hpcgen("render", *words, "--format", "docker")
+    assert answer.returncode == 0, answer.stderr
+    final = answer.stdout.rpartition("FROM ")[2]
+    assert final.startswith("docker.io/vllm/vllm-openai:v0.26.0-ubuntu2404@sha256:")
+    assert "ENTRYPOINT []" in final
+    assert "install -m 755 /opt/hpcgen/build/vllm /opt/python/bin/vllm" in answer.stdout
+    assert "ray==2.60.0" not in answer.stdout and "requirements/ray-2.60.0-missing.txt" in answer.stdout
+
+
+@pytest.mark.parametrize(
+    ("site", "version", "image"),
+    [("lumi-g", "0.10.1", "rocm/vllm:rocm6.4.1_"), ("slurm-amd", "0.26.0", "vllm/vllm-openai-rocm@sha256:5709")],
+)
+def test_on_amds_gpus_vllm_is_an_image_that_the_driver_runs(
+    hpcgen: Command, site: str, version: str, image: str
+) -> None:
+    answer = hpcgen("render", "--site", site, "--stack", "vllm", "--allow-unsupported")
+    assert answer.returncode == 0, answer.stderr
+    assert f"\nFrom: {image}" in answer.stdout
+    assert f"vllm {version}" in answer.stdout
+    # Its Ubuntu's own Python is 3.10, the image's 3.12.
+    assert "cpython-3.12" in answer.stdout
+
+
+def test_a_base_of_the_distribution_needs_no_other_entry_point(hpcgen: Command) -> None:
+    answer = hpcgen("render", "--site", "workstation", "--stack", "mpi-hello")
+    assert "ENTRYPOINT" not in answer.stdout

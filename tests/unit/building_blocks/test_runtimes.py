@@ -124,10 +124,40 @@ def test_lists_of_one_python_environment_agree() -> None:
                 assert seen.setdefault(name, version) == version or name in ("pip", "setuptools", "wheel"), line
 
 
-def test_vllm_is_for_gpus_of_nvidia_alone() -> None:
+def test_vllm_is_for_gpus_alone() -> None:
     assembly = assemble(planned("leonardo", "vllm"), Catalog())
     assert not assembly.loose
-    with pytest.raises(ConflictError, match="with no GPU in the node"):
+    with pytest.raises(ConflictError, match="with no GPU in the node") as refused:
         planned("supermuc", "vllm")
-    with pytest.raises(ConflictError, match=r"with the node's capability 7\.0"):
+    assert "only vllm" not in str(refused.value)
+    with pytest.raises(ConflictError, match=r"with the node's capability 7\.0") as refused:
         planned("darwin", "vllm", partition="gpu-v100")
+    # The older release is for AMD's GPUs.
+    assert "is the last that supports" not in str(refused.value)
+
+
+VLLM = ["vllm.install=pip", "vllm.version=0.26.0", "vllm.install=hub"]
+
+
+@pytest.mark.parametrize("setting", VLLM)
+def test_ray_leaves_what_vllm_has_as_it_is(setting: str) -> None:
+    assembly = assemble(planned("leonardo", "vllm-ray", setting), Catalog())
+    assert not assembly.loose
+    seen: dict[str, str] = {}
+    for step in (step for _, step in assembly.builder.steps):
+        for file in step.files:
+            for line in file.text.splitlines() if file.path.startswith("files/requirements/") else ():
+                name, _, version = line.partition(" ")[0].partition("==")
+                assert seen.setdefault(name, version) == version or name in ("pip", "setuptools", "wheel"), line
+    assert seen["ray"] == "2.60.0"
+    if "vllm" in seen:
+        needed = sys.modules[Catalog().block("ray").__module__].NEEDED
+        assert {"msgpack", *needed} <= seen.keys()
+    else:
+        assert "protobuf" not in seen
+
+
+def test_vllm_ray_starts_one_rank_on_each_node_that_sees_all_its_gpus() -> None:
+    job = planned("leonardo", "vllm-ray").job
+    assert (job.ranks_per_node, job.gpus_per_node, job.rank_gpus) == (1, 4, "all")
+    assert job.command[0] == "ray-job" and {"{gpus}", "{nodes}"} <= set(job.command)
