@@ -77,7 +77,7 @@ def test_a_failing_hpl_fails_the_program(program: Path) -> None:
     assert run(program, 2, "hpl", FAILS="3").returncode == 3
 
 
-@pytest.mark.parametrize("name", ["osu", "hpl", "numactl", "mvapich"])
+@pytest.mark.parametrize("name", ["osu", "hpl", "numactl", "mvapich", "mvapich2"])
 def test_tables_and_steps(name: str) -> None:
     for version, row in CATALOG.releases(name).items():
         assert version in row.archives["source"].url
@@ -86,7 +86,7 @@ def test_tables_and_steps(name: str) -> None:
         block, ctx = context(name, version, others=others)
         for line in text(block.build(ctx)).splitlines():
             assert not any(sign in line for sign in ("&&", "||", ";", "`")), line
-    assert all((row.source.verified == "no") == (name == "mvapich") for row in CATALOG.releases(name).values())
+    assert all((row.source.verified == "no") == name.startswith("mvapich") for row in CATALOG.releases(name).values())
 
 
 def test_net_test_is_planned_over_the_sites_mpi_and_some_blas(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_net_test_is_planned_over_the_sites_mpi_and_some_blas(tmp_path: Path) ->
 
 
 def test_ranks_measure_in_the_self_test_only_without_a_host_mpi() -> None:
-    for name, version in (("osu", "7.5.2"), ("net_test", "1"), ("mvapich", "4.1")):
+    for name, version in (("osu", "7.5.2"), ("net_test", "1"), ("mvapich", "4.1"), ("mvapich2", "2.3.7")):
         block, ctx = context(name, version, others=OTHERS)
         assert any("mpiexec" in test.command for test in block.test(ctx))
         block, ctx = context(name, version, facts(mpi=openmpi_host("5.0.8")), others=OTHERS)
@@ -112,3 +112,29 @@ def test_mvapich_is_for_those_who_ask(tmp_path: Path) -> None:
     assert {"mvapich", "ucx"} <= found.keys() and "libfabric" not in found
     block, ctx = context("mvapich", "4.1", others={"libfabric": chosen("libfabric", "2.5.1")})
     assert block.capabilities(ctx).mpi_library == "libmpi.so.12"
+
+
+@pytest.mark.parametrize(
+    ("fabric", "word", "package", "provider"),
+    [
+        ("infiniband", "--with-device=ch3:mrail", "libibverbs-dev", "verbs"),
+        ("omni-path", "--with-psm2=/opt/psm2", "", "psm2"),
+        ("ethernet", "--with-device=ch3:nemesis", "", "tcp"),
+    ],
+)
+def test_mvapich2_drives_the_fabric_itself(fabric: str, word: str, package: str, provider: str) -> None:
+    others = {"gnu": chosen("gnu", "12.2.0")}
+    if fabric == "omni-path":
+        others["fabric"] = chosen("psm2", "12.0.1")
+    block, ctx = context("mvapich2", "2.3.7", facts(fabric=fabric), others=others)
+    assert word in text(block.build(ctx))
+    assert not package or package in block.packages(ctx).build["apt"]
+    assert block.capabilities(ctx).providers == (provider,)
+    assert not block.notices(ctx)
+    _, ctx = context("mvapich2", "2.3.7", facts(fabric="slingshot"), others=others)
+    assert "over TCP" in block.notices(ctx)[0]
+
+
+def test_mvapich2_brings_what_its_fabric_needs(tmp_path: Path) -> None:
+    found = versions(plan(tmp_path, "mpi.provider=mvapich2", fabric="omni-path"))
+    assert {"mvapich2", "psm2"} <= found.keys() and "libfabric" not in found
