@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.bazel_program import bazel_program
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
@@ -16,11 +17,6 @@ from hpcgen.model.image_paths import SCRATCH
 SOURCE = f"{SCRATCH}/tensorflow"
 BAZEL_ROOT = f"{SCRATCH}/bazel"
 OLD_TOOL = "tensorflow/tools/pip_package/build_pip_package"
-JAVA_TRUST = {
-    "apt": "/etc/ssl/certs/java/cacerts",
-    "dnf": "/etc/pki/java/cacerts",
-    "zypper": "/var/lib/ca-certificates/java-cacerts",
-}
 
 Copt = Annotated[
     str,
@@ -178,7 +174,11 @@ class Tensorflow(Block):
             command("sed", "-i", "/march=native/d", ".tf_configure.bazelrc"),
         )
         target = f"//tensorflow/tools/pip_package:{'wheel' if ctx.me.at_least('2.17') else 'build_pip_package'}"
-        call = {"program": bazel(ctx), "options": build_words(ctx), "targets": [target]}
+        call = {
+            "program": bazel_program(ctx, BAZEL_ROOT, ctx.options.memory_mb),
+            "options": build_words(ctx),
+            "targets": [target],
+        }
         yield run("compile TensorFlow", ctx.bazel_build(_bazel_files(ctx), SOURCE, **call))
         yield run(
             "install TensorFlow",
@@ -329,23 +329,6 @@ def _cuda(ctx: Context) -> dict[str, str]:
         "TF_CUDA_PATHS": f"{cuda.prefix},{cudnn.prefix},{nccl.prefix},/usr",
         "TF_NEED_TENSORRT": "0",
     }
-
-
-def bazel(ctx: Context) -> list[str]:
-    """Bazel, without the server that it would leave running and talk to over a loopback interface."""
-    memory = ctx.options.memory_mb
-    startup = [
-        "--batch",
-        f"--output_user_root={BAZEL_ROOT}",
-        f"--host_jvm_args=-Xmx{min(4096, memory // 4) if memory else 4096}m",
-    ]
-    if ctx.use("bazel").at_least("4"):
-        startup.append("--local_startup_timeout_secs=300")
-    if ctx.facts.network.ca_certificates:
-        # Bazel's own Java does not know the site's certificates, the system's trust store does.
-        trust = JAVA_TRUST[str(ctx.base.release.values["package_manager"])]
-        startup.append(f"--host_jvm_args=-Djavax.net.ssl.trustStore={trust}")
-    return ["env", f"HOME={SCRATCH}", "bazel", *startup]
 
 
 def build_words(ctx: Context) -> list[str]:
