@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import Value
@@ -79,13 +80,7 @@ class IntelMpi(Block):
         """A Python to install wheels with, or what Intel's installer asks for."""
         # rdma-core, which its verbs is linked with, comes with UCX.
         if self._from_wheels(ctx):
-            return Packages(
-                build={
-                    "apt": ["python3", "python3-venv"],
-                    "dnf": ["python3", "python3-pip"],
-                    "zypper": ["python3", "python3-pip"],
-                }
-            )
+            return python_to_unpack()
         return Packages(build={"apt": ["cpio"], "dnf": ["cpio", "which"], "zypper": ["cpio", "which"]})
 
     def environment(self, ctx: Context) -> Environment:
@@ -152,17 +147,7 @@ class IntelMpi(Block):
         )
 
     def _install_wheels(self, ctx: Context) -> Iterable[Run]:
-        environment = f"{UNPACKED}-venv"
-        wheels = self._wheels(ctx)
-        yield run(
-            "install",
-            command("python3", "-m", "venv", environment),
-            # A venv's pip puts bin, include and lib straight under the prefix; Debian's own adds "local".
-            ctx.pip(wheels, into=environment, prefix=ctx.prefix, extra=["--no-deps"]),
-            f"rm -rf {ctx.prefix}/lib/python3*",
-            command("rm", "-rf", environment),
-            caches=("pip",),
-        )
+        yield unpack_wheels(ctx, self._wheels(ctx), "intel-mpi", f"rm -rf {ctx.prefix}/lib/python3*")
 
     def _install_archive(self, ctx: Context) -> Iterable[Run]:
         answers = f"{SCRATCH}/intel_mpi.cfg"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, Facts, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.platform.microarchitecture import vendor
@@ -46,8 +47,7 @@ class Mkl(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """A Python to install wheels with."""
-        plain = ["python3", "python3-pip"]
-        return Packages(build={"apt": ["python3", "python3-venv"], "dnf": plain, "zypper": plain})
+        return python_to_unpack()
 
     def environment(self, ctx: Context) -> Environment:
         """``BLAS_LIBS``, as every provider of blas has it; where it is, and GNU's OpenMP."""
@@ -61,16 +61,14 @@ class Mkl(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install the wheels, and make the link that linkers look for, which no wheel can hold."""
-        environment, home = f"{SCRATCH}/mkl-venv", ctx.prefix
-        yield run(
-            "install",
-            command("python3", "-m", "venv", environment),
-            ctx.pip(_wheels(ctx), into=environment, prefix=home, extra=["--no-deps"]),
+        home = ctx.prefix
+        yield unpack_wheels(
+            ctx,
+            _wheels(ctx),
+            "mkl",
             f"rm -rf {home}/lib/python3*",
             f"rm -f {home}/lib/libmkl_intel_thread.so.* {home}/lib/libmkl_tbb_thread.so.*",
             command("ln", "-s", str(ctx.release.values["library"]), f"{home}/lib/libmkl_rt.so"),
-            command("rm", "-rf", environment),
-            caches=("pip",),
         )
         program = f"{SCRATCH}/blas_test.c"
         yield run(

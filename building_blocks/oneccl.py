@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities, Licence
+from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
@@ -46,8 +47,7 @@ class Oneccl(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """A Python to install wheels with."""
-        plain = ["python3", "python3-pip"]
-        return Packages(build={"apt": ["python3", "python3-venv"], "dnf": plain, "zypper": plain})
+        return python_to_unpack()
 
     def environment(self, ctx: Context) -> Environment:
         home = ctx.prefix
@@ -59,17 +59,15 @@ class Oneccl(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install the wheels, and compile the collective that tests it."""
-        environment, home = f"{SCRATCH}/oneccl-venv", ctx.prefix
-        yield run(
-            "install",
-            command("python3", "-m", "venv", environment),
-            ctx.pip(_wheels(ctx), into=environment, prefix=home, extra=["--no-deps"]),
+        home = ctx.prefix
+        yield unpack_wheels(
+            ctx,
+            _wheels(ctx),
+            "oneccl",
             f"rm -rf {home}/lib/python3* {home}/lib/clang {home}/lib/*.a {home}/lib/ccl/cpu",
             command("cd", f"{home}/lib"),
             [command("ln", "-sf", file, name) for name, file in COPIES.items()],
             "cd /",
-            command("rm", "-rf", environment),
-            caches=("pip",),
         )
         program = f"{SCRATCH}/ccl_test.cpp"
         yield run(
