@@ -7,7 +7,7 @@ of the site and the blocks chosen beside it, never the site's name and never the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.context import Chosen as Chosen
@@ -21,9 +21,6 @@ from hpcgen.blocks.declared import Situation as Situation
 from hpcgen.blocks.declared import need as need
 from hpcgen.blocks.guarded import guarded
 from hpcgen.blocks.steps import Archive, Environment, HostFile, Image, Input, Packages, Run, Runtime, Test
-
-if TYPE_CHECKING:
-    pass
 
 
 class Block:
