@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, BlockOptions, Context
+from hpcgen.blocks.gcc_packages import gcc_compilers, gcc_libraries
 from hpcgen.blocks.steps import Environment, Packages, Run, Test, command, run
 
 
@@ -27,24 +28,14 @@ class Gnu(Block):
         """Compilers for the builder, libraries for the image."""
         suffix = str(ctx.release.values["suffix"])
         fortran = ctx.options.fortran
-        apt = [f"gcc{suffix}", f"g++{suffix}", "libc6-dev", "make"]
-        dnf = ["gcc", "gcc-c++", "glibc-devel", "make"]
-        apt_run = ["libgomp1", "libstdc++6"]
-        dnf_run = ["libgcc", "libgomp", "libstdc++"]
-        number = suffix.removeprefix("-")
-        zypper = [f"gcc{number}", f"gcc{number}-c++", "glibc-devel", "make"]
-        zypper_run = ["libgomp1", "libstdc++6"]
+        libraries = gcc_libraries("libgomp", "libstdc++")
+        libraries["dnf"].append("libgcc")
         if fortran:
-            apt.append(f"gfortran{suffix}")
-            dnf.append("gcc-gfortran")
-            apt_run.append(str(ctx.release.values.get("libgfortran", "libgfortran5")))
-            dnf_run.append("libgfortran")
-            zypper.append(f"gcc{number}-fortran")
-            zypper_run.append("libgfortran5")
-        return Packages(
-            build={"apt": apt, "dnf": dnf, "zypper": zypper},
-            run={"apt": apt_run, "dnf": dnf_run, "zypper": zypper_run},
-        )
+            libraries["apt"].append(str(ctx.release.values.get("libgfortran", "libgfortran5")))
+            libraries["dnf"].append("libgfortran")
+            libraries["zypper"].append("libgfortran5")
+        compilers = gcc_compilers(suffix, fortran)
+        return Packages(build={manager: [*names, "make"] for manager, names in compilers.items()}, run=libraries)
 
     def environment(self, ctx: Context) -> Environment:
         """``CC`` and ``CXX`` (``FC`` with Fortran) for the builder."""

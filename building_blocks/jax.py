@@ -9,6 +9,7 @@ from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 
@@ -61,7 +62,7 @@ class Jax(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """The C++ library that it is linked with."""
-        return Packages(run={"apt": ["libstdc++6"], "dnf": ["libstdc++"]})
+        return Packages(run=gcc_libraries("libstdc++"))
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it, and write the programs that stacks run as a test."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.gcc_packages import gcc_compilers
 from hpcgen.blocks.steps import Packages, Run, Test, command, run
 
 
@@ -24,9 +25,8 @@ class JitCompiler(Block):
         # A build that brings all that it needs has its headers in the environment.
         python = ctx.use("python").release.values.get("build", [])
         headers = [name for name in python if name.endswith(("-dev", "-devel"))]
-        apt = [f"gcc{suffix}", f"g++{suffix}", "libc6-dev", *headers]
-        dnf = ["gcc", "gcc-c++", "glibc-devel", *headers]
-        return Packages(build={"apt": apt, "dnf": dnf}, run={"apt": apt, "dnf": dnf})
+        names = {manager: [*compilers, *headers] for manager, compilers in gcc_compilers(suffix).items()}
+        return Packages(build=names, run=names)
 
     def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
         """The plain names, where the version is not the distribution's default."""

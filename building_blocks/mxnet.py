@@ -8,6 +8,7 @@ from typing import Any
 from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 
 OLDEST_DRIVER, NEWEST_CAPABILITY = "450.80.02", "8.6"
@@ -49,13 +50,7 @@ class Mxnet(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """What the wheel does not bring: OpenMP, C++, and what its Fortran library is linked with."""
-        return Packages(
-            run={
-                "apt": ["libgomp1", "libquadmath0", "libstdc++6"],
-                "dnf": ["libgomp", "libquadmath", "libstdc++"],
-                "zypper": ["libgomp1", "libquadmath0", "libstdc++6"],
-            }
-        )
+        return Packages(run=gcc_libraries("libgomp", "libquadmath", "libstdc++"))
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it, and write the program that stacks run as a test."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -20,13 +21,7 @@ class Onednn(Block):
     needs = (need("gnu"), need("cmake", ">=3.13,<4", build_only=True))
 
     def packages(self, ctx: Context) -> Packages:
-        return Packages(
-            run={
-                "apt": ["libgomp1", "libstdc++6"],
-                "dnf": ["libgomp", "libstdc++"],
-                "zypper": ["libgomp1", "libstdc++6"],
-            }
-        )
+        return Packages(run=gcc_libraries("libgomp", "libstdc++"))
 
     def environment(self, ctx: Context) -> Environment:
         """Found by CMake while building, and by the loader."""

@@ -9,6 +9,7 @@ import msgspec
 from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import ReleaseTree
@@ -132,7 +133,7 @@ class Onnxruntime(Block):
         tools = ["git", "patch"] if ctx.options.install == "source" else []
         return Packages(
             build={"apt": tools, "dnf": tools, "zypper": tools},
-            run={"apt": ["libstdc++6"], "dnf": ["libstdc++"], "zypper": ["libstdc++6"]},
+            run=gcc_libraries("libstdc++"),
         )
 
     def build(self, ctx: Context) -> Iterable[Run]:

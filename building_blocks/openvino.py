@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, run
 
 
@@ -24,7 +25,7 @@ class Openvino(Block):
 
     def packages(self, ctx: Context) -> Packages:
         """The C++ library that it is linked with."""
-        return Packages(run={"apt": ["libstdc++6"], "dnf": ["libstdc++"]})
+        return Packages(run=gcc_libraries("libstdc++"))
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it, and write the program that stacks run as a test."""

@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
 from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
@@ -56,6 +57,16 @@ AMD_TARGETS = frozenset(
     }
 )
 """What the wheels with ROCm have code for. A test holds it against the table."""
+
+OPENBLAS = {
+    "apt": ("libopenblas-dev", "libopenblas0"),
+    "dnf": ("openblas-devel", "openblas"),
+    "zypper": ("libopenblas_openmp-devel", "libopenblas_openmp0"),
+}
+"""The distribution's OpenBLAS, to build with and to run with.
+
+Source for zypper: spec files of openSUSE's packages, such as python-faiss, bandicoot and julia.
+"""
 
 PROGRAMS = {"check.py": "torch_check.py", "step.py": "torch_step.py", "ranks.py": "torch_ranks.py"}
 
@@ -159,15 +170,15 @@ class Pytorch(Block):
         if install == "package":
             names = {"apt": ["python3-torch"]}
             return Packages(build=names, run=names)
-        run_time = {"apt": ["libgomp1", "libstdc++6"], "dnf": ["libgomp", "libstdc++"]}
+        libraries = gcc_libraries("libgomp", "libstdc++")
         if install != "source":
-            return Packages(run=run_time)
-        build = {"apt": ["git"], "dnf": ["git"]}
+            return Packages(run=libraries)
+        tools = {manager: ["git"] for manager in OPENBLAS}
         if ctx.options.blas == "openblas":
-            build["apt"].append("libopenblas-dev")
-            build["dnf"].append("openblas-devel")
-            run_time = {"apt": [*run_time["apt"], "libopenblas0"], "dnf": [*run_time["dnf"], "openblas"]}
-        return Packages(build=build, run=run_time)
+            for manager, (development, library) in OPENBLAS.items():
+                tools[manager].append(development)
+                libraries[manager].append(library)
+        return Packages(build=tools, run=libraries)
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it, and write the programs that stacks run."""

@@ -10,6 +10,7 @@ import msgspec
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.bazel_program import bazel_program
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
@@ -132,11 +133,7 @@ class Tensorflow(Block):
         java = ["ca-certificates-java"] if ctx.facts.network.ca_certificates else []
         return Packages(
             build={"apt": [*tools, *java], "dnf": [*tools, "which"], "zypper": [*tools, "which"]},
-            run={
-                "apt": ["libgomp1", "libstdc++6"],
-                "dnf": ["libgomp", "libstdc++"],
-                "zypper": ["libgomp1", "libstdc++6"],
-            },
+            run=gcc_libraries("libgomp", "libstdc++"),
         )
 
     def environment(self, ctx: Context) -> Environment:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages
 from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
@@ -88,7 +89,7 @@ class Vllm(Block):
         """The C++ library that the wheels are linked with."""
         if ctx.options.install == "hub":
             return Packages()
-        return Packages(run={"apt": ["libstdc++6"], "dnf": ["libstdc++"]})
+        return Packages(run=gcc_libraries("libstdc++"))
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it."""
