@@ -94,11 +94,8 @@ def command(
     if fleet_build(ctx, options, dry_run, as_json, asked, accept):
         return
     with scratch_folder("hpcgen-kit-") as folder:
-        place = keep or folder / "kit"
-        if locked is not None or (bundle is not None and not asked["words"]):
-            kit = _locked_kit(ctx, engine, place, locked, bundle, asked)
-        else:
-            kit = _kit(ctx, engine, place, asked, None if dry_run else accept)
+        accepted = None if dry_run else accept
+        kit = _kit_to_build(ctx, engine, keep or folder / "kit", locked, bundle, asked, accepted)
         if dry_run:
             _dry_run(kit, options)
             return
@@ -106,19 +103,37 @@ def command(
         # A kit, a lock or a bundle may be a stranger's; what was planned here is for a profile of the user's.
         trust = trust_image or asked["site"] is not None
         if prove:
-            from hpcgen.run.host_side import host_side
-
-            host_side(kit.plan, None, catalog_of(ctx), trust=trust)
+            _check_testable(ctx, kit, trust)
         result = _build(kit, options)
     failed = None
     if prove:
         result, failed = _prove(ctx, result, record, trust)
-    if as_json:
-        print_json(result)
-    elif result.image is not None:
-        click.echo(result.image.name)
+    _say_result(result, as_json)
     if failed is not None:
         raise failed
+
+
+def _say_result(record: BuildRecord, as_json: bool) -> None:
+    """The record, or the image's name."""
+    if as_json:
+        print_json(record)
+    elif record.image is not None:
+        click.echo(record.image.name)
+
+
+def _kit_to_build(
+    ctx: click.Context,
+    engine: Any,
+    folder: Path,
+    locked: Path | None,
+    bundle: Path | None,
+    asked: dict[str, Any],
+    accept: tuple[str, ...] | None,
+) -> KitFolder:
+    """The kit of the lock, the bundle or the plan that is asked for, or the one that was named."""
+    if locked is not None or (bundle is not None and not asked["words"]):
+        return _locked_kit(ctx, engine, folder, locked, bundle, asked)
+    return _kit(ctx, engine, folder, asked, accept)
 
 
 def _kit(
@@ -180,6 +195,13 @@ def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
     log = f"; log {record.log}" if record.log else ""
     say(f"{cached} of {len(record.steps)} steps came from the cache{log}")
     return record
+
+
+def _check_testable(ctx: click.Context, kit: KitFolder, trust: bool) -> None:
+    """Before hours of building: whether the image may be started here for its tests; else the error says why not."""
+    from hpcgen.run.host_side import host_side
+
+    host_side(kit.plan, None, catalog_of(ctx), trust=trust)
 
 
 def _prove(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hpcgen.kit.folder import KitFolder
     from hpcgen.model.job import JobRequest
     from hpcgen.model.plan import Plan
+    from hpcgen.model.site import Site
 
 F = TypeVar("F", bound=Callable[..., Any])
 PATH = click.Path(path_type=Path)
@@ -185,29 +186,18 @@ def plan_from(
     kept: versions of blocks that are tried before all others.
     unchecked: parts of the contract that are not asked.
     """
-    from hpcgen.cli.personal import account_for, images_of, with_images
     from hpcgen.planning.planner import make_plan
     from hpcgen.planning.reproduce import reproduce
 
-    settings: Sequence[str] = asked["settings"]
-    mirrors: Sequence[str] = asked["mirrors"]
-    found = catalog.site(site)
-    account, images = asked["account"], asked.get("image_directory")
-    if verb != "lock":
-        # A lock is shared: what belongs to one user gets into it only by an option.
-        account, images = account_for(found, account), images_of(found, images)
+    # A lock is shared: what belongs to one user gets into it only by an option.
+    found, account, images = _site_asked_for(catalog.site(site), asked, personal=verb != "lock")
+    request = job_request(asked, account, list(asked["command"]))
     # The options of a job for an image that exists lack it.
     latest = bool(asked.get("latest_base"))
-    request = job_request(asked, account, list(asked["command"]))
-    found = with_images(found, images)
-    if mirrors:
-        from hpcgen.platform.mirrors import with_mirrors
-
-        found = with_mirrors(found, mirrors)
 
     def again() -> str:
-        given = (asked["partition"], settings, asked["format"], asked["allow_unsupported"])
-        more = (mirrors, images, asked["added"], latest)
+        given = (asked["partition"], asked["settings"], asked["format"], asked["allow_unsupported"])
+        more = (asked["mirrors"], images, asked["added"], latest)
         return reproduce(site, stack, *given, request, collection_words(ctx), verb, *more)
 
     return make_plan(
@@ -215,7 +205,7 @@ def plan_from(
         found,
         catalog.stack(stack),
         partition=asked["partition"],
-        settings=settings,
+        settings=asked["settings"],
         added=asked["added"],
         format=asked["format"],
         allow_unsupported=asked["allow_unsupported"],
@@ -228,6 +218,23 @@ def plan_from(
         # A lock is what goes to a machine without a network.
         unchecked=("network",) if verb == "lock" else unchecked,
     )
+
+
+def _site_asked_for(site: Site, asked: Mapping[str, Any], personal: bool) -> tuple[Site, str | None, str | None]:
+    """The site with the mirrors and the folder of images that are asked for; the account to charge; that folder.
+
+    Parameters
+    ----------
+    personal: account and folder are those of the user's settings, where the options do not say them.
+    """
+    from hpcgen.cli.personal import account_for, images_of, with_images
+    from hpcgen.platform.mirrors import with_mirrors
+
+    account, images = asked["account"], asked.get("image_directory")
+    if personal:
+        account, images = account_for(site, account), images_of(site, images)
+    site = with_images(site, images)
+    return with_mirrors(site, asked["mirrors"]) if asked["mirrors"] else site, account, images
 
 
 def collection_words(ctx: click.Context) -> list[str]:

@@ -69,99 +69,98 @@ def make_plan(
     ------
     UnknownNameError, InputError, ConflictError, PolicyError: see hpcgen.errors.
     """
-
     wanted = job or JobRequest()
-
-    def plan(asked: Asked, request: JobRequest = wanted) -> Plan:
-        return _plan(
-            catalog,
-            site,
-            asked,
-            format=format,
-            allow_unsupported=allow_unsupported,
-            latest_base=latest_base,
-            request=request,
-            site_document=site_document,
-            stack_document=stack_document,
-            command=command,
-            kept=kept or {},
-            unchecked=unchecked,
-        )
-
+    terms = (format, allow_unsupported, latest_base)
+    planner = _Planner(catalog, site, wanted, *terms, site_document, stack_document, command, kept or {}, unchecked)
     asked = Asked(stack, partition, tuple(settings), tuple(added))
     try:
-        return plan(asked)
+        return planner.plan(asked)
     except NoPlanError as error:
         from hpcgen.planning.remedies import explained
 
-        raise explained(error.question, asked, site, plan) from None
+        raise explained(error.question, asked, site, planner.plan) from None
     except UnusedSettingError as error:
         from hpcgen.planning.retried import with_added
 
-        raise with_added(error, asked, site, plan) from None
+        raise with_added(error, asked, site, planner.plan) from None
     except MisfitError as error:
         from hpcgen.planning.retried import with_other_job
 
-        raise with_other_job(error, asked, site, wanted, plan) from None
+        raise with_other_job(error, asked, site, wanted, planner.plan) from None
 
 
-def _plan(
-    catalog: Catalog,
-    site: Site,
-    asked: Asked,
-    *,
-    format: FormatName | None,
-    allow_unsupported: bool,
-    latest_base: bool,
-    request: JobRequest,
-    site_document: Document | None,
-    stack_document: Document | None,
-    command: Callable[[], str] | None,
-    kept: Mapping[str, str],
-    unchecked: Collection[str],
-) -> Plan:
-    """As :func:`make_plan`; NoPlanError, without a word on what clashes, where no plan exists."""
-    chosen_partition = _partition(site, asked.partition)
-    engine = _engine(site, format)
-    said = parse_settings(asked.settings, catalog)
-    stack = with_blocks(catalog, asked.stack, asked.added)
-    added = stack.blocks.keys() - asked.stack.blocks.keys()
-    question = question_of(catalog, site, chosen_partition, stack, said, added, site_document, stack_document, kept)
-    blocks = resolve(question)
-    _check_settings_used(said, blocks)
-    laid_out, misfits = lay_out(site, chosen_partition, stack, request)
-    again = partial(
-        reproduce,
-        site.name,
-        stack.name,
-        asked.partition,
-        asked.settings,
-        format,
-        allow_unsupported,
-        request,
-        added=asked.added,
-        latest_base=latest_base,
-    )
-    plan = Plan(
-        number=KIT.newest,
-        hpcgen=__version__,
-        site=site,
-        stack=stack,
-        partition=chosen_partition,
-        format=format or engine_format(engine),
-        engine=engine,
-        blocks=blocks,
-        job=laid_out,
-        settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
-        command=(command or again)(),
-        latest_base=latest_base,
-    )
-    broken, promised = _held_to_contract(plan, catalog, unchecked, site_document)
-    Problems([*misfits, *([] if allow_unsupported else broken)]).raise_as(MisfitError)
-    findings = [*promised.findings, *_findings(plan, catalog, request, site_document)]
-    findings.sort(key=lambda finding: finding.severity == "note")
-    # By what other names somebody finds the site says nothing of what is built for it.
-    return msgspec.structs.replace(promised, findings=findings, site=msgspec.structs.replace(site, aliases=[]))
+class _Planner(msgspec.Struct, frozen=True):
+    """Makes plans for one site. What it has stays as it is while remedies try what else could have been asked."""
+
+    catalog: Catalog
+    site: Site
+    job: JobRequest
+    format: FormatName | None
+    allow_unsupported: bool
+    latest_base: bool
+    site_document: Document | None
+    stack_document: Document | None
+    command: Callable[[], str] | None
+    kept: Mapping[str, str]
+    unchecked: Collection[str]
+
+    def plan(self, asked: Asked, job: JobRequest | None = None) -> Plan:
+        """The plan of what is asked, also with another job; NoPlanError, without a word on what clashes, if none is."""
+        request = job or self.job
+        draft, misfits = self._draft(asked, request)
+        broken, promised = _held_to_contract(draft, self.catalog, self.unchecked, self.site_document)
+        Problems([*misfits, *([] if self.allow_unsupported else broken)]).raise_as(MisfitError)
+        findings = [*promised.findings, *_findings(draft, self.catalog, request, self.site_document)]
+        findings.sort(key=lambda finding: finding.severity == "note")
+        # By what other names somebody finds the site says nothing of what is built for it.
+        nameless = msgspec.structs.replace(self.site, aliases=[])
+        return msgspec.structs.replace(promised, findings=findings, site=nameless)
+
+    def _draft(self, asked: Asked, request: JobRequest) -> tuple[Plan, list[Problem]]:
+        """Blocks and job, before the contract is asked, and why the job does not fit."""
+        partition = _partition(self.site, asked.partition)
+        engine = _engine(self.site, self.format)
+        said = parse_settings(asked.settings, self.catalog)
+        stack = with_blocks(self.catalog, asked.stack, asked.added)
+        blocks = self._resolved(asked, stack, partition, said)
+        _check_settings_used(said, blocks)
+        job, misfits = lay_out(self.site, partition, stack, request)
+        draft = Plan(
+            number=KIT.newest,
+            hpcgen=__version__,
+            site=self.site,
+            stack=stack,
+            partition=partition,
+            format=self.format or engine_format(engine),
+            engine=engine,
+            blocks=blocks,
+            job=job,
+            settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
+            command=self.command() if self.command else self._again(asked, request),
+            latest_base=self.latest_base,
+        )
+        return draft, misfits
+
+    def _resolved(
+        self, asked: Asked, stack: Stack, partition: str, said: Mapping[str, Mapping[str, str]]
+    ) -> list[PlannedBlock]:
+        added = stack.blocks.keys() - asked.stack.blocks.keys()
+        documents = (self.site_document, self.stack_document)
+        return resolve(question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept))
+
+    def _again(self, asked: Asked, request: JobRequest) -> str:
+        """The command line that makes the same plan."""
+        return reproduce(
+            self.site.name,
+            asked.stack.name,
+            asked.partition,
+            asked.settings,
+            self.format,
+            self.allow_unsupported,
+            request,
+            added=asked.added,
+            latest_base=self.latest_base,
+        )
 
 
 def _held_to_contract(
