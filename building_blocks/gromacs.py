@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, TextFile, command, lines, run
+from hpcgen.blocks.base import BlockOptions, Context, Situation, need
+from hpcgen.blocks.molecular_dynamics import MolecularDynamicsBlock, with_mkl
+from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.platform.microarchitecture import nearest
 
@@ -44,11 +44,7 @@ def _on_gpu(at: Situation | Context) -> bool:
     return bool(at.options.gpu == "cuda") and not at.options.double
 
 
-def _with_mkl(situation: Situation) -> bool:
-    return bool(situation.options.fft == "mkl")
-
-
-class Gromacs(Block):
+class Gromacs(MolecularDynamicsBlock):
     """GROMACS, molecular dynamics of biomolecules, from source.  Source: https://www.gromacs.org
 
     Compiled for the SIMD instructions of the partition's CPU with MPI and OpenMP, and on NVIDIA's GPUs with CUDA. The
@@ -63,7 +59,7 @@ class Gromacs(Block):
         need("cmake", ">=3.28,<4", build_only=True),
         need("mpi"),
         need("cuda", when=_on_gpu),
-        need("mkl", when=_with_mkl),
+        need("mkl", when=with_mkl),
     )
 
     class Options(BlockOptions, frozen=True):
@@ -78,22 +74,14 @@ class Gromacs(Block):
         gpu: Literal["cuda", "none"] = "none"
         double: bool = False
 
-    @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Any]:
-        """CUDA where it is known for what to compile it."""
-        gpu = facts.partition.gpu
-        known = gpu is not None and gpu.vendor == "nvidia" and gpu.capability is not None
-        return {"gpu": "cuda"} if known else {}
+    def precision(self, ctx: Context) -> str:
+        return "double" if ctx.options.double else "single"
 
-    def packages(self, ctx: Context) -> Packages:
-        """FFTW of the distribution."""
-        if ctx.options.fft != "fftw3":
-            return Packages()
-        precision = "double" if ctx.options.double else "single"
-        return Packages(
-            build={"apt": ["libfftw3-dev"], "dnf": ["fftw-devel"], "zypper": ["fftw3-devel"]},
-            run={"apt": [f"libfftw3-{precision}3"], "dnf": [f"fftw-libs-{precision}"], "zypper": ["libfftw3-3"]},
-        )
+    def on_gpu(self, ctx: Context) -> bool:
+        return _on_gpu(ctx)
+
+    def asked_for_cpu(self, ctx: Context) -> str:
+        return "gromacs.double=true" if ctx.options.double else "gromacs.gpu=none"
 
     def environment(self, ctx: Context) -> Environment:
         """The program and its library."""
@@ -137,9 +125,6 @@ class Gromacs(Block):
             command("rm", "-rf", scratch),
         )
 
-    def runtime(self, ctx: Context) -> Runtime:
-        return Runtime(copies=(ctx.prefix,))
-
     def test(self, ctx: Context) -> list[Test]:
         """It is this version with these instructions, and moves water for some steps, on the GPU where there is one."""
         program = _program(ctx)
@@ -156,30 +141,12 @@ class Gromacs(Block):
             Test("water", f"{move}; status=$?; {clean}; exit $status", expect=expected, device=device),
         ]
 
-    def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(gpu_vendors=("nvidia",) if _on_gpu(ctx) else ())
-
-    def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
-        gpu = ctx.facts.partition.gpu
-        if gpu is None or _on_gpu(ctx):
-            return []
-        asked = "gromacs.double=true" if ctx.options.double else "gromacs.gpu=none"
-        why = f"{asked} was asked for" if self.defaults(ctx.facts) else _why_not(gpu.vendor)
-        return [f"gromacs {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
-
     def long_build(self, ctx: Context) -> str:
         return "about an hour on 2 CPUs" if _on_gpu(ctx) else "about half an hour on 2 CPUs"
 
 
 def _program(ctx: Context) -> str:
     return "gmx_mpi_d" if ctx.options.double else "gmx_mpi"
-
-
-def _why_not(vendor: str) -> str:
-    if vendor == "nvidia":
-        return "the profile does not say its compute capability (gpu.capability)"
-    return "this block compiles for NVIDIA's GPUs alone"
 
 
 def simd(ctx: Context) -> str:

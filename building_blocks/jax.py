@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Literal
 
 from packaging.version import Version
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.nvidia import LICENCES
-from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
+from hpcgen.blocks.steps import Test, TextFile, Wheels, command
+from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
 CUDA = {"cuda13": ("580", "7.5"), "cuda12": ("525", "5.2")}
 """Oldest driver and capability for each package, the newest first. A test holds them against the table."""
@@ -29,7 +28,7 @@ def _by_rocm(situation: Situation) -> bool:
     return bool(situation.options.accelerator == "rocm7")
 
 
-class Jax(Block):
+class Jax(WheelBlock):
     """JAX, array programs with gradients, compiled by XLA.  Source: https://github.com/jax-ml/jax
 
     The project's wheels. With CUDA they bring CUDA, cuDNN and NCCL of their own, so only the driver is the host's; with
@@ -56,28 +55,20 @@ class Jax(Block):
         best = [name for name in ("cuda13", "cuda12", "rocm7") if not _why_not(facts, name)]
         return {"accelerator": best[0]} if best else {}
 
-    def inputs(self, ctx: Context) -> list[Input]:
-        """The wheels of JAX and of all it needs."""
-        return [_wheels(ctx)]
+    def wheels(self, ctx: Context) -> Wheels:
+        """JAX and all it needs."""
+        accelerator = ctx.options.accelerator
+        name = ctx.facts.listed(f"jax-{ctx.version}" if accelerator == "cpu" else f"jax-{accelerator}-{ctx.version}")
+        pins = [*ctx.release.values.get("pins", []), *ctx.release.values.get(f"pins_{accelerator}", [])]
+        return ctx.wheels(name, [f"jax{EXTRAS[accelerator]}=={ctx.version}", *pins])
 
-    def packages(self, ctx: Context) -> Packages:
-        """The C++ library that it is linked with."""
-        return Packages(run=gcc_libraries("libstdc++"))
-
-    def build(self, ctx: Context) -> Iterable[Run]:
-        """Install it, and write the programs that stacks run as a test."""
-        share = f"{ctx.prefix}/share"
-        yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
-        yield run(
-            "training step",
-            TextFile("files/tests/torch_ranks.py", f"{share}/ranks.py", ctx.text_file("torch_ranks.py")),
-            TextFile("files/tests/jax_step.py", f"{share}/jax_step.py", ctx.text_file("jax_step.py")),
-            TextFile("files/tests/jax_platform", f"{share}/platform", lines(_platform(ctx))),
-        )
-
-    def runtime(self, ctx: Context) -> Runtime:
-        """The programs; JAX itself is in the Python environment."""
-        return Runtime(copies=(ctx.prefix,))
+    def programs(self, ctx: Context) -> list[TextFile]:
+        """The training step, and what tells each rank its place."""
+        return [
+            share_program(ctx, "torch_ranks.py", "ranks.py"),
+            share_program(ctx, "jax_step.py"),
+            share_setting(ctx, "platform", _platform(ctx)),
+        ]
 
     def test(self, ctx: Context) -> list[Test]:
         """A jitted gradient is NumPy's, by one process and by two over the loopback; on a node with a GPU, there."""
@@ -132,10 +123,3 @@ def _why_not(facts: Facts, accelerator: str) -> str:
 def _platform(ctx: Context) -> str:
     """JAX's own name of what computes."""
     return "cpu" if ctx.options.accelerator == "cpu" else "gpu"
-
-
-def _wheels(ctx: Context) -> Wheels:
-    accelerator = ctx.options.accelerator
-    name = ctx.facts.listed(f"jax-{ctx.version}" if accelerator == "cpu" else f"jax-{accelerator}-{ctx.version}")
-    pins = [*ctx.release.values.get("pins", []), *ctx.release.values.get(f"pins_{accelerator}", [])]
-    return ctx.wheels(name, [f"jax{EXTRAS[accelerator]}=={ctx.version}", *pins])

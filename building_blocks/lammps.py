@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, TextFile, command, run
+from hpcgen.blocks.base import BlockOptions, Context, Situation, need
+from hpcgen.blocks.molecular_dynamics import MolecularDynamicsBlock, with_mkl
+from hpcgen.blocks.steps import Environment, Run, Test, TextFile, command, run
 from hpcgen.model.image_paths import SCRATCH
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -26,11 +26,7 @@ def _on_gpu(situation: Situation) -> bool:
     return bool(situation.options.gpu == "cuda")
 
 
-def _with_mkl(situation: Situation) -> bool:
-    return bool(situation.options.fft == "mkl")
-
-
-class Lammps(Block):
+class Lammps(MolecularDynamicsBlock):
     """LAMMPS, classical molecular dynamics, from source.  Source: https://www.lammps.org
 
     Compiled for the partition's CPU with MPI and OpenMP, and on NVIDIA's GPUs with its GPU package in CUDA. The
@@ -44,7 +40,7 @@ class Lammps(Block):
         need("cmake", ">=3.20,<4", build_only=True),
         need("mpi"),
         need("cuda", when=_on_gpu),
-        need("mkl", when=_with_mkl),
+        need("mkl", when=with_mkl),
     )
 
     class Options(BlockOptions, frozen=True):
@@ -60,22 +56,6 @@ class Lammps(Block):
         )
         fft: Literal["fftw3", "mkl", "kiss"] = "fftw3"
         gpu: Literal["cuda", "none"] = "none"
-
-    @classmethod
-    def defaults(cls, facts: Facts) -> dict[str, Any]:
-        """CUDA where it is known for what to compile it."""
-        gpu = facts.partition.gpu
-        known = gpu is not None and gpu.vendor == "nvidia" and gpu.capability is not None
-        return {"gpu": "cuda"} if known else {}
-
-    def packages(self, ctx: Context) -> Packages:
-        """FFTW of the distribution."""
-        if ctx.options.fft != "fftw3":
-            return Packages()
-        return Packages(
-            build={"apt": ["libfftw3-dev"], "dnf": ["fftw-devel"], "zypper": ["fftw3-devel"]},
-            run={"apt": ["libfftw3-double3"], "dnf": ["fftw-libs-double"], "zypper": ["libfftw3-3"]},
-        )
 
     def environment(self, ctx: Context) -> Environment:
         """The program, and the tables of its potentials."""
@@ -100,9 +80,6 @@ class Lammps(Block):
             command("rm", "-rf", source, folder),
         )
 
-    def runtime(self, ctx: Context) -> Runtime:
-        return Runtime(copies=(ctx.prefix,))
-
     def test(self, ctx: Context) -> list[Test]:
         """It is this release, knows what it was built for, and melts a small crystal on the GPU or with threads."""
         device = "gpu" if ctx.options.gpu == "cuda" else ""
@@ -117,25 +94,8 @@ class Lammps(Block):
             tests.append(Test("on the GPU", melt, expect="GPU Time Info", device=device))
         return tests
 
-    def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(gpu_vendors=("nvidia",) if ctx.options.gpu == "cuda" else ())
-
-    def notices(self, ctx: Context) -> list[str]:
-        """That a GPU is not used."""
-        gpu = ctx.facts.partition.gpu
-        if gpu is None or ctx.options.gpu == "cuda":
-            return []
-        why = "lammps.gpu=none was asked for" if self.defaults(ctx.facts) else _why_not(gpu.vendor)
-        return [f"lammps {ctx.version} computes on the CPU, not on {gpu.model}: {why}"]
-
     def long_build(self, ctx: Context) -> str:
         return "about half an hour on 2 CPUs" if ctx.options.gpu == "none" else "about an hour on 2 CPUs"
-
-
-def _why_not(vendor: str) -> str:
-    if vendor == "nvidia":
-        return "the profile does not say its compute capability (gpu.capability)"
-    return "this block compiles for NVIDIA's GPUs alone"
 
 
 def release_date(version: str) -> str:

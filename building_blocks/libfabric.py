@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.rdma_packages import RDMA_HEADERS, RDMA_LIBRARIES
 from hpcgen.blocks.steps import Packages, Run, Test, TextFile, lines, run
 from hpcgen.platform.fabrics import libfabric_range, libfabric_symbols
 
@@ -42,18 +43,7 @@ class Libfabric(AutotoolsBlock):
         """libibverbs and librdmacm for InfiniBand."""
         if not _verbs(ctx):
             return Packages()
-        return Packages(
-            build={
-                "apt": ["libibverbs-dev", "librdmacm-dev"],
-                "dnf": ["rdma-core-devel"],
-                "zypper": ["rdma-core-devel"],
-            },
-            run={
-                "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
-                "dnf": ["libibverbs", "librdmacm"],
-                "zypper": ["libibverbs", "libibverbs1", "librdmacm1"],
-            },
-        )
+        return Packages(build=RDMA_HEADERS, run=RDMA_LIBRARIES)
 
     def settings(self, ctx: Context) -> list[str]:
         providers = [f"--enable-{name}=yes" for name in ALWAYS]

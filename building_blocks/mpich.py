@@ -10,6 +10,7 @@ from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situatio
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rank_test import DEBUG, PROVIDER_IS
+from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Test, command
 from hpcgen.errors import ConflictError
 from hpcgen.platform.mpi_abi import mpich_of
@@ -101,13 +102,7 @@ class Mpich(AutotoolsBlock):
             return Packages(build={"apt": python, "dnf": python, "zypper": python} if python else {})
         if ctx.facts.fabric.kind != "infiniband":
             return Packages()
-        return Packages(
-            run={
-                "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
-                "dnf": ["libibverbs", "librdmacm"],
-                "zypper": ["libibverbs1", "librdmacm1"],
-            }
-        )
+        return Packages(run=RDMA_LIBRARIES)
 
     def environment(self, ctx: Context) -> Environment:
         """Its programs and libraries, and its place for build scripts; what a wheel uses of the two that it brings.

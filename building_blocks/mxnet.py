@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from packaging.version import Version
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
-from hpcgen.blocks.gcc_packages import gcc_libraries
-from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
+from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.steps import Test, TextFile, Wheels, command
+from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
 OLDEST_DRIVER, NEWEST_CAPABILITY = "450.80.02", "8.6"
 """What CUDA 11.2 asks of a node; a test holds it against the table of cuda."""
@@ -19,7 +18,7 @@ def _on_gpu(situation: Situation) -> bool:
     return bool(situation.options.gpu)
 
 
-class Mxnet(Block):
+class Mxnet(WheelBlock):
     """Apache MXNet, deep learning.  Source: https://github.com/apache/mxnet
 
     Its packages for x86_64 have oneDNN (MKL-DNN), OpenBLAS and its own distributed key-value store. There is no
@@ -44,27 +43,17 @@ class Mxnet(Block):
         """The GPU where its package can use it: NVIDIA's, on x86_64, neither driver nor GPU unknown to CUDA 11.2."""
         return {"gpu": facts.partition.gpu is not None and not _why_not(facts)}
 
-    def inputs(self, ctx: Context) -> list[Input]:
-        """The wheel and what it needs."""
-        return [_wheels(ctx)]
+    # Its Fortran library is linked with libquadmath.
+    libraries = ("libgomp", "libquadmath", "libstdc++")
 
-    def packages(self, ctx: Context) -> Packages:
-        """What the wheel does not bring: OpenMP, C++, and what its Fortran library is linked with."""
-        return Packages(run=gcc_libraries("libgomp", "libquadmath", "libstdc++"))
+    def wheels(self, ctx: Context) -> Wheels:
+        """The wheel with all it needs; newer NumPys have no more of what it calls (np.bool)."""
+        package = "mxnet-cu112" if ctx.options.gpu else "mxnet"
+        name = ctx.facts.listed(f"{package}-{ctx.version}")
+        return ctx.wheels(name, [f"{package}=={ctx.version}", *ctx.release.values["pins"]])
 
-    def build(self, ctx: Context) -> Iterable[Run]:
-        """Install it, and write the program that stacks run as a test."""
-        share = f"{ctx.prefix}/share"
-        yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
-        yield run(
-            "training step",
-            TextFile("files/tests/mxnet_step.py", f"{share}/mxnet_step.py", ctx.text_file("mxnet_step.py")),
-            TextFile("files/tests/mxnet_device", f"{share}/device", lines("gpu" if ctx.options.gpu else "cpu")),
-        )
-
-    def runtime(self, ctx: Context) -> Runtime:
-        """The program; MXNet itself is in the Python environment."""
-        return Runtime(copies=(ctx.prefix,))
+    def programs(self, ctx: Context) -> list[TextFile]:
+        return [share_program(ctx, "mxnet_step.py"), share_setting(ctx, "device", "gpu" if ctx.options.gpu else "cpu")]
 
     def test(self, ctx: Context) -> list[Test]:
         """It loads, and a small network learns."""
@@ -100,11 +89,3 @@ def _why_not(facts: Facts) -> str:
     if gpu.capability is not None and Version(gpu.capability) > Version(NEWEST_CAPABILITY):
         return f"CUDA 11.2 knows GPUs up to capability {NEWEST_CAPABILITY}, and it has {gpu.capability}"
     return ""
-
-
-def _wheels(ctx: Context) -> Wheels:
-    """The wheel with all it needs; newer NumPys have no more of what it calls (np.bool)."""
-    package = "mxnet-cu112" if ctx.options.gpu else "mxnet"
-    return ctx.wheels(
-        ctx.facts.listed(f"{package}-{ctx.version}"), [f"{package}=={ctx.version}", *ctx.release.values["pins"]]
-    )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from hpcgen.blocks.base import Block, BlockOptions, Condition, Context, Situation, need
-from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, Wheels, command, lines, run
+from hpcgen.blocks.base import BlockOptions, Condition, Context, Situation, need
+from hpcgen.blocks.steps import Test, TextFile, Wheels, command, lines
+from hpcgen.blocks.wheel_program import WheelBlock, share_program
 
 
 def _from(framework: str) -> Condition:
@@ -18,7 +18,7 @@ def _from(framework: str) -> Condition:
     return converts
 
 
-class OnnxTools(Block):
+class OnnxTools(WheelBlock):
     """onnx, onnxscript, skl2onnx and tf2onnx: models in the ONNX format.  Source: https://github.com/onnx
 
     Releases are those of the package onnx; the converters are the newest that go with it. ONNX Runtime comes too,
@@ -43,23 +43,20 @@ class OnnxTools(Block):
 
         frameworks: list[Literal["sklearn", "keras", "pytorch"]] = msgspec.field(default_factory=lambda: ["sklearn"])
 
-    def inputs(self, ctx: Context) -> list[Input]:
-        """The wheels of the converters, and what they need."""
-        return [_wheels(ctx)]
+    libraries = ()
+    proof = "convert and compare"
 
-    def build(self, ctx: Context) -> Iterable[Run]:
-        """Install them, and write the program that stacks run as a test."""
-        share = f"{ctx.prefix}/share"
-        yield run("install", ctx.pip(_wheels(ctx)), caches=("pip",))
-        yield run(
-            "convert and compare",
-            TextFile("files/tests/onnx_convert.py", f"{share}/onnx_convert.py", ctx.text_file("onnx_convert.py")),
-            TextFile("files/tests/onnx_frameworks", f"{share}/frameworks", lines(*ctx.options.frameworks)),
-        )
+    def wheels(self, ctx: Context) -> Wheels:
+        """The converters, and what they need."""
+        packages = [f"onnx=={ctx.version}", *ctx.release.values["converters"]]
+        return ctx.wheels(ctx.facts.listed(f"onnx_tools-{ctx.version}"), packages)
 
-    def runtime(self, ctx: Context) -> Runtime:
-        """The program; the packages are in the Python environment."""
-        return Runtime(copies=(ctx.prefix,))
+    def programs(self, ctx: Context) -> list[TextFile]:
+        chosen = lines(*ctx.options.frameworks)
+        return [
+            share_program(ctx, "onnx_convert.py"),
+            TextFile("files/tests/onnx_frameworks", f"{ctx.prefix}/share/frameworks", chosen),
+        ]
 
     def test(self, ctx: Context) -> list[Test]:
         """A converted model of each framework computes as the framework does."""
@@ -72,8 +69,3 @@ class OnnxTools(Block):
                 for name in ctx.options.frameworks
             ),
         ]
-
-
-def _wheels(ctx: Context) -> Wheels:
-    packages = [f"onnx=={ctx.version}", *ctx.release.values["converters"]]
-    return ctx.wheels(ctx.facts.listed(f"onnx_tools-{ctx.version}"), packages)

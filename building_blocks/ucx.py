@@ -5,6 +5,7 @@ from __future__ import annotations
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.rdma_packages import RDMA_HEADERS, RDMA_LIBRARIES
 from hpcgen.blocks.steps import Packages, Test
 
 
@@ -31,18 +32,7 @@ class Ucx(AutotoolsBlock):
         """rdma-core for InfiniBand."""
         if not _rdma(ctx):
             return Packages()
-        return Packages(
-            build={
-                "apt": ["libibverbs-dev", "librdmacm-dev"],
-                "dnf": ["rdma-core-devel"],
-                "zypper": ["rdma-core-devel"],
-            },
-            run={
-                "apt": ["ibverbs-providers", "libibverbs1", "librdmacm1"],
-                "dnf": ["libibverbs", "librdmacm"],
-                "zypper": ["libibverbs", "libibverbs1", "librdmacm1"],
-            },
-        )
+        return Packages(build=RDMA_HEADERS, run=RDMA_LIBRARIES)
 
     def settings(self, ctx: Context) -> list[str]:
         """As its own configure-release has them, with threads."""
