@@ -224,16 +224,15 @@ class _Making:
 
     def _describe(self) -> Manifest:
         """Indexes, bills of materials, the lock, the page for people, manifest and sums."""
+        from hpcgen.bundle.apt_index import write_apt_index
         from hpcgen.net.wheel_index import wheel_index
         from hpcgen.sbom.sbom import cyclonedx, spdx
 
+        # Also of no packages, where the base has all of them: the recipe reads the index.
         packages = [item for item in self.items if item.kind == "package"]
-        if packages:
-            from hpcgen.bundle.apt_index import write_apt_index
-
-            write_apt_index(self.bundle, packages, self.lock.pins.epoch)
-            for name in (APT_INDEX, "Release"):
-                self._note_document(name)
+        write_apt_index(self.bundle, packages, self.lock.pins.epoch)
+        for name in (APT_INDEX, "Release"):
+            self._note_document(name)
         for name, kind in ((WHEEL_INDEX, "wheel"), (HPCGEN_INDEX, "hpcgen")):
             if found := [item for item in self.items if item.kind == kind]:
                 self._document(name, wheel_index(found))
