@@ -161,7 +161,6 @@ def test_what_came_before_a_change_is_taken_from_the_cache(
     assert results(warm) == {"early": "cached", "late": "done"}
     assert (copied(warm, "early"), copied(warm, "late")) == ("cached", "done")
     assert text_in(here, engine, output) == "second"
-    assert warm["seconds"] < cold["seconds"]
     assert left(here, engine, tmp_path) == before
     kept = json.loads((tmp_path / "records" / f"{warm['id']}.json").read_text())
     assert kept == {"record": 2, **warm}
