@@ -55,6 +55,7 @@ class Origin(msgspec.Struct, frozen=True):
     path: the path in the site profile or the stack.
     bounds: of a site's, why it is bounded, as the plan keeps it.
     asked: of the stack and the command line, the block or virtual as it is called there.
+    why: what happens otherwise and the way out, where a release table says that.
     """
 
     by: str
@@ -64,6 +65,7 @@ class Origin(msgspec.Struct, frozen=True):
     path: str = ""
     bounds: tuple[Reason, ...] = ()
     asked: str = ""
+    why: str = ""
 
     @property
     def text(self) -> str:

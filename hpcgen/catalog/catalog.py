@@ -21,7 +21,7 @@ from hpcgen.blocks.base import Block
 from hpcgen.blocks.ways import in_use
 from hpcgen.catalog.beside_blocks import BesideBlocks
 from hpcgen.catalog.collections import built_in, collection_names
-from hpcgen.catalog.concerns import with_concerns
+from hpcgen.catalog.concerns import with_said_of_ranges
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
@@ -316,7 +316,7 @@ class Catalog:
             for table in tables:
                 for version, release in table.releases.items():
                     merged.setdefault(version, _with_table(release, table))
-            self._tables[name] = with_concerns(merged, [each for table in tables for each in table.concerns])
+            self._tables[name] = with_said_of_ranges(merged, tables)
         return self._tables[name]
 
     def release(self, block: PlannedBlock, architecture: str = "") -> Release:

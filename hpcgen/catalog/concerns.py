@@ -1,29 +1,44 @@
-"""What release tables say against releases: which of them are insecure, unmaintained, or in part gone."""
+"""What release tables say of ranges of releases: which are insecure, unmaintained or in part gone, and which other
+blocks' releases they do not work beside."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import msgspec
 
 from hpcgen.model.plan import PlannedBlock
-from hpcgen.model.release import Concern, Release
+from hpcgen.model.release import Beside, Concern, Release, ReleaseTable
+
+Said = TypeVar("Said", Concern, Beside)
 
 
-def with_concerns(releases: dict[str, Release], concerns: Sequence[Concern]) -> dict[str, Release]:
-    """Rows of a block's tables, each with the tables' concerns in whose range it lies, after its own."""
-    if not concerns:
+def with_said_of_ranges(releases: dict[str, Release], tables: Sequence[ReleaseTable]) -> dict[str, Release]:
+    """Rows of a block's tables, each with the tables' concerns and ``beside`` in whose range it lies, after its own."""
+    concerns = _once([each for table in tables for each in table.concerns])
+    beside = _once([each for table in tables for each in table.beside])
+    if not concerns and not beside:
         return releases
+    return {
+        version: msgspec.structs.replace(
+            release,
+            concerns=[*release.concerns, *_about(version, concerns)],
+            beside=[*release.beside, *_about(version, beside)],
+        )
+        for version, release in releases.items()
+    }
+
+
+def _once(said: list[Said]) -> list[Said]:
+    """A collection's copy of a table says the same again."""
+    return [each for number, each in enumerate(said) if each not in said[:number]]
+
+
+def _about(version: str, said: list[Said]) -> list[Said]:
     from hpcgen.blocks.requirements import in_range
 
-    # A collection's copy of a table says the same again.
-    told = [each for number, each in enumerate(concerns) if each not in concerns[:number]]
-
-    def of(version: str, release: Release) -> Release:
-        found = [*release.concerns, *(each for each in told if in_range(version, each.versions))]
-        return msgspec.structs.replace(release, concerns=found) if found else release
-
-    return {version: of(version, release) for version, release in releases.items()}
+    return [each for each in said if in_range(version, each.versions)]
 
 
 def concerns_about(block: PlannedBlock, releases: Mapping[str, Release]) -> list[Concern]:

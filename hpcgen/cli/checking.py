@@ -19,7 +19,7 @@ from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
-from hpcgen.model.release import Concern, DatedImage, Release, ReleaseTable, ReleaseWay
+from hpcgen.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
 from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.support.spdx_expressions import licence_expression
 
@@ -190,6 +190,8 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
     problems += _circle_problems(catalog, document, table.block)
     problems += _key_problems(catalog, document, table)
     problems += _concern_problems(catalog, document, table.block, table.concerns, ["concerns"])
+    for number, beside in enumerate(table.beside):
+        problems += _range_problems(catalog, document, beside, ["beside", number])
     for text, release in table.releases.items():
         problems += _licence_problems(document, release.licence, ["releases", text, "licence"])
         problems += _digest_problems(document, release, ["releases", text, "images"])
@@ -197,6 +199,8 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
         for name, tree in release.trees.items():
             problems += _licence_problems(document, tree.licence, ["releases", text, "trees", name, "licence"])
         problems += _range_problems(catalog, document, release, ["releases", text])
+        for number, beside in enumerate(release.beside):
+            problems += _range_problems(catalog, document, beside, ["releases", text, "beside", number])
         for number, way in enumerate(release.ways):
             problems += _range_problems(catalog, document, way, ["releases", text, "ways", number])
             problems += _wheel_problems(document, way, ["releases", text, "ways", number, "wheels"])
@@ -204,13 +208,13 @@ def check_release_table(catalog: Catalog, document: Document) -> None:
 
 
 def _range_problems(
-    catalog: Catalog, document: Document, row: Release | ReleaseWay, path: list[str | int]
+    catalog: Catalog, document: Document, row: Release | ReleaseWay | Beside, path: list[str | int]
 ) -> list[Problem]:
-    """Ranges in which nothing lies, and names that nothing has, of a row or of one of its ways."""
+    """Ranges in which nothing lies, and names that nothing has, of a row, one of its ways, or what goes beside it."""
     known = {"accepts": [*catalog.names("block"), *catalog.virtuals], "on": catalog.virtuals.get("base", [])}
     problems = Problems()
     for part in ("accepts", "on", "host"):
-        for name, versions in getattr(row, part).items():
+        for name, versions in getattr(row, part, {}).items():
             if name not in known.get(part, [name]):
                 place = document.position([*path, part, name], key=True)
                 what = "block" if part == "accepts" else "distribution"

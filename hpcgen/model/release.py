@@ -91,6 +91,20 @@ class Concern(Record, frozen=True):
     only: dict[Name, list[Text]] = {}
 
 
+class Beside(Record, frozen=True):
+    """Which releases of other blocks some of a block's work beside, though it needs none of them.
+
+    ``versions``: its own releases that this holds for, any if empty; ``accepts``: the ranges of other blocks, which
+    bind where those are in the plan. ``message``: what happens otherwise; ``remedy``: the way out.
+    """
+
+    message: Text
+    source: Source
+    accepts: dict[Name, VersionRange]
+    remedy: Text = ""
+    versions: VersionRange = ""
+
+
 Architecture = Literal["x86_64", "aarch64"]
 
 
@@ -131,6 +145,7 @@ class Release(Record, frozen=True):
     architecture counts, and without one that fits the release cannot be had. ``wheels`` are those of that way.
     ``licence``: the software's own, as an SPDX expression, empty where it is not settled. ``not_default``: why it is
     taken only if it is asked for or nothing else fits; empty for all others. ``concerns``: what plans with it warn of.
+    ``beside``: releases of blocks it does not need with which alone it works.
     """
 
     archives: dict[Name, ReleaseArchive] = {}
@@ -147,6 +162,7 @@ class Release(Record, frozen=True):
     licence: Text = ""
     not_default: Text = ""
     concerns: list[Concern] = []
+    beside: list[Beside] = []
     source: Source | None = None
 
 
@@ -170,14 +186,15 @@ class Upstream(Record, frozen=True):
 class ReleaseTable(Record, frozen=True):
     """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own.
 
-    ``concerns`` hold for all rows in their ranges, those of other collections' tables too. ``upstream``: by what names
-    others know the software.
+    ``concerns`` and ``beside`` hold for all rows in their ranges, those of other collections' tables too. ``upstream``:
+    by what names others know the software.
     """
 
     block: Name
     releases: dict[str, Release]
     licence: Text = ""
     concerns: list[Concern] = []
+    beside: list[Beside] = []
     upstream: Upstream | None = None
     source: Source | None = None
     notes: list[Text] = []

@@ -52,6 +52,8 @@ def _lines(question: Question, clashing: Sequence[Requirement]) -> Iterator[str]
         of_block[by] = of_block.get(by, 0) + 1
         if not by or of_block[by] <= SHOWN:
             words = {"site": "with {}: {}", "block": "{} needs {}"}.get(each.origin.kind, "{} asks for {}")
+            if each.origin.why:
+                words = "{} works beside {} alone: " + each.origin.why.replace("{", "{{").replace("}", "}}")
             yield words.format(_who(each), _what(question, each))
     for by, number in of_block.items():
         if by and number > SHOWN:

@@ -66,7 +66,7 @@ class Exact:
                 for candidate in self.candidates[identifier]:
                     if candidate not in self.variable:
                         self.variable[candidate] = self.new_variable()
-                        fresh += [need for _, _, need in self.question.needs(candidate)]
+                        fresh += [need for _, _, need in self.question.needs(candidate) if need.demanded]
 
     def _ask(self, requirement: Requirement, forms: dict[str, set[Form]]) -> Iterator[str]:
         """Note the forms that are enough; the identifiers whose candidates are others then."""
@@ -126,18 +126,24 @@ class Exact:
         return (c for c in self.candidates[requirement.identifier] if requirement.accepts(c))
 
     def _only(self, group: int, requirement: Requirement) -> None:
-        for candidate in self.candidates[requirement.identifier]:
+        for candidate in self.candidates.get(requirement.identifier, ()):
             if not requirement.accepts(candidate):
                 self.solver.add_clause([-group, -self.variable[candidate]])
 
     def satisfied(self, requirement: Requirement) -> int:
-        """A variable that implies that one of the candidates is chosen that a requirement accepts."""
+        """A variable that implies that one of the candidates is chosen that a requirement accepts.
+
+        Of one that demands nothing: that none is which it does not accept.
+        """
         allowed = None if requirement.allowed is None else tuple(sorted(requirement.allowed.items()))
         enough = None if requirement.enough is None else tuple(sorted(requirement.enough.items()))
-        key = (requirement.identifier, allowed, enough)
+        key = (requirement.identifier, allowed, enough, requirement.demanded)
         if key not in self._holds:
             self._holds[key] = self.new_variable()
-            self.solver.add_clause([-self._holds[key], *(self.variable[c] for c in self._accepted(requirement))])
+            if requirement.demanded:
+                self.solver.add_clause([-self._holds[key], *(self.variable[c] for c in self._accepted(requirement))])
+            else:
+                self._only(self._holds[key], requirement)
         return self._holds[key]
 
     def _at_most_one(self, variables: Sequence[int]) -> None:
@@ -203,7 +209,7 @@ class Exact:
             (candidate, requirement)
             for candidate in self.candidates[identifier]
             for _, _, requirement in self.question.needs(candidate)
-            if requirement.identifier == other
+            if requirement.demanded and requirement.identifier == other
         ]
         if (identifier, other) not in self._before:
             self._before[identifier, other] = step = self.new_variable()

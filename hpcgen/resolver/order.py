@@ -29,7 +29,7 @@ def build_order(question: Question, chosen: Mapping[str, Candidate]) -> list[str
 
 def built_before(question: Question, candidate: Candidate) -> list[str]:
     """Identifiers that have to be built before a candidate, besides what every image has."""
-    needed = (requirement.identifier for _, _, requirement in question.needs(candidate))
+    needed = (requirement.identifier for _, _, requirement in question.needs(candidate) if requirement.demanded)
     return [name for name in needed if name not in ALWAYS and name != candidate.identifier]
 
 

@@ -24,7 +24,7 @@ from hpcgen.blocks.requirements import (
 from hpcgen.blocks.ways import for_gpu, in_use, way_refusals
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.model.reasons import Reason
-from hpcgen.model.release import Release
+from hpcgen.model.release import Beside, Release
 from hpcgen.resolver.choices import Choices
 
 ALWAYS = ("base", "site_trust")
@@ -227,7 +227,10 @@ class Question(msgspec.Struct):
             yield Requirement(identifier, allowed, origin), [each.candidate for each in refusals]
 
     def needs(self, candidate: Candidate) -> list[tuple[str, bool, Requirement]]:
-        """The active needs of a candidate: name, whether only for the build, the requirement."""
+        """The active needs of a candidate: name, whether only for the build, the requirement.
+
+        Among them what it asks of others that it does not need, should they be there: not ``demanded``.
+        """
         if candidate not in self._needs:
             self._needs[candidate] = list(self._find_needs(candidate))
         return self._needs[candidate]
@@ -252,8 +255,18 @@ class Question(msgspec.Struct):
                     origin = self._origin(candidate, ("accepts", accepted))
                     asked = self.requirement(need.name, versions, origin, need.enough)
                 yield need.name, need.build_only, asked
+        for said in release.beside:
+            for name, versions in said.accepts.items():
+                yield name, False, self._beside(candidate, name, versions, said)
         if release.on:
             yield "base", True, Requirement("base", dict(release.on), self._origin(candidate, ("on",)))
+
+    def _beside(self, candidate: Candidate, name: str, versions: str, said: Beside) -> Requirement:
+        identifier = self.catalog.identifier(name)
+        others = {each: "" for each in self.catalog.virtuals.get(identifier, ()) if each != name}
+        why = f"{said.message}; {said.remedy}" if said.remedy else said.message
+        origin = msgspec.structs.replace(self._origin(candidate, None), why=why)
+        return Requirement(identifier, {name: versions, **others}, origin, demanded=False)
 
     def _accepted(self, name: str, release: Release) -> Iterator[str]:
         for accepted in release.accepts:

@@ -45,7 +45,7 @@ def resolve(question: Question) -> list[PlannedBlock]:
             version=candidate.version,
             options=question.choices.of(candidate.block, candidate.form).as_data(),
             provides=list(cls.provides),
-            needs={name: chosen[r.identifier].block for name, _, r in question.needs(candidate)},
+            needs={name: chosen[r.identifier].block for name, _, r in question.needs(candidate) if r.demanded},
             host=_asked_of_host(question.release(candidate)),
             reasons=reasons(question, candidate, asked, chosen),
             build_only=cls.build_only or candidate.block not in kept,
@@ -68,5 +68,6 @@ def _runtime_identifiers(question: Question, chosen: Mapping[str, Candidate]) ->
         if identifier in kept or identifier not in chosen:
             continue
         kept.add(identifier)
-        open_ += [r.identifier for _, build_only, r in question.needs(chosen[identifier]) if not build_only]
+        needed = question.needs(chosen[identifier])
+        open_ += [r.identifier for _, build_only, r in needed if r.demanded and not build_only]
     return kept

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, UnknownNameError
+from hpcgen.errors import ConflictError, InputError, UnknownNameError
 from hpcgen.model.plan import Plan
 from hpcgen.planning.planner import make_plan
 
@@ -288,3 +288,59 @@ def test_a_reason_names_what_stood_against_the_newer_version_and_nothing_else(ti
         "not 2.0: it does not fit together with the rest: bounded by the node's driver 418.39; "
         "framework 2.0 asks for toolkit ==11.*"
     )
+
+
+BESIDE = """\
+beside:
+  - versions: "<2"
+    accepts: {language: "<3.10"}
+    message: it hangs
+    remedy: take 2.0
+    source: {from: seen, checked: 2026-11-23, verified: yes}
+"""
+
+
+def beside(folder: Path) -> None:
+    """A plugin of two releases, the older of which works with an old language alone, and needs none."""
+    (folder / "site_profiles" / "tiny.yaml").write_text(SITE.replace("418.39", "470.10"))
+    path = folder / "building_blocks" / "plugin"
+    path.with_suffix(".py").write_text(
+        "from hpcgen.blocks.base import Block\nclass It(Block):\n    '''A test block.'''\n    name = 'plugin'\n"
+    )
+    path.with_suffix(".yaml").write_text(f'block: plugin\nreleases:\n  "1.0": {{}}\n  "2.0": {{}}\n{BESIDE}')
+
+
+def test_what_a_block_works_beside_binds_others_and_brings_none(tiny: Path) -> None:
+    beside(tiny)
+    stack(tiny, "plugin: {}")
+    alone = planned(tiny, "plugin.version=1.0")
+    assert versions(alone)["plugin"] == "1.0" and "language" not in versions(alone)
+    # Whichever of the two is chosen first.
+    for blocks in (["plugin: {}", "language: {}"], ["language: {}", "plugin: {}"]):
+        stack(tiny, *blocks)
+        plan = planned(tiny, "plugin.version=1.0")
+        assert versions(plan)["language"] == "3.8.10"
+        block = plan.block("plugin")
+        assert block is not None and "language" not in block.needs
+        assert versions(planned(tiny))["language"] == "3.10.12"
+
+
+def test_what_does_not_work_together_is_refused_with_why_and_the_way_out(tiny: Path) -> None:
+    beside(tiny)
+    stack(tiny, "plugin: {}", "language: {}")
+    with pytest.raises(ConflictError) as failure:
+        planned(tiny, "plugin.version=1.0", "language.version=3.10.12")
+    assert "plugin 1.0" in str(failure.value) and "works beside language <3.10 alone: it hangs; take 2.0" in str(
+        failure.value
+    )
+
+
+def test_beside_names_blocks_that_there_are(tiny: Path) -> None:
+    from hpcgen.cli.checking import check_release_table
+
+    beside(tiny)
+    table = tiny / "building_blocks" / "plugin.yaml"
+    table.write_text(table.read_text().replace("language:", "langage:"))
+    catalog = Catalog([tiny])
+    with pytest.raises(InputError, match=r"no block is called 'langage'[\s\S]*did you mean language\?"):
+        check_release_table(catalog, catalog.release_documents("plugin")[0])
