@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Condition, Context, Facts, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Input, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -126,6 +127,10 @@ class Horovod(Block):
     def runtime(self, ctx: Context) -> Runtime:
         """The training steps; Horovod itself is in the Python environment."""
         return Runtime(copies=(ctx.prefix,))
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """Gloo, where that and not MPI carries what is in main memory."""
+        return Capabilities(cpu_collectives="Gloo" if ctx.options.cpu_operations == "gloo" else "")
 
     def test(self, ctx: Context) -> list[Test]:
         """It loads with each framework and has what it was built for."""

@@ -8,8 +8,9 @@ from packaging.version import Version
 
 from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.nvidia import LICENCES
-from hpcgen.blocks.steps import Test, TextFile, Wheels, command
+from hpcgen.blocks.steps import Packages, Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
 CUDA = {"cuda13": ("580", "7.5"), "cuda12": ("525", "5.2")}
@@ -62,6 +63,11 @@ class Jax(WheelBlock):
         pins = [*ctx.release.values.get("pins", []), *ctx.release.values.get(f"pins_{accelerator}", [])]
         return ctx.wheels(name, [f"jax{EXTRAS[accelerator]}=={ctx.version}", *pins])
 
+    def packages(self, ctx: Context) -> Packages:
+        """The C++ library that it is linked with; verbs for the NCCL or RCCL that it uses."""
+        packages = super().packages(ctx)
+        return packages if ctx.options.accelerator == "cpu" else with_verbs(ctx, packages)
+
     def programs(self, ctx: Context) -> list[TextFile]:
         """The training step, and what tells each rank its place."""
         return [
@@ -86,10 +92,13 @@ class Jax(WheelBlock):
     def capabilities(self, ctx: Context) -> Capabilities:
         """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
         if ctx.options.accelerator == "cpu":
-            return Capabilities()
+            return Capabilities(cpu_collectives="Gloo")
         if ctx.options.accelerator == "rocm7":
-            return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL")
-        return Capabilities(gpu_vendors=("nvidia",), gpu_collectives="NCCL", licences=LICENCES)
+            return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL", gpu_networks=gpu_networks(ctx))
+        vendors = ("nvidia",)
+        return Capabilities(
+            gpu_vendors=vendors, gpu_collectives="NCCL", gpu_networks=gpu_networks(ctx), licences=LICENCES
+        )
 
     def notices(self, ctx: Context) -> list[str]:
         """That a GPU is not used."""

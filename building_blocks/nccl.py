@@ -6,7 +6,8 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
+from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
+from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 
 
@@ -14,15 +15,19 @@ class Nccl(Block):
     """NVIDIA Collective Communications Library, from source.  Source: https://github.com/NVIDIA/nccl
 
     Compiled for the compute capability of the partition's GPUs alone, which is minutes instead of an hour;
-    for all that CUDA knows if the site does not say. It finds InfiniBand by itself at run time.
+    for all that CUDA knows if the site does not say. It finds InfiniBand by itself at run time, by libibverbs.
     """
 
     name = "nccl"
     gpu_vendor = "nvidia"
     needs = (need("cuda"), need("gnu"))
 
+    def packages(self, ctx: Context) -> Packages:
+        """The libraries of verbs, where the GPUs of several nodes are joined by InfiniBand."""
+        return with_verbs(ctx, Packages())
+
     def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(gpu_collectives="NCCL")
+        return Capabilities(gpu_collectives="NCCL", gpu_networks=gpu_networks(ctx))
 
     def environment(self, ctx: Context) -> Environment:
         """Where it is, for build scripts and the loader."""

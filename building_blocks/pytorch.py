@@ -11,6 +11,7 @@ from packaging.version import Version
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
+from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
 from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
@@ -172,7 +173,8 @@ class Pytorch(Block):
             return Packages(build=names, run=names)
         libraries = gcc_libraries("libgomp", "libstdc++")
         if install != "source":
-            return Packages(run=libraries)
+            packages = Packages(run=libraries)
+            return with_verbs(ctx, packages) if _has_nccl(ctx) else packages
         tools = {manager: ["git"] for manager in OPENBLAS}
         if ctx.options.blas == "openblas":
             for manager, (development, library) in OPENBLAS.items():
@@ -235,11 +237,16 @@ class Pytorch(Block):
     def capabilities(self, ctx: Context) -> Capabilities:
         """Whose GPUs it computes on, the library of collectives and the licences that its wheels carry."""
         vendor = {"cuda": "nvidia", "rocm": "amd"}.get(ctx.options.accelerator)
+        gloo = "Gloo" if ctx.options.gloo else ""
         if vendor is None:
-            return Capabilities()
-        collectives = "NCCL" if vendor == "nvidia" else "RCCL"
-        licences = LICENCES if vendor == "nvidia" and ctx.options.install in ("pip", "wheel") else ()
-        return Capabilities(gpu_vendors=(vendor,), gpu_collectives=collectives, licences=licences)
+            return Capabilities(cpu_collectives=gloo)
+        return Capabilities(
+            gpu_vendors=(vendor,),
+            gpu_collectives="NCCL" if vendor == "nvidia" else "RCCL",
+            gpu_networks=gpu_networks(ctx) if _has_nccl(ctx) else (),
+            cpu_collectives=gloo,
+            licences=LICENCES if vendor == "nvidia" and ctx.options.install in ("pip", "wheel") else (),
+        )
 
     def notices(self, ctx: Context) -> list[str]:
         """That a GPU is not used, and what will not work."""
@@ -281,6 +288,11 @@ def _why_not(facts: Facts) -> str:
     if gpu.target is not None and gpu.target not in AMD_TARGETS:
         return f"the wheels with ROCm have no code for {gpu.target}"
     return ""
+
+
+def _has_nccl(ctx: Context) -> bool:
+    """Whether wheels bring NCCL or RCCL; a compiled PyTorch has the block's, and of an image's own nothing is known."""
+    return ctx.options.accelerator != "cpu" and ctx.options.install in ("pip", "wheel")
 
 
 def _gpu_code(ctx: Context) -> list[str]:

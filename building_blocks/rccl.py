@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.steps import Environment, Input, Packages, Test
 
 
@@ -22,11 +23,11 @@ class Rccl(Block):
         return []
 
     def packages(self, ctx: Context) -> Packages:
-        """AMD's packages, from the repository that the image of ROCm names; headers for the builder alone."""
-        return Packages(build={"apt": ["rccl-dev"]}, run={"apt": ["rccl"]})
+        """AMD's packages, from the repository that ROCm's image names, and verbs; headers for the builder alone."""
+        return with_verbs(ctx, Packages(build={"apt": ["rccl-dev"]}, run={"apt": ["rccl"]}))
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        return Capabilities(gpu_collectives="RCCL")
+        return Capabilities(gpu_collectives="RCCL", gpu_networks=gpu_networks(ctx))
 
     def environment(self, ctx: Context) -> Environment:
         """Where it is, for build scripts."""

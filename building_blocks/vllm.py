@@ -8,6 +8,7 @@ from typing import Any, Literal
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
+from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages
 from hpcgen.blocks.nvidia import LICENCES
 from hpcgen.blocks.steps import (
@@ -89,7 +90,7 @@ class Vllm(Block):
         """The C++ library that the wheels are linked with."""
         if ctx.options.install == "hub":
             return Packages()
-        return Packages(run=gcc_libraries("libstdc++"))
+        return with_verbs(ctx, Packages(run=gcc_libraries("libstdc++")))
 
     def build(self, ctx: Context) -> Iterable[Run]:
         """Install it."""
@@ -123,7 +124,8 @@ class Vllm(Block):
         """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""
         if ctx.options.accelerator == "rocm":
             return Capabilities(gpu_vendors=("amd",), gpu_collectives="RCCL")
-        return Capabilities(gpu_vendors=("nvidia",), gpu_collectives="NCCL", licences=LICENCES)
+        networks = gpu_networks(ctx) if ctx.options.install == "pip" else ()
+        return Capabilities(gpu_vendors=("nvidia",), gpu_collectives="NCCL", gpu_networks=networks, licences=LICENCES)
 
 
 def _program(ctx: Context) -> list[Part]:

@@ -20,6 +20,10 @@ class AutotoolsBlock(Block):
         """Words of ``configure`` after the prefix."""
         raise NotImplementedError
 
+    def prepare_source(self, ctx: Context) -> Sequence[str]:
+        """Commands in the source's folder before ``configure``, such as those that make it."""
+        return ()
+
     def configure(self, ctx: Context) -> str:
         """The command that configures, in the source's folder."""
         return command("./configure", f"--prefix={ctx.prefix}", *self.settings(ctx))
@@ -36,7 +40,7 @@ class AutotoolsBlock(Block):
         source = f"{SCRATCH}/{self.name}"
         yield run("fetch", ctx.unpack(ctx.archive(), source))
         make = f'make -C {source} -j "$(nproc)"'
-        yield run("configure and compile", command("cd", source), self.configure(ctx), make)
+        yield run("configure and compile", command("cd", source), *self.prepare_source(ctx), self.configure(ctx), make)
         yield run("install", self.install(ctx, source))
 
     def runtime(self, ctx: Context) -> Runtime:

@@ -34,6 +34,10 @@ class Capabilities(msgspec.Struct, frozen=True):
     licences: what must be accepted before it is built.
     gpu_vendors: whose GPUs its programs can compute on; said by the class's ``gpu_vendor`` where it is said there.
     gpu_collectives: the library of collectives between GPUs that it is, such as ``NCCL``, which does not go by MPI.
+    gpu_networks: those of ``NCCL_NET`` by which it lets GPUs reach other nodes: ``IB`` with the libraries of verbs,
+        ``AWS Libfabric`` for the plugin.
+    cpu_collectives: the library by which its processes on several nodes compute together on CPUs, where that is neither
+        MPI nor over it: ``Gloo``.
     private_mpi: the name (SONAME) of an MPI library that it brings for its own programs alone, and that no other may
         replace: what a host or another block has under that name has another binary interface.
     mpi_flavour: which software an MPI is, in the words of a profile's ``mpi.flavour``: versions of the same compare.
@@ -47,4 +51,6 @@ class Capabilities(msgspec.Struct, frozen=True):
     mpi_flavour: str = ""
     gpu_vendors: tuple[str, ...] = ()
     gpu_collectives: str = ""
+    gpu_networks: tuple[str, ...] = ()
+    cpu_collectives: str = ""
     private_mpi: str = ""

@@ -32,6 +32,12 @@ class Facts(msgspec.Struct, frozen=True):
             architecture=site.system.architecture,
         )
 
+    @property
+    def gpu_fabric(self) -> str:
+        """The kind of network between GPUs of several nodes."""
+        gpu = self.partition.gpu
+        return (gpu.fabric if gpu is not None else None) or self.fabric.kind
+
     def listed(self, name: str) -> str:
         """What the wheel list ``name`` is called for the node's architecture, where it has compiled packages."""
         return listed_for(name, self.architecture)

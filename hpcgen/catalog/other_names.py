@@ -19,6 +19,8 @@ SHOWN = 3
 def what_is_meant(catalog: Catalog, kind: str, name: str) -> str:
     """The remedy for an unknown name of a site, stack or block."""
     names = catalog.names(kind)
+    if kind == "block" and (successor := successor_of(catalog, name)):
+        return successor
     known: dict[str, list[str]] = {}
     for spelt, meant in [*((each, each) for each in names), *(_aliases(catalog, names) if kind == "site" else ())]:
         known.setdefault(_plain(spelt), []).append(meant)
@@ -39,6 +41,18 @@ def _aliases(catalog: Catalog, names: list[str]) -> Iterator[tuple[str, str]]:
         said = data.get("aliases")
         for alias in said if isinstance(said, list) else ():
             yield str(alias), name
+
+
+def successor_of(catalog: Catalog, name: str) -> str:
+    """The remedy for the name of software that is gone and that a block took the place of; "" for other names."""
+    for block in catalog.names("block"):
+        with suppress(HpcgenError):
+            for document in catalog.release_documents(block):
+                said = document.data.get("successor_of")
+                for gone, why in said.items() if isinstance(said, dict) else ():
+                    if _plain(str(gone)) == _plain(name):
+                        return f"use {block} in its place: {why}"
+    return ""
 
 
 def _profiles(catalog: Catalog, names: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:

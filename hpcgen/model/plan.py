@@ -24,7 +24,9 @@ class PlannedBlock(Record, frozen=True):
     ``reasons`` say why it is there and why in this version (sentences in plans of hpcgen 0.1.0); ``needs`` maps what
     it asked for (a block or a virtual such as ``mpi``) to the block that was chosen for it; ``host`` is what the
     release asks of a node's GPU: ``driver``, ``capability``, ``target``; ``mpi``: of a block that provides it.
-    ``gpu_collectives``: the library of collectives between GPUs that it is, such as ``NCCL``.
+    ``gpu_collectives``: the library of collectives between GPUs that it is, such as ``NCCL``; ``gpu_networks``: names
+    of ``NCCL_NET`` by which it lets GPUs reach other nodes; ``cpu_collectives``: the library between CPUs, such as
+    ``Gloo``.
     """
 
     name: Text
@@ -36,6 +38,8 @@ class PlannedBlock(Record, frozen=True):
     reasons: list[Reason | Text] = []
     mpi: PlannedMpi | None = None
     gpu_collectives: Text = ""
+    gpu_networks: list[Text] = []
+    cpu_collectives: Text = ""
     build_only: bool = False
     origin: Text = ""
 
@@ -106,7 +110,14 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
         """The libraries of the image by which GPUs of several nodes send each other data in this job."""
         if self.job.nodes == 1 or not self.job.gpus_per_node:
             return []
-        return [block.gpu_collectives for block in self.blocks if block.gpu_collectives]
+        return list(dict.fromkeys(block.gpu_collectives for block in self.blocks if block.gpu_collectives))
+
+    @property
+    def cpu_collectives(self) -> list[str]:
+        """The libraries of the image by which processes of several nodes compute together in this job, besides MPI."""
+        if self.job.nodes == 1:
+            return []
+        return list(dict.fromkeys(block.cpu_collectives for block in self.blocks if block.cpu_collectives))
 
     @property
     def mpi(self) -> PlannedMpi:

@@ -187,7 +187,8 @@ class ReleaseTable(Record, frozen=True):
     """The file ``building_blocks/<block>.yaml``. ``source`` and ``licence`` hold for rows without their own.
 
     ``concerns`` and ``beside`` hold for all rows in their ranges, those of other collections' tables too. ``upstream``:
-    by what names others know the software.
+    by what names others know the software. ``successor_of``: names of software that is gone or given up and that this
+    took the place of, each with why; who asks for a block of that name is told.
     """
 
     block: Name
@@ -196,5 +197,6 @@ class ReleaseTable(Record, frozen=True):
     concerns: list[Concern] = []
     beside: list[Beside] = []
     upstream: Upstream | None = None
+    successor_of: dict[Name, Text] = {}
     source: Source | None = None
     notes: list[Text] = []

@@ -89,6 +89,9 @@ CpuList = Annotated[
 ]
 
 
+FabricKind = Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
+
+
 class Gpu(Record, frozen=True):
     """GPUs of one node. ``capability`` is NVIDIA's compute capability.
 
@@ -96,7 +99,8 @@ class Gpu(Record, frozen=True):
     ``target``: AMD's name of the instruction set, such as ``gfx90a``. ``data_center``: NVIDIA counts it among its
     data-centre GPUs, which alone can run a newer CUDA than their driver's with NVIDIA's compatibility package.
     ``cpus``: for each GPU, in the order of their numbers, the CPUs next to it that a rank may use: one hardware thread
-    of each core, as Linux numbers them.
+    of each core, as Linux numbers them. ``fabric``: the network by which they reach those of other nodes, where that is
+    another than the node's.
     """
 
     vendor: Literal["nvidia", "amd", "intel"]
@@ -108,6 +112,7 @@ class Gpu(Record, frozen=True):
     target: Name | None = None
     data_center: bool | None = None
     cpus: list[CpuList] = []
+    fabric: FabricKind | None = None
 
 
 class Queue(Record, frozen=True):
@@ -132,19 +137,26 @@ ChunkResource = Annotated[
 ]
 
 
+InterfaceName = Annotated[
+    str, matching(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$(?!\n)", "a network interface as `ip link` has it", "ib0")
+]
+
+
 class Fabric(Record, frozen=True):
     """The network between nodes. ``provider`` is libfabric's name of the provider that drives it.
 
     ``libraries``: folders of the host with the libraries that drive it, where the image cannot bring its own
     (Slingshot's cxi); the MPI's binds have to show them inside. ``libfabric``: the release of the host's libfabric that
-    an engine puts in the place of the image's.
+    an engine puts in the place of the image's. ``interface``: the network interface with an address on it that every
+    node has, such as ``hsn0``: what speaks IP between nodes (NCCL's start, Gloo) takes that.
     """
 
-    kind: Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
+    kind: FabricKind
     provider: Name | None = None
     devices: list[AbsolutePath] = []
     libraries: list[AbsolutePath] = []
     libfabric: Version | None = None
+    interface: InterfaceName | None = None
 
 
 class Partition(Record, frozen=True):
@@ -326,6 +338,11 @@ class Site(Record, frozen=True):
     def fabric_of(self, partition: str) -> Fabric:
         """The fabric of a kind of node: its own, or the site's."""
         return self.partitions[partition].fabric or self.fabric
+
+    def gpu_fabric_of(self, partition: str) -> FabricKind:
+        """The kind of network between GPUs of several nodes."""
+        gpu = self.partitions[partition].gpu
+        return (gpu.fabric if gpu is not None else None) or self.fabric_of(partition).kind
 
     def environment_of(self, partition: str) -> dict[str, str]:
         """The variables of jobs on a kind of node: the site's, and its own."""

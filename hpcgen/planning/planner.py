@@ -184,7 +184,13 @@ def _held_to_contract(
 def _as_launched(block: PlannedBlock, capabilities: Capabilities) -> PlannedBlock:
     """A block with what launching asks of it: of an MPI, and of a library of collectives between GPUs."""
     mpi = PlannedMpi(abi=capabilities.mpi_abi, flavour=capabilities.mpi_flavour) if capabilities.mpi_abi else None
-    return msgspec.structs.replace(block, mpi=mpi, gpu_collectives=capabilities.gpu_collectives)
+    return msgspec.structs.replace(
+        block,
+        mpi=mpi,
+        gpu_collectives=capabilities.gpu_collectives,
+        gpu_networks=list(capabilities.gpu_networks),
+        cpu_collectives=capabilities.cpu_collectives,
+    )
 
 
 def _findings(plan: Plan, catalog: Catalog, request: JobRequest, document: Document | None) -> list[Finding]:

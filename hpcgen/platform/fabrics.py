@@ -18,6 +18,17 @@ USUAL = {
 """What drives each kind of fabric, where the profile does not say it."""
 
 
+NCCL_VERBS, NCCL_LIBFABRIC = "IB", "AWS Libfabric"
+"""Networks of NCCL and RCCL, by the names that ``NCCL_NET`` has for them: their own over verbs, and aws-ofi-nccl's.
+
+Source: NCCL's environment variables (docs.nvidia.com/deeplearning/nccl/user-guide); of the plugin, which takes that
+name in every release, nccl_ofi_interface_nvidia in aws/aws-ofi-nccl from v1.9.2-aws to v1.21.1.
+"""
+
+GPU_NETWORKS = {"infiniband": NCCL_VERBS, "slingshot": NCCL_LIBFABRIC, "efa": NCCL_LIBFABRIC}
+"""The one that sends over each kind of fabric."""
+
+
 def drivers(provider: str) -> tuple[str, ...]:
     """A provider, and what else is as good as it."""
     return SAME_DEVICES.get(provider, (provider,))

@@ -265,7 +265,13 @@ class Question(msgspec.Struct):
         identifier = self.catalog.identifier(name)
         others = {each: "" for each in self.catalog.virtuals.get(identifier, ()) if each != name}
         why = f"{said.message}; {said.remedy}" if said.remedy else said.message
-        origin = msgspec.structs.replace(self._origin(candidate, None), why=why)
+
+        def place() -> Any:
+            ways = (["releases", candidate.version, "beside"], ["beside"])
+            documents = self.catalog.release_documents(candidate.block)
+            return next((d.position(way) for d in documents for way in ways if _has(d.data, way)), None)
+
+        origin = Origin(candidate.block, place, version=candidate.version, why=why)
         return Requirement(identifier, {name: versions, **others}, origin, demanded=False)
 
     def _accepted(self, name: str, release: Release) -> Iterator[str]:
@@ -283,3 +289,11 @@ class Question(msgspec.Struct):
             return None
 
         return Origin(candidate.block, place, version=candidate.version)
+
+
+def _has(data: Any, path: Sequence[str]) -> bool:
+    for step in path:
+        if not isinstance(data, Mapping) or step not in data:
+            return False
+        data = data[step]
+    return True

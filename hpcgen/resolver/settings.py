@@ -49,5 +49,7 @@ def unknown_block(name: str, catalog: Catalog, option: str) -> list[Problem]:
     """The mistake of an option that names neither a block nor a virtual; empty if it does."""
     if name in catalog.virtuals or catalog.has_block(name):
         return []
-    known = [*catalog.names("block"), *catalog.virtuals]
-    return [Problem(f"no block is called {name!r}", option, remedy=did_you_mean(name, known))]
+    from hpcgen.catalog.other_names import successor_of
+
+    remedy = successor_of(catalog, name) or did_you_mean(name, [*catalog.names("block"), *catalog.virtuals])
+    return [Problem(f"no block is called {name!r}", option, remedy=remedy)]
