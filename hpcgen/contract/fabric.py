@@ -32,9 +32,9 @@ def provider(case: Case) -> Check:
         return holds(name, f"{here} works in the image" + ("" if here == wanted else f", which drives {fabric.kind}"))
     if fabric.kind in case.engine.brings_fabrics:
         return holds(name, f"{case.engine.name} brings in the host's libraries for {fabric.kind}")
-    shown = _shown(case)
-    if shown:
-        return holds(name, f"the host's {wanted} is visible inside: {shown}")
+    folder = shown(case)
+    if folder:
+        return holds(name, f"the host's {wanted} is visible inside: {folder}")
     reason = (
         f"nothing in the image can drive {fabric.kind} by {wanted}, and no library of the host for it is visible there"
     )
@@ -47,7 +47,7 @@ def provider(case: Case) -> Check:
     return Check(name, outcome, f"{reason}: MPI falls back to TCP, or stops", remedy, expected, _path(case, "provider"))
 
 
-def _shown(case: Case) -> str:
+def shown(case: Case) -> str:
     """A folder of the host with the fabric's libraries that is bound; its own libfabric among those of its MPI too."""
     host = case.host
     if host is None:
@@ -105,34 +105,6 @@ def fallback(case: Case) -> list[Check]:
             expected = f"{variable}={fabric.provider}" if variable in LISTS and fabric.provider is not None else ""
             found.append(Check(name, "broken", reason, remedy, expected, path))
     return found or [holds(name, "no variable selects TCP")]
-
-
-VERBS = ("libibverbs1", "libibverbs-dev", "libibverbs", "rdma-core", "rdma-core-devel")
-"""OS packages with libibverbs, by which NCCL and RCCL find InfiniBand."""
-
-
-def collectives(case: Case) -> Check:
-    """The collectives between GPUs of several nodes go over the fabric, and not over TCP sockets."""
-    name, fabric = "GPU collectives", case.plan.fabric
-    libraries = case.plan.gpu_collectives
-    if not libraries:
-        return skipped(name, "no collectives between GPUs of several nodes")
-    if fabric.kind not in FAST:
-        return skipped(name, f"the fabric is {fabric.kind}")
-    who = " and ".join(libraries)
-    if fabric.kind == "infiniband" and set(case.packages) & set(VERBS):
-        return holds(name, f"{who} finds InfiniBand by libibverbs")
-    if set(libraries) <= set(case.engine.brings_collectives.get(fabric.kind, ())):
-        return holds(name, f"{case.engine.name} brings the plugin of {who} for {fabric.kind}")
-    missing = "has no libibverbs" if fabric.kind == "infiniband" else f"has no plugin of {who} for {fabric.kind}"
-    reason = f"the image {missing}: TCP sockets will carry what {who} sends between nodes, such as gradients"
-    if fabric.kind == "infiniband":
-        remedy = "put libibverbs1 (rdma-core on Rocky Linux) into the image: --add os_packages"
-    else:
-        remedy = (
-            "collectives by MPI where the block has the choice, or a plugin of the site (see the notes of its profile)"
-        )
-    return Check(name, "doubtful", reason, remedy, "", _path(case, "kind"))
 
 
 def _path(case: Case, field: str) -> str:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.contract import collectives, fabric, gpu, mpi, node, site
 from hpcgen.contract import engine as engines
-from hpcgen.contract import fabric, gpu, mpi, node, site
 from hpcgen.contract.case import Case, Check
 from hpcgen.engines import engine_for
 from hpcgen.errors import Position, Problem
@@ -27,7 +27,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
     "fabric provider": fabric.provider,
     "libfabric": fabric.libfabric,
     "TCP fallback": fabric.fallback,
-    "GPU collectives": fabric.collectives,
+    "collectives": collectives.collectives,
     "GPU use": gpu.use,
     "GPU driver": gpu.driver,
     "GPU architecture": gpu.architecture,

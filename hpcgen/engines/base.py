@@ -37,7 +37,8 @@ class Call(msgspec.Struct, frozen=True):
     shared_memory: whether processes inside talk to each other through memory.
     mpi: the ABI of the host's MPI, if it takes part in the start; "" without.
     fabric: the kind of the site's fabric.
-    gpu_collectives: libraries by which GPUs of several nodes send each other data, such as ``NCCL``.
+    gpu_collectives: libraries by which GPUs of several nodes send each other data, such as ``NCCL``, and for which the
+        engine is to bring its plugin.
     """
 
     image: str = IMAGE
@@ -72,8 +73,9 @@ class Engine:
     folder; else it is in the engine's own store. ``launcher``: the batch system's program of which an option starts the
     container. ``brings_mpi``, ``brings_fabrics``: binary interfaces and kinds of fabric for which it shows the host's
     libraries inside without being told of their folders. ``brings_collectives``: by the kind of fabric, libraries of
-    collectives between GPUs for which it brings a plugin. ``image_releases``: the oldest release that starts an image
-    file, by the end of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
+    collectives between GPUs for which it brings a plugin; ``collectives_folders``: where that lies inside, if the
+    loader does not find it by itself. ``image_releases``: the oldest release that starts an image file, by the end
+    of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
     ``targets_in_image``: it binds only onto folders that the image has. ``bind_option``: the one that binds a folder.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
@@ -101,6 +103,7 @@ class Engine:
     brings_mpi: ClassVar[tuple[str, ...]] = ()
     brings_fabrics: ClassVar[tuple[str, ...]] = ()
     brings_collectives: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    collectives_folders: ClassVar[tuple[str, ...]] = ()
     image_releases: ClassVar[Mapping[str, str]] = {}
     driver_in_image: ClassVar[bool] = False
     targets_in_image: ClassVar[bool] = False

@@ -50,7 +50,7 @@ class ContainerEngine(Engine):
         ]
         if call.fabric == "slingshot":
             lines += ["[annotations]", 'com.hooks.cxi.enabled = "true"']
-            if "NCCL" in call.gpu_collectives:
+            if call.gpu_collectives:
                 lines += ['com.hooks.aws_ofi_nccl.enabled = "true"', 'com.hooks.aws_ofi_nccl.variant = "cuda-dl"']
         return lines
 

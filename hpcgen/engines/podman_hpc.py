@@ -2,8 +2,10 @@
 
 Its options are those of the modules that a site has put into ``/etc/podman_hpc/modules.d``; ``--gpu``, ``--mpi`` and
 ``--openmpi-pmix`` come with it. ``--mpi`` shows the host's MPICH inside and lets ``SLURM_*``, ``PALS_*`` and ``PMI_*``
-in. An image has to be made ready for compute nodes: ``podman-hpc migrate NAME``.
-Source: github.com/NERSC/podman-hpc, etc/modules.d and podman_hpc/podman_hpc.py.
+in. ``--nccl`` copies NCCL's plugin for Slingshot and the host's libfabric inside, names their folders in
+``LD_LIBRARY_PATH``, and sets variables of both; a kit that sets that path itself has to name them too. An image has to
+be made ready for compute nodes: ``podman-hpc migrate NAME``.
+Source: github.com/NERSC/podman-hpc@01b02d6, etc/modules.d and podman_hpc/podman_hpc.py.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from hpcgen.engines.base import Call
 from hpcgen.engines.building import EngineCommand, Work
 from hpcgen.engines.podman import Podman
 
+NCCL_PLUGIN = "/opt/udiImage/modules/nccl-plugin"
 MODULES = {"mpich": "--mpi", "openmpi": "--openmpi-pmix"}
 
 
@@ -22,6 +25,8 @@ class PodmanHpc(Podman):
     started_by_launcher = True
     brings_mpi = ("mpich",)
     brings_fabrics = ("slingshot",)
+    brings_collectives = {"slingshot": ("NCCL",)}
+    collectives_folders = (f"{NCCL_PLUGIN}/lib", f"{NCCL_PLUGIN}/deps/lib")
 
     def unsupported_reason(self, gpu: str) -> str:
         """Modules for other GPUs than NVIDIA's."""
@@ -36,6 +41,8 @@ class PodmanHpc(Podman):
             groups.append([MODULES[call.mpi]])
         if call.gpu:
             groups.append(["--gpu"])
+        if call.gpu_collectives:
+            groups.append(["--nccl"])
         if call.shared_memory and not call.mpi:  # the modules of MPI bring it
             groups.append(["--ipc=host"])
         return [*groups, *self._job_words(call)]

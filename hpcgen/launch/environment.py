@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from hpcgen.engines import Engine
+from hpcgen.launch.collectives import collectives_environment, plugin_folders
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import MPI_LAUNCHERS, HostMpi
 from hpcgen.schedulers import SCHEDULERS
@@ -55,7 +56,7 @@ def variables(
     more_inside: variables of the container alone.
     pinned: the start line keeps each rank to its CPUs.
     """
-    exported = _exported(plan, mpi, pinned and (inner or (mpi is not None and mpi.flavour == "intel")))
+    exported = _exported(plan, engine, mpi, pinned and (inner or (mpi is not None and mpi.flavour == "intel")))
     inside: dict[str, str] = dict(more_inside or {})
     if not engine.image_environment:
         inside.update({name: value for name, value in image.items() if name not in exported})
@@ -69,6 +70,9 @@ def variables(
             # The image's providers do not belong to the host's libfabric.
             inside.pop("FI_PROVIDER_PATH", None)
             unset["FI_PROVIDER_PATH"] = None
+    if folders := plugin_folders(plan, engine):
+        path = inside.get("LD_LIBRARY_PATH", image.get("LD_LIBRARY_PATH", ""))
+        inside["LD_LIBRARY_PATH"] = ":".join([*folders, *filter(None, [path])])
     if inner:
         inside.update(_of_inner_launcher(plan))
         # The image has no programs of a batch system.
@@ -88,9 +92,10 @@ def output_variables() -> list[str]:
     return sorted({*MPI_OUTPUT, *(name for names in batch for name in names)})
 
 
-def _exported(plan: Plan, mpi: HostMpi | None, no_pinning: bool) -> dict[str, str]:
-    """What the site and the stack set, the threads of a rank, and the number of ranks for the self-test to count."""
-    exported = {**plan.site.environment_of(plan.partition), **plan.stack.run.environment}
+def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool) -> dict[str, str]:
+    """What the site and the stack set, collectives between nodes, the threads of a rank, and the number of ranks."""
+    said = {**plan.site.environment_of(plan.partition), **plan.stack.run.environment}
+    exported = {**collectives_environment(plan, engine), **said}
     exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
     exported["HPCGEN_RANKS"] = str(plan.job.ranks)
     if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:

@@ -23,6 +23,7 @@ from hpcgen.blocks.rank_test import (
     RANK_TEST,
 )
 from hpcgen.launch.binding import local_rank
+from hpcgen.launch.collectives import DEVICES, collectives_environment, collectives_text, gpu_network
 from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.launch.start import Start
 from hpcgen.model.plan import Plan
@@ -89,10 +90,12 @@ def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
         parts.append(fill("all", limit_s=str(NODE_LIMIT_S), outer=line(how.outer), functions=names))
     else:
         parts.append(fill("one"))
+    collectives = collectives_text(plan, how.engine)
     if not ranks:
         who = f"{nodes} nodes have" if nodes > 1 else "this machine has"
         parts.append(fill("passed", passed=sh(f"{who} what the job relies on")))
     parts.append(fill("reported", status=str(STATUS)))
+    parts += [fill("collectives", text=sh(f"preflight: collectives: {collectives}"))] if collectives else []
     return "".join([*parts, *([fill("started")] if ranks else []), fill("done")])
 
 
@@ -126,10 +129,30 @@ def _paths(plan: Plan, how: Start, named: bool) -> str:
         path = plan.site.fabric_path(plan.partition, "devices")
         todo = f"use other nodes, or correct {path} of the profile of {site}"
         found.append((_weight(plan.site, path), "fabric", todo, list(plan.fabric.devices)))
+    found += _collectives(plan, how)
     binds = [bind.source for bind in how.call.binds]
     found.append(("FAILED", "bind", f"correct mpi.binds of the profile of {site}", binds))
-    rows = [(weight, what, sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
+    rows = [(weight, sh(what), sh(todo), line(paths)) for weight, what, todo, paths in found if paths]
     return "".join(fill("paths", weight=weight, what=what, todo=todo, paths=all) for weight, what, todo, all in rows)
+
+
+def _collectives(plan: Plan, how: Start) -> list[tuple[str, str, str, list[str]]]:
+    """The device of the network between GPUs, and the interface that what speaks IP is told to use."""
+    site, found = plan.site, []
+    kind, network = site.gpu_fabric_of(plan.partition), gpu_network(plan, how.engine)
+    device = DEVICES.get((kind, network.name)) if network is not None else None
+    if device is not None:
+        path = f"partitions.{plan.partition}.gpu.fabric"
+        gpu = site.partitions[plan.partition].gpu
+        path = path if gpu is not None and gpu.fabric else site.fabric_path(plan.partition, "kind")
+        todo = f"use other nodes, or correct {path} of the profile of {site.name}"
+        found.append((_weight(site, path), "GPU network", todo, [device]))
+    interface = plan.fabric.interface
+    if interface is not None and "SOCKET_IFNAME" in " ".join(collectives_environment(plan, how.engine)):
+        path = site.fabric_path(plan.partition, "interface")
+        todo = f"correct {path} of the profile of {site.name}"
+        found.append((_weight(site, path), "interface", todo, [f"/sys/class/net/{interface}"]))
+    return found
 
 
 def _cpu(plan: Plan, built_for: str) -> str:

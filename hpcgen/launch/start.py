@@ -11,6 +11,7 @@ from hpcgen.engines import Call, Engine, engine_for
 from hpcgen.engines.base import refuse_separators
 from hpcgen.errors import PolicyError, Problem
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
+from hpcgen.launch.collectives import by_engine
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan
@@ -70,7 +71,7 @@ def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping
         shared_memory=plan.stack.run.mpi or gpu is not None,
         mpi=mpi.abi if mpi is not None else "",
         fabric=plan.fabric.kind,
-        gpu_collectives=tuple(plan.gpu_collectives),
+        gpu_collectives=by_engine(plan, engine),
     )
     modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
     return Start(

@@ -239,6 +239,8 @@ preflight() {
         printf 'preflight-passed\t%s\n' @{passed}
 #: reported
     } 2>&1 | preflight_report || return @{status}
+#: collectives
+    echo @{text} >&2
 #: started
     preflight_ranks
 #: done

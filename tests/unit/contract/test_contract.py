@@ -354,14 +354,3 @@ def test_functions_of_a_newer_standard_are_doubted_across_names(version: str, ou
     (check,) = checks_of(case_of(plan, Catalog()), only=("MPI version",))
     assert check.outcome == outcome
     assert ("mpich.version=<4" in check.remedy) == (outcome == "doubtful")
-
-
-@pytest.mark.parametrize(
-    ("site", "nodes", "outcome"),
-    [("alps", 4, "holds"), ("alps", 1, "skipped"), ("perlmutter", 2, "doubtful"), ("juwels-booster", 2, "holds")],
-)
-def test_collectives_between_gpus_need_a_way_over_the_fabric(site: str, nodes: int, outcome: str) -> None:
-    plan = hpcgen.plan(site, "tf-horovod", nodes=nodes, allow_unsupported=True)
-    (check,) = checks_of(case_of(plan, Catalog()), only=("GPU collectives",))
-    assert check.outcome == outcome
-    assert ("TCP sockets" in check.reason) == (outcome == "doubtful")
