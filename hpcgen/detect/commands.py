@@ -71,6 +71,7 @@ COMMANDS: dict[str, Command] = {
     "sinfo": Command(("sinfo", "--noheader", "--format", SINFO_FORMAT), slurm=True),
     "scontrol-node": Command(("scontrol", "--oneliner", "show", "node", "{node}"), slurm=True),
     "scontrol-config": Command(("scontrol", "show", "config"), slurm=True),
+    "qconf-queues": Command(("qconf", "-sq", "*")),
     "qstat-version": Command(("qstat", "--version")),
     "qstat-queues": Command(("qstat", "-Qf")),
     "module-avail": Command(

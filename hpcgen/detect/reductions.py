@@ -16,6 +16,8 @@ _ONCE = ("flags", "Features")
 _SECRET = re.compile(r"://[^/@\s]*@")
 _QUEUE = re.compile(r"Queue:|\s*(queue_type|started|enabled|resources_max\.(nodect|walltime))\s*=")
 
+_CLUSTER_QUEUE = re.compile(r"(qname|qtype|h_rt|pe_list) ")
+
 Reduction = Callable[[str], str]
 
 
@@ -63,6 +65,8 @@ def reduce_output(name: str, text: str) -> str:
         return _lines(text, lambda line: line.startswith("MaxArraySize"))
     if name == "qstat-queues":
         return _lines(text, lambda line: bool(_QUEUE.match(line)))
+    if name == "qconf-queues":
+        return _lines(text, lambda line: bool(_CLUSTER_QUEUE.match(line)))
     if name == "module-avail":
         return _lines(text, lambda line: bool(WORTH_KNOWING.fullmatch(line.strip().removesuffix("(default)"))))
     if name.endswith("-version"):

@@ -47,7 +47,7 @@ containers:
   engines: {{}}               # by name: version, allowed, reason
 
 scheduler:
-  kind:                     # slurm, torque, pbs, none
+  kind:                     # slurm, torque, pbs, gridengine, flux, none
 
 network:
   internet:

@@ -114,6 +114,9 @@ RULES: tuple[Rule, ...] = (
     Rule("containers.engines.*.fakeroot", by_truth, _W, _W, _W, "images are built with --fakeroot"),
     Rule("containers.unprivileged_build", by_truth, _E, _W, _E, "users build images without privileges"),
     Rule("scheduler.kind", by_text, _E, _E, _E, "job scripts are written for another batch system"),
+    Rule(
+        "scheduler.parallel_environment", by_text, _E, _E, _E, "jobs ask for a parallel environment that no queue has"
+    ),
     Rule("scheduler.max_array_size", by_number, _E, _W, _E, "arrays are cut to what Slurm takes"),
     Rule("network.proxy.*", by_text, _W, _W, _W, "builds go through the proxy"),
 )

@@ -16,7 +16,7 @@ from hpcgen.model.image_paths import NOTEST
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Site
 from hpcgen.model.stack import RunSpec, Stack
-from hpcgen.schedulers import Header, scheduler_for
+from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.support.quoting import sh, sh_assign
 from hpcgen.support.shell_words import loading
 
@@ -124,7 +124,7 @@ def build_script(job: BuildJob) -> tuple[str, str]:
     lines += [line for line in [scheduler.start] if line]
     lines += [f"cd {sh(str(job.folder))}"]
     lines += [f"export {sh_assign(name, value)}" for name, value in job.environment.items()]
-    lines += ["", *_call(job, scheduler.task_variable)]
+    lines += ["", *_call(job, scheduler)]
     return f"build.{scheduler.file_name.rpartition('.')[2]}", "\n".join(lines) + "\n"
 
 
@@ -169,11 +169,13 @@ def _modules(job: BuildJob) -> list[str]:
     return loading(site.system.modules, dict.fromkeys(modules))
 
 
-def _call(job: BuildJob, task: str) -> list[str]:
+def _call(job: BuildJob, scheduler: Scheduler) -> list[str]:
     python = sh(sys.executable)
     words = " ".join(sh(word) for word in job.words)
     if not job.members:
         return [f"exec {python} -m hpcgen {words}"]
+    first = scheduler.first_task
+    task = f"{scheduler.task_variable} - {first}" if first else scheduler.task_variable
     return [
         "members=(",
         *(f"    {sh(name)}" for name in job.members),

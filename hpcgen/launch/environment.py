@@ -10,7 +10,7 @@ from hpcgen.engines import Engine
 from hpcgen.launch.collectives import collectives_environment, plugin_folders
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import MPI_LAUNCHERS, HostMpi
-from hpcgen.schedulers import SCHEDULERS
+from hpcgen.schedulers import SCHEDULERS, scheduler_for
 
 HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
 """Variables of a host that name files or folders which the image has not, or has another of."""
@@ -100,6 +100,8 @@ def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool)
     exported["HPCGEN_RANKS"] = str(plan.job.ranks)
     if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:
         exported.setdefault(BOOTSTRAP[mpi.flavour], mpi.bootstrap)
+    if mpi is not None and mpi.launcher in MPI_LAUNCHERS:
+        exported = {**scheduler_for(plan.site.scheduler).mpi_environment.get(mpi.flavour, {}), **exported}
     if no_pinning:
         # Intel MPI pins its ranks by itself, wherever they were.
         exported.setdefault("I_MPI_PIN", "off")

@@ -61,7 +61,7 @@ def job_script(
     place = f"$folder/{sh(preflight)}" if scheduler.mark else f'$(dirname "$0")/{sh(preflight)}'
     parts = [
         _top(plan, scheduler, how, "job script of ", usage),
-        *([_fill("modules", modules=_modules(plan, how))] if how.modules else []),
+        *([_fill("modules", before=scheduler.before_modules, modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, name, folder=True),
         _image(plan, how, name, image, named),
         _fill("command", command=line(plan.job.command)),

@@ -141,6 +141,10 @@ InterfaceName = Annotated[
     str, matching(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,14}$(?!\n)", "a network interface as `ip link` has it", "ib0")
 ]
 
+Resource = Annotated[
+    str, matching(r"^[A-Za-z_][A-Za-z0-9_.+-]{0,63}$(?!\n)", "a name that Grid Engine knows", "h_vmem")
+]
+
 
 class Fabric(Record, frozen=True):
     """The network between nodes. ``provider`` is libfabric's name of the provider that drives it.
@@ -163,7 +167,8 @@ class Partition(Record, frozen=True):
     """One kind of node. ``slots`` is what the scheduler counts per node (PBS ``ppn``), the cores unless given.
 
     ``directives`` are header options of jobs on these nodes, such as how the site asks for its GPUs. ``chunk``: how PBS
-    Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs. ``fabric`` takes the place of the
+    Pro's ``select`` names such a node, instead of by its numbers of cores and GPUs. ``parallel_environment``: Grid
+    Engine's for these nodes, in the place of the site's. ``fabric`` takes the place of the
     site's on these nodes, ``environment`` is set there beside the site's and wins over it.
     """
 
@@ -175,6 +180,7 @@ class Partition(Record, frozen=True):
     slots: Count | None = None
     directives: list[Directive] = []
     chunk: list[ChunkResource] = []
+    parallel_environment: Resource | None = None
     fabric: Fabric | None = None
     environment: dict[EnvName, Text] = {}
 
@@ -208,7 +214,7 @@ class HostMpi(Record, frozen=True, kw_only=True):
     libraries: list[AbsolutePath] = []
     binds: list[Bind] = []
     modules: list[ModuleName] = []
-    bootstrap: Literal["slurm", "ssh", "fork", "pbs"] | None = None
+    bootstrap: Literal["slurm", "ssh", "fork", "pbs", "sge"] | None = None
     pmi: list[Literal["pmi", "pmi2", "pmix", "hydra"]] = []
     environment: dict[EnvName, Text] = {}
     glibc: Version | None = None
@@ -269,7 +275,11 @@ class BatchSystem(Record, frozen=True):
     ``gpu_request``: the option of Slurm that asks for a node's GPUs; ``none`` where they come with the node.
     ``gpu_bind``: how each rank gets its own GPU: by a ``variable`` that the start line sets, such as
     CUDA_VISIBLE_DEVICES, or by the batch system's own ``launcher``, as with Slurm's ``--gpus-per-task``.
-    ``max_array_size``: tasks that an array may have, Slurm's MaxArraySize; where it is not known, Slurm's default.
+    ``max_array_size``: tasks that an array may have, such as Slurm's MaxArraySize; where it is not known, the batch
+    system's default.
+    ``parallel_environment``: Grid Engine's that gives a job's slots on whole nodes (``qconf -spl``);
+    ``one_node_environment``: another one for jobs of one node. ``memory_request``: the resource by which Grid Engine's
+    jobs ask for memory, which counts per slot, such as h_vmem.
     ``before_submitting``: what a person does first in the shell that submits, usually a command.
     """
 
@@ -284,6 +294,9 @@ class BatchSystem(Record, frozen=True):
     error: Text = ""
     default_time: WallTime = "01:00:00"
     max_array_size: Count | None = None
+    parallel_environment: Resource | None = None
+    one_node_environment: Resource | None = None
+    memory_request: Resource | None = None
 
 
 class Layout(Record, frozen=True):

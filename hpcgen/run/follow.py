@@ -78,7 +78,7 @@ class Follower:
         self.say = say
         self.state = JobState("waiting", "")
         self.tails: list[tuple[Tail, BinaryIO]] = []
-        self.heard = time.monotonic()
+        self.heard = self.known = time.monotonic()
         self.shown = ""
         self.out = sys.stderr.buffer if to_stderr else sys.stdout.buffer
 
@@ -112,8 +112,11 @@ class Follower:
             # Some systems know of a job a moment after they took it.
             self.shown = "gone"
             return
+        if state.phase == "gone" and time.monotonic() - self.known < self.submitted.queue.records_after_s:
+            return
         if state.phase != "gone":
             self.state = state
+            self.known = time.monotonic()
         else:
             self.state = msgspec.structs.replace(self.state, phase="gone", word=GONE.word, good=False, exit_status=None)
         self._tell()

@@ -15,6 +15,7 @@ SCHEDULERS: Registry[Scheduler] = Registry(
         "slurm": "hpcgen.schedulers.slurm:Slurm",
         "torque": "hpcgen.schedulers.torque:Torque",
         "pbs": "hpcgen.schedulers.pbs:Pbs",
+        "gridengine": "hpcgen.schedulers.gridengine:GridEngine",
         "flux": "hpcgen.schedulers.flux:Flux",
         "none": "hpcgen.schedulers.none:NoScheduler",
     },

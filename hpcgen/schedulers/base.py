@@ -76,16 +76,21 @@ class Scheduler:
     file_name: what a job script is called.
     mark: what a line begins with that is a directive; "" where there are no jobs to submit.
     start: shell that makes the script's shell what the job counts on, such as its folder.
+    before_modules: shell that comes before modules are loaded, where a job's shell does not know of them.
     account_option: how the account is asked for, to be completed by a person.
     programs: without these no job can be submitted and followed.
+    needs: what a profile has to say of it beyond its kind, by the names below ``scheduler``.
+    records_after_s: how long after a job's end it may not know how that was.
     output_at_end: the output file appears when the job has ended.
     interactive: the command that gives a shell in an allocation.
     job_variable: is set in an allocation.
     queue_variable: holds the name of the queue there; "" if none does.
     launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
+    mpi_environment: variables that an MPI's own launcher needs in its jobs, by the MPI's flavour.
     output_variables: by these a person has its launcher label or redirect what ranks print.
     selecting: options by which a job lands on one kind of node, whatever else its queue has.
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
+    first_task: the number of an array's first task.
     array_size: tasks that an array may have unless a site says otherwise.
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
@@ -100,16 +105,21 @@ class Scheduler:
     file_name: ClassVar[str]
     mark: ClassVar[str]
     start: ClassVar[str] = ""
+    before_modules: ClassVar[str] = ""
     account_option: ClassVar[str] = ""
     programs: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
+    records_after_s: ClassVar[float] = 0.0
     output_at_end: ClassVar[bool] = False
     interactive: ClassVar[str] = ""
     job_variable: ClassVar[str] = ""
     queue_variable: ClassVar[str] = ""
     launcher_variables: ClassVar[tuple[str, ...]] = ()
+    mpi_environment: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     output_variables: ClassVar[tuple[str, ...]] = ()
     selecting: ClassVar[tuple[str, ...]] = ()
     task_variable: ClassVar[str] = ""
+    first_task: ClassVar[int] = 0
     array_size: ClassVar[int] = 0
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()
@@ -130,7 +140,7 @@ class Scheduler:
         raise NotImplementedError
 
     def array(self, tasks: int, limit: int | None) -> str:
-        """The option that makes the job an array of tasks, counted from 0, of which ``limit`` run at a time."""
+        """The option that makes the job an array of tasks, from ``first_task`` on, of which ``limit`` run at a time."""
         raise NotImplementedError
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:

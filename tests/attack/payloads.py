@@ -24,6 +24,7 @@ LINES = (
 )
 FILES = (
     "#SBATCH --wrap=canary", "\n#SBATCH --wrap=canary", "\n#PBS -v X=canary", "\n# flux: --wrap=canary",
+    "\n#$ -v X=canary",
     "\nRUN canary", "\\\nRUN canary", "RUN canary", "\nFROM canary", "\nENTRYPOINT canary", "\n# syntax=canary",
     "$HOME", "\n%post\ncanary", "%post", "%setup", "\n%setup\n    canary", "{{ canary }}", "{{canary", "}}",
     "{{ x }}$(canary)", "${{ canary }}", "${{ secrets.X }}", "$CANARY", "%(canary)s", "%n; canary", "%x%j", "%%",

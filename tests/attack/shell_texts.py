@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 SECTIONS = ("post", "environment", "test", "runscript")
-JOBS = ("job.slurm", "job.pbs", "job.flux", "run.sh", "build.sh", "selftest.sh", "preflight.sh")
+JOBS = ("job.slurm", "job.pbs", "job.sge", "job.flux", "run.sh", "build.sh", "selftest.sh", "preflight.sh")
 EMBEDDED = re.compile(r"<< '(HPCGEN_DOCKERFILE\w*)'\n(.*?)\n\1\n", re.DOTALL)
 EXPRESSION = re.compile(r"\$\{\{.*?\}\}")
 

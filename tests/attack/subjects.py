@@ -14,7 +14,7 @@ from hpcgen.model.stack import Stack
 CATALOG = Catalog()
 Path = tuple[str | int, ...]
 ENGINES = {"charliecloud": "0.31", "apptainer": "1.4.5", "singularity": "3.11.4", "docker": "26.1", "podman": "4.9.4"}
-SCHEDULERS = ("slurm", "pbs", "torque", "flux", "none")
+SCHEDULERS = ("slurm", "pbs", "torque", "gridengine", "flux", "none")
 KEY = "key:"
 """Stands before the last step of a path where the key is the text, not the value."""
 
@@ -40,6 +40,8 @@ def _profile() -> dict[str, Any]:
         "work": {"kind": "lustre", "path": "/work", "variable": "WORK", "use": "data of projects", "bind": True}
     }
     data["scheduler"] |= {"before_submitting": "workgroup -g NAME", "output": "job.out"}
+    data["scheduler"] |= {"parallel_environment": "mpi", "one_node_environment": "smp", "memory_request": "h_vmem"}
+    thin["parallel_environment"] = "mpi48"
     data["scheduler"] |= {"gpu_bind": "variable", "gpu_request": "gres"}
     data["scheduler"] |= {"error": "job.err", "modules": ["slurm_setup"], "account": "required"}
     data["environment"] = {"OMP_PLACES": "cores", "SITE_TEXT": "a b"}

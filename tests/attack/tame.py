@@ -8,6 +8,7 @@ from collections.abc import Mapping
 COMMANDS_A_TERMINAL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
 LINES_OF_ITS_OWN = re.compile(
     r"^[ \t]*(canary\b|(RUN|FROM|ENTRYPOINT) canary|#SBATCH --wrap=canary|#PBS -v X=canary|# flux: --wrap=canary"
+    r"|#\$ -v X=canary"
     r"|# syntax=canary)",
     re.MULTILINE,
 )

@@ -1,6 +1,6 @@
 """The batch system: its kind, its queues for this kind of node, what it offers to ranks.
 
-Sources: sinfo(1), scontrol(1), srun(1) of Slurm; qstat(1B) of PBS and Torque.
+Sources: sinfo(1), scontrol(1), srun(1) of Slurm; qconf(1), queue_conf(5) of Grid Engine; qstat(1B) of PBS and Torque.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from hpcgen.detect.seen import Seen
 
 _LIMIT = re.compile(r"(?:(\d{1,4})-)?(\d{1,3}):(\d{2}):(\d{2})|(\d{1,4}):(\d{2})")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_ENVIRONMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_.+-]{0,63}")
+_ALL_QUEUES = "which queues lead to this kind of node could not be determined: all are listed"
 _SAME_MEMORY = 0.15
 _MIB_PER_GB = 1024
 
@@ -43,17 +45,23 @@ def probe(machine: Machine, seen: Seen) -> None:
         _array_size(machine, seen)
         _slurm(machine, parse_sinfo(answer.text), seen)
         return
+    clusters = machine.output("qconf-queues")
+    if clusters.text is not None:
+        seen.add("scheduler.kind", "gridengine", machine.how("qconf-queues"))
+        _grid_engine(clusters.text, machine, seen)
+        return
     queues = machine.output("qstat-queues")
     if queues.text is not None:
         version = machine.output("qstat-version").text or ""
         kind = "pbs" if "pbs" in version.lower() else "torque"
         seen.add("scheduler.kind", kind, machine.how("qstat-version"))
         seen.add("node.queues", _pbs_queues(queues.text), machine.how("qstat-queues"))
-        seen.notes.append("which queues lead to this kind of node could not be determined: all are listed")
+        seen.notes.append(_ALL_QUEUES)
         return
-    seen.add("scheduler.kind", "none", f"{answer.why}; {queues.why}")
-    if not (answer.missing and queues.missing):
-        seen.notes.append(f"there may be a batch system: {answer.why}; {queues.why}")
+    unanswered = [each for each in (answer, clusters, queues) if not each.missing]
+    seen.add("scheduler.kind", "none", "; ".join(each.why for each in unanswered or (answer, queues)))
+    if unanswered:
+        seen.notes.append(f"there may be a batch system: {'; '.join(each.why for each in unanswered)}")
 
 
 def _array_size(machine: Machine, seen: Seen) -> None:
@@ -181,6 +189,29 @@ def _pbs_queues(text: str) -> list[dict[str, Any]]:
             queue["max_time"] = limit
         queues.append(queue)
     return queues
+
+
+def _grid_engine(text: str, machine: Machine, seen: Seen) -> None:
+    """Batch queues with their limits, and the parallel environments that they name."""
+    queues, environments = [], dict[str, None]()
+    for block in re.split(r"^(?=qname )", text, flags=re.MULTILINE)[1:]:
+        facts = dict(re.findall(r"^(qname|qtype|h_rt|pe_list) +(.*?) *$", block, re.MULTILINE))
+        if not _NAME.fullmatch(facts["qname"]) or "BATCH" not in facts.get("qtype", "BATCH"):
+            continue
+        queue: dict[str, Any] = {"name": facts["qname"]}
+        if limit := wall_time(facts.get("h_rt", "").partition(",")[0]):
+            queue["max_time"] = limit
+        queues.append(queue)
+        # Hosts may have others: mpi,[@fat=mpi_fat smp]
+        words = re.sub(r"\[[^=\]]*=|[\],]", " ", facts.get("pe_list", "")).split()
+        environments.update(dict.fromkeys(word for word in words if _ENVIRONMENT.fullmatch(word) and word != "NONE"))
+    seen.add("node.queues", queues, machine.how("qconf-queues"))
+    seen.notes.append(_ALL_QUEUES)
+    if len(environments) == 1:
+        seen.add("scheduler.parallel_environment", next(iter(environments)), machine.how("qconf-queues"))
+        return
+    named = f"one of {', '.join(environments)}; qconf -sp NAME" if environments else "no queue names one; qconf -spl"
+    seen.add_unseen("scheduler.parallel_environment", f"{named} shows how it places a job's slots on nodes")
 
 
 def offered_pmi(machine: Machine) -> list[str]:

@@ -15,6 +15,7 @@
 # Before it is submitted, in the same shell: @{before}
 #: modules
 # Before `set -u`: a site's module function may read variables that are not set.
+@{before}
 @{modules}
 #: modules_alone
 # A job has loaded its modules already.

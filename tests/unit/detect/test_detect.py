@@ -444,6 +444,32 @@ def test_queues_of_torque(tmp_path: Path) -> None:
     assert seen.value("node.queues") == [{"name": "batch", "max_nodes": 5, "max_time": "24:00:00"}]
 
 
+GRID_ENGINE = """\
+qname                 {name}
+qtype                 {kind}
+pe_list               {environments}
+h_rt                  {limit}
+"""
+
+
+def test_queues_and_environments_of_grid_engine(tmp_path: Path) -> None:
+    queue = GRID_ENGINE.format(name="all.q", kind="BATCH INTERACTIVE", environments="mpi", limit="48:00:00")
+    other = GRID_ENGINE.format(name="login.q", kind="INTERACTIVE", environments="make", limit="INFINITY")
+    seen = seen_in(make_tree(tmp_path, commands={"qconf-queues": f"{queue}\n{other}"}))
+    assert seen.value("scheduler.kind") == "gridengine"
+    assert seen.value("node.queues") == [{"name": "all.q", "max_time": "48:00:00"}]
+    assert seen.value("scheduler.parallel_environment") == "mpi"
+
+
+def test_of_several_environments_a_person_chooses(tmp_path: Path) -> None:
+    environments = "NONE,[@thin=mpi smp],[@fat=mpi_fat]"
+    text = GRID_ENGINE.format(name="all.q", kind="BATCH", environments=environments, limit="INFINITY")
+    seen = seen_in(make_tree(tmp_path, commands={"qconf-queues": text}))
+    assert seen.value("node.queues") == [{"name": "all.q"}]
+    assert seen.value("scheduler.parallel_environment") is None
+    assert "mpi, smp, mpi_fat" in seen.unseen["scheduler.parallel_environment"]
+
+
 # the network and image stores
 
 
