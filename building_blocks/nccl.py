@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
+from hpcgen.blocks.gpu_collectives import gencode, gpu_networks, with_verbs
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -38,7 +38,7 @@ class Nccl(Block):
 
     def build(self, ctx: Context) -> Iterable[Run]:
         source = f"{SCRATCH}/nccl"
-        make = command("make", "src.build", f"CUDA_HOME={ctx.use('cuda').prefix}", *_gencode(ctx))
+        make = command("make", "src.build", f"CUDA_HOME={ctx.use('cuda').prefix}", *gencode(ctx))
         yield run("fetch", ctx.unpack(ctx.archive(), source))
         yield run("compile", command("cd", source), f'{make} -j "$(nproc)"')
         yield run(
@@ -56,11 +56,3 @@ class Nccl(Block):
         """The library is there and finds its own."""
         missing = f"ldd {ctx.prefix}/lib/libnccl.so.2 | grep -c 'not found' | grep -qx 0"
         return [Test("library", missing)]
-
-
-def _gencode(ctx: Context) -> list[str]:
-    gpu = ctx.facts.partition.gpu
-    if gpu is None or gpu.capability is None:
-        return []
-    digits = gpu.capability.replace(".", "")
-    return [f"NVCC_GENCODE=-gencode=arch=compute_{digits},code=sm_{digits}"]

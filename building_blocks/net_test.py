@@ -11,7 +11,7 @@ from hpcgen.model.image_paths import SCRATCH
 
 
 class NetTest(Block):
-    """``net-test``: latency, bandwidth and allreduce by OSU's benchmarks, and HPL.  Source: hpcgen
+    """``net-test``: OSU's benchmarks, HPL and, if the image has it, nccl-tests, started alike.  Source: hpcgen
 
     Every rank starts it with the same words; it chooses OSU's program by the number of ranks, and writes HPL's settings
     for it. It prints what these print, and judges nothing.

@@ -4,9 +4,10 @@
 #   net-test latency     between two ranks; of pairs, one half of the ranks to the other, where there are more
 #   net-test bandwidth   likewise
 #   net-test allreduce   of all ranks (the default)
+#   net-test nccl [COLLECTIVE]  between GPUs, one for each rank: all_reduce (the default), sendrecv, alltoall and so on
 #   net-test hpl [N [NB]]  a system of N equations (by default 4000 for each row of the grid of ranks) in blocks of NB (128)
 #
-# Further words go to OSU's program, such as -m 1:1048576. What is printed is what the programs print. A job's
+# Further words go to OSU's or NVIDIA's program, such as -m 1:1048576 or -e 8G. What is printed is what the programs print. A job's
 # HPCGEN_RANKS says how many ranks there are: one program of MPI is started for each, as they are.
 set -eu
 osu=/opt/osu/bin
@@ -40,8 +41,25 @@ bandwidth)
     exec "$program" "$@"
     ;;
 allreduce) exec "$osu/osu_allreduce" "$@" ;;
+nccl)
+    collective=all_reduce
+    case ${1:-} in
+    [a-z]*)
+        collective=$1
+        shift
+        ;;
+    esac
+    program=/opt/nccl_tests/bin/${collective}_perf
+    [ -x "$program" ] || stop "there is no $program; the stack net-test-gpu has NVIDIA's benchmarks"
+    # It takes the GPU with the number of the rank on its node, and a rank may see no other than its own.
+    case ${CUDA_VISIBLE_DEVICES:-all} in
+    all | *,*) ;;
+    *) export NCCL_TESTS_DEVICE=0 ;;
+    esac
+    exec "$program" -b 8 -e 1G -f 2 -g 1 "$@"
+    ;;
 hpl) ;;
-*) stop "'$what' is none of latency, bandwidth, allreduce, hpl" ;;
+*) stop "'$what' is none of latency, bandwidth, allreduce, nccl, hpl" ;;
 esac
 
 # The grid of ranks is as square as their number allows.

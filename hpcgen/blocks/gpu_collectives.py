@@ -30,3 +30,12 @@ def with_verbs(ctx: Context, packages: Packages) -> Packages:
 def gpu_networks(ctx: Context) -> tuple[str, ...]:
     """What :func:`with_verbs` makes work, as ``Capabilities.gpu_networks`` has it."""
     return (NCCL_VERBS,) if by_verbs(ctx) else ()
+
+
+def gencode(ctx: Context) -> list[str]:
+    """The word of NVIDIA's Makefiles that compiles for the partition's GPU alone; none where that is not known."""
+    gpu = ctx.facts.partition.gpu
+    if gpu is None or gpu.capability is None:
+        return []
+    digits = gpu.capability.replace(".", "")
+    return [f"NVCC_GENCODE=-gencode=arch=compute_{digits},code=sm_{digits}"]

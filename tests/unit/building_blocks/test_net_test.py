@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import hpcgen
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import ConflictError
 from hpcgen.planning.planner import make_plan
 from tests.conftest import ROOT
 from tests.unit.building_blocks.test_mpi import OPEN_MPI, openmpi_host, plan, site, versions
@@ -30,6 +32,7 @@ def program(tmp_path: Path) -> Path:
     (tmp_path / "xhpl").write_text('#!/bin/sh\npwd\ncat HPL.dat\nexit "${FAILS:-0}"\n')
     there = tmp_path / "net-test"
     words = PROGRAM.read_text().replace("/opt/osu/bin", str(tmp_path)).replace("/opt/hpl/bin", str(tmp_path))
+    words = words.replace("/opt/nccl_tests/bin", str(tmp_path))
     there.write_text(words)
     for file in tmp_path.iterdir():
         file.chmod(0o755)
@@ -56,6 +59,36 @@ def test_the_program_of_osu_follows_the_number_of_ranks(
     program: Path, ranks: int, words: list[str], started: str
 ) -> None:
     assert run(program, ranks, *words).stdout.strip() == started
+
+
+@pytest.mark.parametrize(
+    ("words", "seen", "started"),
+    [
+        ([], "0,1,2,3", "all_reduce_perf -b 8 -e 1G -f 2 -g 1 device ."),
+        (["sendrecv", "-e", "8G"], "2", "sendrecv_perf -b 8 -e 1G -f 2 -g 1 -e 8G device 0."),
+    ],
+)
+def test_nvidias_benchmarks_take_the_gpu_that_the_rank_sees(
+    program: Path, words: list[str], seen: str, started: str
+) -> None:
+    for name in ("all_reduce_perf", "sendrecv_perf"):
+        file = program.parent / name
+        file.write_text('#!/bin/sh\necho "${0##*/} $* device ${NCCL_TESTS_DEVICE:-}."\n')
+        file.chmod(0o755)
+    assert run(program, 4, "nccl", *words, CUDA_VISIBLE_DEVICES=seen).stdout.strip() == started
+
+
+def test_an_image_without_nvidias_benchmarks_says_which_stack_has_them(program: Path) -> None:
+    done = run(program, 2, "nccl")
+    assert done.returncode == 2 and "net-test-gpu" in done.stderr
+
+
+def test_the_stack_for_gpus_has_nccl_over_the_network_that_is_meant() -> None:
+    plan = hpcgen.plan("alps", "net-test-gpu", nodes=2)
+    assert {"nccl_tests", "nccl", "cuda", "osu"} <= {block.name for block in plan.blocks}
+    assert (plan.job.ranks_per_node, plan.job.gpus_per_node) == (4, 4)
+    with pytest.raises(ConflictError, match="amd"):
+        hpcgen.plan("lumi-g", "net-test-gpu", nodes=2)
 
 
 @pytest.mark.parametrize(("ranks", "grid"), [(2, (1, 2)), (3, (1, 3)), (4, (2, 2)), (7, (1, 7)), (48, (6, 8))])
