@@ -257,13 +257,14 @@ class Question(msgspec.Struct):
                 yield need.name, need.build_only, asked
         for said in release.beside:
             for name, versions in said.accepts.items():
-                yield name, False, self._beside(candidate, name, versions, said)
+                virtuals = [each for each, names in self.catalog.virtuals.items() if name in names]
+                for identifier in virtuals or [name]:
+                    yield name, False, self._beside(candidate, identifier, {name: versions}, said)
         if release.on:
             yield "base", True, Requirement("base", dict(release.on), self._origin(candidate, ("on",)))
 
-    def _beside(self, candidate: Candidate, name: str, versions: str, said: Beside) -> Requirement:
-        identifier = self.catalog.identifier(name)
-        others = {each: "" for each in self.catalog.virtuals.get(identifier, ()) if each != name}
+    def _beside(self, candidate: Candidate, identifier: str, range_: Mapping[str, str], said: Beside) -> Requirement:
+        allowed = {**dict.fromkeys(self.catalog.virtuals.get(identifier, ()), ""), **range_}
         why = f"{said.message}; {said.remedy}" if said.remedy else said.message
 
         def place() -> Any:
@@ -272,7 +273,7 @@ class Question(msgspec.Struct):
             return next((d.position(way) for d in documents for way in ways if _has(d.data, way)), None)
 
         origin = Origin(candidate.block, place, version=candidate.version, why=why)
-        return Requirement(identifier, {name: versions, **others}, origin, demanded=False)
+        return Requirement(identifier, allowed, origin, demanded=False)
 
     def _accepted(self, name: str, release: Release) -> Iterator[str]:
         for accepted in release.accepts:

@@ -88,6 +88,11 @@ def wanted_by(world: World, mine: tuple[str, int, str]) -> list[Wanted]:
         if asked.range or not ranges:
             ranges.insert(0, dict.fromkeys(everyone, asked.range))
         found += [Wanted(block, version, one, allowed, asked.small_is_enough) for allowed in ranges]
+    for name, said in row_of(world, block, version).beside.items():
+        virtuals = [virtual for virtual, providers in world.virtuals.items() if name in providers]
+        for one in virtuals or [name]:
+            allowed = {**dict.fromkeys(world.virtuals.get(one, ()), None), name: said}
+            found.append(Wanted(block, version, one, allowed, None, demanded=False))
     return found
 
 
@@ -158,7 +163,7 @@ class Search:
             here = open_.pop()
             for each in wanted_by(self.world, chosen[here]):
                 other = each.identifier
-                if other == here or other not in chosen or not self._counts(each.key):
+                if other == here or other not in chosen or not each.demanded or not self._counts(each.key):
                     continue
                 if other == start:
                     return True

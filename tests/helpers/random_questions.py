@@ -17,13 +17,16 @@ from hpcgen.blocks.base import Block, BlockOptions, need
 from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError, HpcgenError, InputError, UnknownNameError
-from hpcgen.model.release import Release
+from hpcgen.model.fields import Source
+from hpcgen.model.release import Beside, Release
 from hpcgen.model.stack import RunSpec, Stack, StackBlock
 from hpcgen.planning.question import question_of
 from hpcgen.resolver.conflicts import clash_of
 from tests.helpers.plain_search import expected
 from tests.helpers.random_worlds import Range, World, random_world
 from tests.helpers.true_words import false_clash, false_reasons
+
+SOURCE = Source(from_="dice", checked="2026-11-23", verified="yes")
 
 
 class Forms(BlockOptions, frozen=True):
@@ -49,7 +52,12 @@ def blocks_of(world: World) -> list[type[Block]]:
         )
         releases = {
             str(row.version): Release(
-                accepts={other: _text(said) for other, said in row.accepts.items()}, only={"form": list(row.forms)}
+                accepts={other: _text(said) for other, said in row.accepts.items()},
+                only={"form": list(row.forms)},
+                beside=[
+                    Beside(message="they fail together", source=SOURCE, accepts={other: _text(said)})
+                    for other, said in row.beside.items()
+                ],
             )
             for row in rows
         }

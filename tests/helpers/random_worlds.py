@@ -12,11 +12,12 @@ Range = tuple[int, int]
 
 @dataclass
 class Row:
-    """A version; ``forms``: those that it has."""
+    """A version; ``forms``: those that it has; ``beside``: what it works with of blocks that it need not need."""
 
     version: int
     accepts: dict[str, Range] = field(default_factory=dict)
     forms: tuple[str, ...] = ("whole", "small")
+    beside: dict[str, Range] = field(default_factory=dict)
 
 
 @dataclass
@@ -81,6 +82,7 @@ def random_world(seed: int) -> World:
             Row(version, _accepts(needs[name], virtuals, dice, a_range, 0.6 if narrow else 0.5), _forms(dice))
             for version in range(1, newest[name] + 1)
         ]
+    _put_beside(rows, random.Random(f"beside {seed}"))
     stack = {
         name: a_range(name) if dice.random() < 0.2 else None
         for name in dice.sample(names, dice.choice([1, 2, 2, 3][: len(names)]))
@@ -88,6 +90,16 @@ def random_world(seed: int) -> World:
     world = World(rows, needs, virtuals, stack, {})
     near = [name for name in names if dice.random() < (0.1 if name in _reachable(world) else 0.01)]
     return replace(world, settings={name: dice.randint(1, newest[name]) for name in near})
+
+
+def _put_beside(rows: dict[str, list[Row]], dice: random.Random) -> None:
+    """In some worlds, what some rows work with of other blocks. With dice of its own: the rest stays as it was."""
+    if dice.random() < 0.4:
+        for name in rows:
+            for row in rows[name]:
+                for other in dice.sample([each for each in rows if each != name], dice.choice([0, 0, 0, 1])):
+                    low = dice.randint(1, len(rows[other]))
+                    row.beside[other] = low, dice.randint(low, len(rows[other]))
 
 
 def _reachable(world: World) -> set[str]:
