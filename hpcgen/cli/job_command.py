@@ -6,22 +6,35 @@ from pathlib import Path
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
 from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
+from hpcgen.cli.queueing_options import queueing_from, queueing_options
 
 
 @click.command("job", cls=JobCommand)
 @job_options
+@queueing_options
 @START
 @click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to this file, and its preflight beside it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the job, its script and its preflight as JSON.")
-def command(ctx: click.Context, output: Path | None, as_json: bool, **asked: Any) -> None:
+def command(
+    ctx: click.Context,
+    output: Path | None,
+    as_json: bool,
+    after: str,
+    array: str | None,
+    checkpoint: str | None,
+    requeue: bool,
+    **asked: Any,
+) -> None:
     """Print the job script that starts IMAGE, or the image of a stack, on a site."""
     from hpcgen.launch.preflight import PREFLIGHT
     from hpcgen.run.image_job import batch_script, checks
 
-    job = job_from(ctx, **asked)
+    queueing = queueing_from(after, array, checkpoint, requeue)
+    job = replace(job_from(ctx, **asked), queueing=queueing)
     preflight = output.with_name(f"{output.stem}.{PREFLIGHT}") if output is not None else Path(PREFLIGHT)
     script = batch_script(job, preflight.name)[1]
     if as_json:

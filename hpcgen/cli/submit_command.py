@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, START, print_json, say
 from hpcgen.cli.job_options import JobCommand, job_from, job_options
+from hpcgen.cli.queueing_options import queueing_from, queueing_options
 
 if TYPE_CHECKING:
     from hpcgen.run.follow import Result
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
 @click.command("submit", cls=JobCommand)
 @job_options
+@queueing_options
 @START
 @click.option(
     "--folder",
@@ -27,13 +30,26 @@ if TYPE_CHECKING:
 )
 @click.option("--no-follow", is_flag=True, help="Print the job's id and do not wait for it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON; the job's output goes to stderr.")
-def command(ctx: click.Context, folder: Path, no_follow: bool, as_json: bool, **asked: Any) -> None:
+def command(
+    ctx: click.Context,
+    folder: Path,
+    no_follow: bool,
+    as_json: bool,
+    after: str,
+    array: str | None,
+    checkpoint: str | None,
+    requeue: bool,
+    **asked: Any,
+) -> None:
     """Submit IMAGE as a job of the site and follow it: its state, its output, its end."""
     from hpcgen.run.submission import submit
 
-    submitted = submit(job_from(ctx, **asked), folder)
+    queueing = queueing_from(after, array, checkpoint, requeue)
+    submitted = submit(replace(job_from(ctx, **asked), queueing=queueing), folder)
     say(f"job {submitted.id} submitted with {submitted.script}")
-    if no_follow:
+    if queueing.tasks is not None:
+        say(f"an array is not followed: {submitted.hint}")
+    if no_follow or queueing.tasks is not None:
         _print_id(submitted, as_json)
         return
     result = followed(submitted, to_stderr=as_json)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from hpcgen.engines import Engine
 from hpcgen.job.measured_layouts import layout_text, memory_text
 from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import BOOTSTRAP, output_variables
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
+from hpcgen.launch.queueing import TASK, options, refuse, with_task
 from hpcgen.launch.start import Start, start
 from hpcgen.model.plan import Plan
+from hpcgen.model.queueing import Queueing
 from hpcgen.recipe.formats.header import header as file_header
 from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.schedulers.none import Direct
@@ -33,6 +37,7 @@ def job_script(
     named: bool = False,
     preflight: str = PREFLIGHT,
     more_inside: Mapping[str, str] | None = None,
+    queueing: Queueing | None = None,
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job.
 
@@ -45,14 +50,19 @@ def job_script(
     preflight: name of the file with :func:`preflight_script`, in the folder that a job starts in, or, for a direct
         start, beside the script; "" for a script that does not look whether the nodes have what the job counts on.
     more_inside: variables that are set in the container alone.
+    queueing: how a job is queued, as nothing in particular if None.
 
     Raises
     ------
-    PolicyError: the site's engine or MPI cannot start the job as it is laid out.
+    PolicyError: the batch system lacks what ``queueing`` asks for; the site's engine or MPI cannot start the job as
+        it is laid out.
     InputError: a value that cannot be written in a script or its header.
     """
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
     how = start(plan, image_environment, more_inside)
+    queueing = queueing or Queueing()
+    refuse(plan, queueing, scheduler, how)
+    how = with_task(how) if queueing.tasks is not None else how
     name = scheduler.file_name
     usage = f"usage: {name} [COMMAND …]"
     usage += "      HPCGEN_IMAGE: another image" if image is None else ""
@@ -60,15 +70,23 @@ def job_script(
     # A batch system copies the script away from the kit, and starts it in the folder that it was submitted from.
     place = f"$folder/{sh(preflight)}" if scheduler.mark else f'$(dirname "$0")/{sh(preflight)}'
     parts = [
-        _top(plan, scheduler, how, "job script of ", usage),
+        _top(
+            plan,
+            scheduler,
+            how,
+            "job script of ",
+            usage,
+            options(queueing, scheduler, plan.site.scheduler.max_array_size),
+        ),
         *([_fill("modules", before=scheduler.before_modules, modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, name, folder=True),
         _image(plan, how, name, image, named),
         _fill("command", command=line(plan.job.command)),
         _exports(how, scheduler),
+        _task(scheduler) if queueing.tasks is not None else "",
         _container(how, name),
         _fill("preflight", place=place, file_name=name, outer=_outer(how), status=str(STATUS)) if preflight else "",
-        _run(how, scheduler),
+        _run(how, scheduler) if queueing.checkpoint_s is None else _checkpointed(plan, how, scheduler, name, queueing),
     ]
     return name, "\n".join(filter(None, parts))
 
@@ -112,7 +130,7 @@ def preflight_script(
     return "\n".join(filter(None, parts))
 
 
-def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) -> str:
+def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str, asked: Sequence[str] = ()) -> str:
     """All that a person reads first, and the loading of modules."""
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
@@ -123,7 +141,7 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str) ->
         "top",
         # VALET is there in a login shell alone.
         shell_options=" -l" if how.modules and plan.site.system.modules == "valet" else "",
-        directives=[f"{scheduler.mark} {item}" for item in scheduler.directives(header)],
+        directives=[f"{scheduler.mark} {item}" for item in [*scheduler.directives(header), *asked]],
         account=_account(plan, scheduler),
         before=_before(plan, scheduler),
         header=[f"# {plain(text, 'the header')}" for text in file_header(plan, what)],
@@ -222,6 +240,26 @@ def _with_variable(text: str, root: str) -> str:
 def _run(how: Start, scheduler: Scheduler) -> str:
     replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.launcher else ""
     return f'{replaced}{_outer(how)}"${{container[@]}}" "$@"\n'
+
+
+def _task(scheduler: Scheduler) -> str:
+    first = f" - {scheduler.first_task}" if scheduler.first_task else ""
+    return f"export {TASK}=$(({scheduler.task_variable}{first}))\n"
+
+
+def _checkpointed(plan: Plan, how: Start, scheduler: Scheduler, name: str, queueing: Queueing) -> str:
+    """The start of a program whose checkpoint command runs when the batch system says that the end is near."""
+    # By itself: it is no rank, and must not wait for others to join it.
+    words = how.engine.words(replace(how.call, join=0))
+    return _fill(
+        "checkpoint",
+        seconds=str(queueing.checkpoint_s),
+        file_name=name,
+        words=[line(group) for group in words],
+        command=line(plan.stack.run.checkpoint),
+        again=f"{scheduler.again} || true" if queueing.requeue else "",
+        outer=_outer(how),
+    )
 
 
 def _outer(how: Start) -> str:

@@ -16,6 +16,8 @@ class StackBlock(Record, frozen=True):
 class RunSpec(Record, frozen=True):
     """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory.
 
+    ``checkpoint``: run in the image, once and on the job's first node, when the time limit is near; it returns when the
+    program's state is written.
     ``gpus_per_node``: how many GPUs of a node the program uses; 0: none, so that the job asks for none.
     ``rank_gpus``: what each rank sees, its ``own`` GPUs, or ``all`` of the node where the program chooses by itself.
     """
@@ -27,6 +29,7 @@ class RunSpec(Record, frozen=True):
     ranks_per_node: Count | None = None
     gpus_per_node: WholeNumber | None = None
     rank_gpus: RankGpus = "own"
+    checkpoint: list[Text] = []
 
 
 class Stack(Record, frozen=True):

@@ -21,6 +21,7 @@ from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import Finding, Plan
+from hpcgen.model.queueing import Queueing
 from hpcgen.model.reasons import JobReason
 from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import Site
@@ -43,6 +44,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     kind: where the image lies; None for ``image=""``.
     built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
     inside: variables of a stranger's stack, which are set in the container alone.
+    queueing: how it is queued, if it goes to a batch system.
     """
 
     plan: Plan
@@ -51,6 +53,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     kind: ImageKindName | None = None
     built_for: str = ""
     inside: dict[str, str] = {}
+    queueing: Queueing = Queueing()
 
     @property
     def named(self) -> bool:
@@ -177,7 +180,13 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
     preflight: name of the file with :func:`checks` in the folder that the job starts in.
     """
     return job_script(
-        job.plan, job.environment, job.image or None, named=job.named, preflight=preflight, more_inside=job.inside
+        job.plan,
+        job.environment,
+        job.image or None,
+        named=job.named,
+        preflight=preflight,
+        more_inside=job.inside,
+        queueing=job.queueing,
     )
 
 

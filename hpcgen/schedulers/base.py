@@ -92,6 +92,8 @@ class Scheduler:
     task_variable: holds the number of an array's task; "" where hpcgen submits no arrays.
     first_task: the number of an array's first task.
     array_size: tasks that an array may have unless a site says otherwise.
+    requeueing: options by which a job may be started again; () where hpcgen asks for none.
+    again: shell by which a job puts itself back into the queue.
     launcher: its own program that starts the ranks; "" where an MPI's does.
     pmi: ways in which that can tell ranks about each other.
     id_form: a regular expression of the job's id in a line that the submitting command prints.
@@ -121,6 +123,8 @@ class Scheduler:
     task_variable: ClassVar[str] = ""
     first_task: ClassVar[int] = 0
     array_size: ClassVar[int] = 0
+    requeueing: ClassVar[tuple[str, ...]] = ()
+    again: ClassVar[str] = ""
     launcher: ClassVar[str] = ""
     pmi: ClassVar[tuple[str, ...]] = ()
     id_form: ClassVar[str] = ""
@@ -171,8 +175,12 @@ class Scheduler:
         raise NotImplementedError
 
     def after(self, job_id: str) -> str:
-        """The option of a job's header that makes it wait for the end of another, however that ends."""
-        raise NotImplementedError
+        """The option of a job's header that makes it wait for the end of another, however that ends; "" without one."""
+        return ""
+
+    def warn(self, seconds: int) -> str:
+        """The option by which the script alone is sent SIGUSR1 so long before the time limit; "" without one."""
+        return ""
 
     def job_id(self, output: str) -> str:
         """The job's id from what that command printed, which is its last line that is one; "" if it is not there."""

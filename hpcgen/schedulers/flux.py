@@ -17,6 +17,7 @@ from pathlib import Path
 from hpcgen.model.job import Job
 from hpcgen.model.site import BatchSystem
 from hpcgen.schedulers.base import GONE, Header, JobState, Phase, Scheduler, option, queue_options, site_options
+from hpcgen.support.quoting import directive
 
 FIELDS = ("state", "result", "returncode", "runtime", "exception.type", "contextual_info")
 """What flux jobs is asked for; the last tells why a job waits, or else its nodes, and may have any character."""
@@ -77,6 +78,10 @@ class Flux(Scheduler):
     def submit(self, script: Path) -> list[str]:
         """It copies the script and prints the id."""
         return ["flux", "batch", str(script)]
+
+    def after(self, job_id: str) -> str:
+        """flux-batch(1), "DEPENDENCIES"."""
+        return f"--dependency=afterany:{directive(job_id.replace('ƒ', 'f'), '--after')}"
 
     def ask(self, job_id: str) -> list[list[str]]:
         """flux jobs, which knows ended jobs too when they are named."""

@@ -49,6 +49,7 @@ class GridEngine(Scheduler):
     selecting = ("-l", "-q")
     task_variable = "SGE_TASK_ID"
     first_task = 1
+    requeueing = ("-r y",)
     array_size = 75000  # max_aj_tasks in sge_conf(5)
     id_form = r"\d+(?:\.\d+-\d+:\d+)?"
     endings = {

@@ -65,6 +65,8 @@ class Slurm(Scheduler):
     selecting = ("-C", "--constraint", "-w", "--nodelist", "--gres", "--gpus", "-G", "--gpus-per-node")
     task_variable = "SLURM_ARRAY_TASK_ID"
     array_size = 1001  # MaxArraySize in man slurm.conf
+    requeueing = ("--requeue", "--open-mode=append")
+    again = 'scontrol requeue "$SLURM_JOB_ID"'
     launcher = "srun"
     # Those that srun has a plugin of.
     pmi = ("pmix", "pmi2")
@@ -104,6 +106,10 @@ class Slurm(Scheduler):
 
     def after(self, job_id: str) -> str:
         return option("--dependency", f"afterany:{job_id}")
+
+    def warn(self, seconds: int) -> str:
+        """To the batch shell, not to the steps (man sbatch, ``--signal``)."""
+        return option("--signal", f"B:USR1@{seconds}")
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
         words = [*self._task_words(job.nodes, job.ranks), f"--ntasks-per-node={job.ranks_per_node}"]

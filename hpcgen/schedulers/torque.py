@@ -56,6 +56,7 @@ class Torque(Scheduler):
     queue_variable = "PBS_QUEUE"  # qsub(1B)
     launcher_variables = ("PBS_ENVIRONMENT", "PBS_JOBID", "PBS_NODEFILE")
     selecting = ("-l select", "-l nodes", "-l feature")
+    requeueing = ("-r y",)
     id_form = r"\d+(?:\.\S+)?"
 
     def directives(self, header: Header) -> list[str]:
@@ -77,6 +78,10 @@ class Torque(Scheduler):
     def submit(self, script: Path) -> list[str]:
         """qsub prints ``NUMBER.SERVER``."""
         return ["qsub", str(script)]
+
+    def after(self, job_id: str) -> str:
+        """``depend`` of qsub(1B), which both have."""
+        return option("-W", f"depend=afterany:{job_id}", " ")
 
     def ask(self, job_id: str) -> list[list[str]]:
         return [["qstat", "-f", job_id]]

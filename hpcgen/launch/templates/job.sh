@@ -91,6 +91,31 @@ if [ -r "$preflight" ]; then
 else
     echo "@{file_name}: preflight skipped: there is no $preflight" >&2
 fi
+#: checkpoint
+alone=(
+    @{words}
+)
+# Called @{seconds} s before the time limit. The program goes on meanwhile.
+checkpoint() {
+    told=1
+    echo "@{file_name}: the time limit is near: checkpoint" >&2
+    if "${alone[@]}" @{command}; then
+        echo "@{file_name}: checkpoint written" >&2
+        @{again}
+    else
+        echo "@{file_name}: the checkpoint command ended with status $?" >&2
+    fi
+}
+trap checkpoint USR1
+@{outer}"${container[@]}" "$@" &
+program=$!
+while true; do
+    told=
+    status=0
+    wait "$program" || status=$?
+    # A signal ends the waiting, not the program.
+    [ -n "$told" ] || exit "$status"
+done
 #: plain_output
 # The lines of the ranks are read here, so none of the caller's variables may label or redirect them.
 unset @{names}

@@ -1,0 +1,48 @@
+"""The options of ``submit`` and ``job`` that say how a job is queued."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import option_group
+
+if TYPE_CHECKING:
+    from hpcgen.model.queueing import Queueing
+
+_ARRAY = re.compile(r"([1-9]\d{0,6})(?:%([1-9]\d{0,6}))?")
+
+queueing_options = option_group(
+    click.option("--after", metavar="JOB", default="", help="Begin when this job has ended, however it ends."),
+    click.option(
+        "--array",
+        metavar="N[%M]",
+        help="An array of N tasks, of which M run at a time; $HPCGEN_TASK numbers them from 0. Not followed.",
+    ),
+    click.option(
+        "--checkpoint",
+        metavar="TIME",
+        help="So long before the time limit run the stack's checkpoint command, such as 5m.",
+    ),
+    click.option(
+        "--requeue", is_flag=True, help="Put the job back into the queue after its checkpoint, and if a node fails."
+    ),
+)
+
+
+def queueing_from(after: str, array: str | None, checkpoint: str | None, requeue: bool) -> Queueing:
+    """What these options ask for; wrong usage where one cannot be read."""
+    from hpcgen.job.walltime import parse_walltime
+    from hpcgen.model.queueing import Queueing
+
+    given: dict[str, Any] = {"after": after, "requeue": requeue}
+    if array is not None:
+        found = _ARRAY.fullmatch(array)
+        if found is None:
+            raise click.BadParameter(f"{array!r} is no number of tasks, such as 10 or 10%2", param_hint="--array")
+        given["tasks"], given["at_once"] = int(found[1]), int(found[2]) if found[2] else None
+    if checkpoint is not None:
+        given["checkpoint_s"] = parse_walltime(checkpoint, "--checkpoint")
+    return Queueing(**given)
