@@ -261,7 +261,10 @@ class Question(msgspec.Struct):
                 for identifier in virtuals or [name]:
                     yield name, False, self._beside(candidate, identifier, {name: versions}, said)
         if release.on:
-            yield "base", True, Requirement("base", dict(release.on), self._origin(candidate, ("on",)))
+            # In the order of the distributions, whichever the table has them in.
+            known = self.catalog.virtuals.get("base", [])
+            on = {name: release.on[name] for name in (*known, *release.on) if name in release.on}
+            yield "base", True, Requirement("base", on, self._origin(candidate, ("on",)))
 
     def _beside(self, candidate: Candidate, identifier: str, range_: Mapping[str, str], said: Beside) -> Requirement:
         allowed = {**dict.fromkeys(self.catalog.virtuals.get(identifier, ()), ""), **range_}

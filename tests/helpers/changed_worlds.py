@@ -152,7 +152,8 @@ def renamed(world: World, said: Answer) -> str:
         return {"b": "a", "v": "w"}[name[0]] + name[1:]
 
     def of(row: Row) -> Row:
-        return replace(row, accepts={new(name): said for name, said in row.accepts.items()})
+        accepts, beside = ({new(name): said for name, said in each.items()} for each in (row.accepts, row.beside))
+        return replace(row, accepts=accepts, beside=beside)
 
     other = World(
         {new(name): [of(row) for row in rows] for name, rows in world.rows.items()},
