@@ -39,6 +39,7 @@ ENGINES: Registry[Engine] = Registry(
         "podman": "hpcgen.engines.podman:Podman",
         "podman-hpc": "hpcgen.engines.podman_hpc:PodmanHpc",
         "buildah": "hpcgen.engines.buildah:Buildah",
+        "pyxis": "hpcgen.engines.pyxis:Pyxis",
         "container-engine": "hpcgen.engines.container_engine:ContainerEngine",
     },
 )

@@ -46,6 +46,9 @@ def probe(machine: Machine, seen: Seen) -> None:
             continue
         match = _VERSION.search(answer.text)
         version = match[0] if match else None
+        if name == "enroot":
+            seen.notes.append(f"enroot {version or ''} is installed: the engine pyxis, if srun has --container-image")
+            continue
         if name not in ENGINES:
             seen.notes.append(f"{name} {version or ''} is installed, but profiles cannot name it".replace("  ", " "))
             continue

@@ -23,7 +23,7 @@ SITE: dict[str, Any] = {
     "system": {"os": "sles", "glibc": "2.31"},
     "partitions": {"main": {"cpu": {"target": "zen3", "cores": 128}, "memory": {"total_gb": 500}}},
     "default_partition": "main",
-    "containers": {"preferred": "podman-hpc", "engines": {"podman-hpc": {}, "container-engine": {}}},
+    "containers": {"preferred": "podman-hpc", "engines": {"podman-hpc": {}, "container-engine": {}, "pyxis": {}}},
     "scheduler": {"kind": "slurm"},
     "network": {"internet": {"login": True, "compute": True}},
     "fabric": {"kind": "slingshot", "provider": "cxi"},
@@ -49,8 +49,9 @@ def kit(
     gpu: dict[str, Any] | None = None,
     ranks: int = 8,
     file_systems: dict[str, Any] | None = None,
+    **more: Any,
 ) -> Kit:
-    site = json.loads(json.dumps({**SITE, "file_systems": file_systems or {}}))
+    site = json.loads(json.dumps({**SITE, "file_systems": file_systems or {}, **more}))
     site["containers"]["preferred"] = engine
     if gpu is not None:
         site["partitions"]["main"]["gpu"] = gpu
@@ -83,6 +84,33 @@ def test_container_engine_gets_its_file_and_srun_the_option(tmp_path: Path) -> N
     assert 'enroot import -x mount -o mpi-hello.sqsh "podman://$tag"' in made.files["build.sh"].text
 
 
+def test_pyxis_is_asked_by_options_of_srun(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    here = {"work": {"kind": "nfs", "path": f"{tmp_path}/work", "bind": True}}
+    made = kit(tmp_path, "pyxis", gpu=NVIDIA, file_systems=here, fabric={"kind": "ethernet"})
+    assert 'enroot import -x mount -o mpi-hello.sqsh "podman://$tag"' in made.files["build.sh"].text
+    words = run_job(tmp_path, made.files["job.slurm"].text, shown="*").stdout.splitlines()
+    place = f"--container-image={tmp_path}/mpi-hello.sqsh"
+    options = words[words.index("--mpi=pmi2") + 1 : words.index("/usr/bin/env")]
+    # The last --export counts, and enroot's hook for the driver goes by what it sets.
+    assert options == [
+        "--no-container-mount-home",
+        "--no-container-entrypoint",
+        "--export=ALL,NVIDIA_VISIBLE_DEVICES=all,NVIDIA_DRIVER_CAPABILITIES=all",
+        place,
+        f"--container-mounts={tmp_path}:/mnt/0",
+        "--container-workdir=/mnt/0",
+        "--container-mounts=/var/run/host:/var/run/host",
+        f"--container-mounts={tmp_path}/work:{tmp_path}/work",
+    ]
+    assert any(word.startswith("LD_LIBRARY_PATH=/var/run/host/mpich:/opt/mpich/lib") for word in words)
+
+
+def test_pyxis_shows_no_other_gpus_than_nvidias(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="no hook for GPUs of amd"):
+        kit(tmp_path, "pyxis", gpu=AMD, fabric={"kind": "ethernet"})
+
+
 def test_a_stack_without_mpi_is_one_task_of_srun(tmp_path: Path) -> None:
     job = kit(tmp_path, "container-engine", "onnxruntime").files["job.slurm"].text
     assert 'srun --export=ALL --nodes=1 --ntasks=1 --cpus-per-task=128 "${container[@]}" "$@"' in job
@@ -98,11 +126,12 @@ def test_definition_file_has_the_file_systems_that_the_node_has(tmp_path: Path) 
     assert not any("gone" in mount for mount in mounts)
 
 
-def run_job(folder: Path, job: str) -> subprocess.CompletedProcess[str]:
-    """The job with an srun that shows the definition file that it was given; the file is all that is asked of it."""
+def run_job(folder: Path, job: str, shown: str = "--environment=*") -> subprocess.CompletedProcess[str]:
+    """The job with an srun that shows the definition file that it was given, or with ``shown="*"`` its words."""
     # Not in the folder itself, whose name may have a colon.
     srun = Path(tempfile.mkdtemp(dir=folder.parent), "srun")
-    srun.write_text('#!/bin/bash\nfor word; do case $word in --environment=*) cat "${word#*=}";; esac; done\n')
+    show = 'printf "%s\\n" "$word"' if shown == "*" else 'cat "${word#*=}"'
+    srun.write_text(f"#!/bin/bash\nfor word; do case $word in {shown}) {show};; esac; done\n")
     srun.chmod(0o755)
     (folder / "mpi-hello.sqsh").touch()
     (folder / "job.slurm").write_text(job)
