@@ -32,7 +32,7 @@ from hpcgen.platform.fabrics import FAST, SLOW, drivers
 from hpcgen.platform.microarchitecture import code_features
 from hpcgen.platform.mpi_abi import MPI_LIBRARIES
 from hpcgen.recipe.selftest import DRIVER_FILE, GPU_DEVICES
-from hpcgen.schedulers import launched_by
+from hpcgen.schedulers import launched_by, scheduler_for
 from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import Shell, line, quoted
 from hpcgen.support.templates import Template
@@ -68,8 +68,11 @@ def preflight_text(plan: Plan, how: Start, *, built_for: str = "", named: bool =
     ranks = _ranks(plan, how)
     functions = [fill(name) for name in helpers]
     functions += [node, fill("report", nodes=str(plan.job.nodes), status=str(STATUS), label=LABEL)]
+    if plan.job.nodes > 1:
+        names = " ".join(f"preflight_{name}" for name in [*helpers, "node"])
+        functions.append(fill("nodes", limit_s=str(NODE_LIMIT_S), functions=names))
     functions += [fill("ranks", **ranks)] if ranks else []
-    functions.append(_order(plan, how, helpers, bool(ranks)))
+    functions.append(_order(plan, how, bool(ranks)))
     return "\n".join([*functions, fill("call", status=str(STATUS))])
 
 
@@ -78,7 +81,7 @@ def has_rank_test(plan: Plan, how: Start) -> bool:
     return bool(how.outer) and not how.inner and plan.stack.run.mpi and plan.block(RANK_TEST) is not None
 
 
-def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
+def _order(plan: Plan, how: Start, ranks: bool) -> str:
     """The function that asks all others, first the nodes, then the ranks."""
     nodes = plan.job.nodes
     parts = [fill("preflight")]
@@ -86,8 +89,7 @@ def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
     if batch is not None and batch.launcher_allocates:
         parts.append(fill("allocation", launcher=batch.launcher, variable=batch.job_variable))
     if nodes > 1:
-        names = " ".join(f"preflight_{name}" for name in [*helpers, "node"])
-        parts.append(fill("all", limit_s=str(NODE_LIMIT_S), outer=line(how.outer), functions=names))
+        parts += _all_nodes(plan, how)
     else:
         parts.append(fill("one"))
     collectives = collectives_text(plan, how.engine)
@@ -97,6 +99,20 @@ def _order(plan: Plan, how: Start, helpers: list[str], ranks: bool) -> str:
     parts.append(fill("reported", status=str(STATUS)))
     parts += [fill("collectives", text=sh(f"preflight: collectives: {collectives}"))] if collectives else []
     return "".join([*parts, *([fill("started")] if ranks else []), fill("done")])
+
+
+def _all_nodes(plan: Plan, how: Start) -> list[str]:
+    """The part that starts a process on each node, and tells which nodes there are."""
+    scheduler, outer, nodes = scheduler_for(plan.site.scheduler), line(how.outer), str(plan.job.nodes)
+    expected = fill("expected", nodes=scheduler.node_list).rstrip("\n") if scheduler.node_list else ""
+    own = scheduler.on_each_node(plan.job.nodes)
+    if not own or own[0] == how.outer[0]:
+        return [fill("all", expected=expected, outer=outer)]
+    launcher = sh(f"{how.outer[0]} on {nodes} nodes")
+    path = f"mpi.launcher and mpi.bootstrap of the profile of {plan.site.name}"
+    todo = sh(f"if the nodes lack nothing else, correct {path}; {own[0]} reaches those that answer")
+    twice = fill("twice", outer=outer, nodes=nodes, own=line(own), launcher=launcher, todo=todo)
+    return [fill("asked", expected=expected), twice]
 
 
 # the node

@@ -85,6 +85,7 @@ class Scheduler:
     interactive: the command that gives a shell in an allocation.
     job_variable: is set in an allocation.
     queue_variable: holds the name of the queue there; "" if none does.
+    node_list: words of shell that print the nodes of a job, each in a line; "" where nobody has said how.
     launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
     mpi_environment: variables that an MPI's own launcher needs in its jobs, by the MPI's flavour.
     output_variables: by these a person has its launcher label or redirect what ranks print.
@@ -116,6 +117,7 @@ class Scheduler:
     interactive: ClassVar[str] = ""
     job_variable: ClassVar[str] = ""
     queue_variable: ClassVar[str] = ""
+    node_list: ClassVar[str] = ""
     launcher_variables: ClassVar[tuple[str, ...]] = ()
     mpi_environment: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     output_variables: ClassVar[tuple[str, ...]] = ()
@@ -163,6 +165,10 @@ class Scheduler:
     def launch_one(self, threads: int) -> list[str]:
         """The words of its own launcher for a single process with that many threads."""
         raise NotImplementedError
+
+    def on_each_node(self, nodes: int) -> list[str]:
+        """The words of its own launcher for one process on each node of a job; none where it has no launcher."""
+        return []
 
     def requested_pmi(self, pmi: Sequence[str]) -> str | None:
         """Which of these the launch line names: the first that it can; None where it leaves that to the launcher."""

@@ -59,6 +59,7 @@ class Slurm(Scheduler):
     interactive = "salloc"
     job_variable = "SLURM_JOB_ID"
     queue_variable = "SLURM_JOB_PARTITION"
+    node_list = 'scontrol show hostnames "${SLURM_JOB_NODELIST:-}"'
     launcher_variables = ("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
     # With the last, ranks write to a terminal: each line ends with a carriage return.
     output_variables = ("SLURM_LABELIO", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SLURM_UNBUFFEREDIO")
@@ -123,6 +124,9 @@ class Slurm(Scheduler):
 
     def launch_one(self, threads: int) -> list[str]:
         return [*self._task_words(1, 1), f"--cpus-per-task={threads}"]
+
+    def on_each_node(self, nodes: int) -> list[str]:
+        return [*self._task_words(nodes, nodes), "--ntasks-per-node=1", "--mpi=none"]
 
     def _task_words(self, nodes: int, tasks: int) -> list[str]:
         # --export=ALL: after sbatch --export=NONE the ranks would have no variables.

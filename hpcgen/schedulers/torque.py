@@ -54,6 +54,7 @@ class Torque(Scheduler):
     interactive = "qsub -I"
     job_variable = "PBS_JOBID"
     queue_variable = "PBS_QUEUE"  # qsub(1B)
+    node_list = 'sort -u "${PBS_NODEFILE:-}"'
     launcher_variables = ("PBS_ENVIRONMENT", "PBS_JOBID", "PBS_NODEFILE")
     selecting = ("-l select", "-l nodes", "-l feature")
     requeueing = ("-r y",)

@@ -316,6 +316,8 @@ class Slurm(Tool):
 
     folder: Path
     partitions: tuple[str, ...]
+    prefix = ()
+    """Words before a command that is to run where this Slurm's commands work."""
 
     def test_only(self, job: Path, *, check: bool = True) -> Run:
         """Have sbatch read a job script and say when it would start, or why not."""

@@ -8,10 +8,8 @@ and Docker are not of use with a batch system. A time limit is not tested: Slurm
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,9 +18,11 @@ import pytest
 from container_tools import TESTBED, BaseImage, HostMpi, Sid, Slurm
 from leftovers import kept_while_used
 from mpi_hello import profile, render
+from slurm_site import SlurmSite
 from test_host_mpi import check
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES
 
+Site = SlurmSite[Slurm]
 WRAPPER = """\
 #!/bin/bash
 # apptainer of the sid root, with what a job has: its folder, the image, the host's MPI, the launcher's variables.
@@ -35,35 +35,6 @@ exec {enter} "${{options[@]}}" -b "$PWD:$PWD" -b {images}:{images} -b {mpi}:{her
 """
 
 
-class Site:
-    """A profile of this machine with Slurm, and hpcgen called for it."""
-
-    def __init__(self, folder: Path, facts: dict[str, Any], base: BaseImage, host: HostMpi, cluster: Slurm) -> None:
-        scheduler = {"kind": "slurm", "output": "./%x.%j.out"}
-        self.profile = profile(facts, base, host, scheduler=scheduler)
-        self.profile["mpi"].update(bootstrap="slurm", pmi=["hydra"])
-        self.profile["partitions"]["cpu"]["queues"] = [{"name": "general"}]
-        self.collection = folder / "collection"
-        self.work = folder / "work"
-        self.work.mkdir()
-        self.write()
-        path = os.pathsep.join([str(folder / "bin"), str(host.root / "bin"), host.env["PATH"]])
-        self.env = {**cluster.env, **host.env, "PATH": path, "SLURM_CONF": cluster.env["SLURM_CONF"]}
-        self.cluster = cluster
-
-    def write(self) -> None:
-        (self.collection / "site_profiles").mkdir(parents=True, exist_ok=True)
-        (self.collection / "site_profiles" / "here.yaml").write_text(json.dumps(self.profile))
-
-    def command(self, name: str, *words: str) -> list[str]:
-        site = ["--site", "here", "--ranks-per-node", "2", "--threads", "1", "--time", "5m"]
-        return [sys.executable, "-m", "hpcgen", "--collection", str(self.collection), name, *site, *words]
-
-    def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        command = self.command(name, *words)
-        return subprocess.run(command, cwd=self.work, env=self.env, capture_output=True, text=True, timeout=300)
-
-
 @pytest.fixture
 def site(
     machine_facts: dict[str, Any],
@@ -72,7 +43,7 @@ def site(
     slurm_cluster: Callable[..., Slurm],
     tmp_path: Path,
 ) -> Site:
-    return Site(tmp_path, machine_facts, plain_base_image, host_mpi, slurm_cluster("general"))
+    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, slurm_cluster("general"))
 
 
 def test_charliecloud_job_is_followed_to_its_end(site: Site, mpi_hello_image: Path) -> None:

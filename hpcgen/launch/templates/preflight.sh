@@ -95,10 +95,11 @@ preflight_report() { # findings as people read them; @{status} if one of them st
                 where[key] = where[key] (count[key] > 1 ? ", " : " on ") $2
             next
         }
-        $1 == "preflight-node" { heard += !here[$2]++; asked = 1; next }
+        $1 == "preflight-node" { heard += !here[$2]++; sub(/\..*/, "", $2); short[$2]; asked = 1; next }
+        $1 == "preflight-expected" { sub(/\..*/, "", $2); expected[wanted++] = $2; next }
         $1 == "preflight-asked" { asked = 1; next }
         $1 == "preflight-passed" { passed = $2; next }
-        { line[lines++ % 20] = $0 }
+        $0 != "" { line[lines++ % 20] = $0 }
         END {
             for (i = 1; i <= n; i++) {
                 split(order[i], part, FS)
@@ -109,7 +110,15 @@ preflight_report() { # findings as people read them; @{status} if one of them st
                     failed = 1
             }
             if (asked && heard < nodes) {
-                print "preflight: FAILED: nodes: expected " nodes "; seen: " heard + 0 "; the others did not answer"
+                for (i = 0; i < wanted; i++)
+                    if (!(expected[i] in short) && ++silent <= 3)
+                        names = names (silent > 1 ? ", " : "") expected[i]
+                # Names of the batch system that the nodes do not have themselves say nothing.
+                if (silent == 0 || silent != nodes - heard)
+                    names = "the others"
+                else if (silent > 3)
+                    names = names " and " silent - 3 " more"
+                print "preflight: FAILED: nodes: expected " nodes "; seen: " heard + 0 "; no answer from " names
                 failed = 1
             }
             for (i = lines > 20 ? lines - 20 : 0; failed && i < lines; i++)
@@ -230,11 +239,30 @@ preflight() {
 #: one
     {
         preflight_node "$image"
+#: nodes
+preflight_nodes() { # a launcher with its options
+    timeout --foreground -k 10 @{limit_s} "$@" \
+        bash -c "$(declare -f @{functions}); preflight_node \"\$@\"" preflight "$image" < /dev/null || true
+}
+#: expected
+
+        { @{nodes} || true; } 2> /dev/null | sed 's/^/preflight-expected\t/'
+#: asked
+    {
+        echo preflight-asked@{expected}
 #: all
     {
-        echo preflight-asked
-        timeout --foreground -k 10 @{limit_s} @{outer} \
-            bash -c "$(declare -f @{functions}); preflight_node \"\$@\"" preflight "$image" < /dev/null || true
+        echo preflight-asked@{expected}
+        preflight_nodes @{outer}
+#: twice
+        # Where the launcher of the ranks does not reach every node, the batch system's own does, and tells why.
+        answers=$(preflight_nodes @{outer} 2>&1)
+        reached=$(grep -o 'preflight-node.*' <<< "$answers" | sort -u | wc -l) || true
+        if [ "$reached" -lt @{nodes} ]; then
+            answers+=$'\n'$(preflight_nodes @{own} 2>&1)
+            printf 'preflight\t\t%s\t%s\t%s\t%s\t%s\n' FAILED launcher @{launcher} "it reaches $reached" @{todo}
+        fi
+        printf '%s\n' "$answers"
 #: passed
         printf 'preflight-passed\t%s\n' @{passed}
 #: reported

@@ -22,7 +22,7 @@ from hpcgen.launch.preflight import host_folders, oldest_driver
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import Source
 from hpcgen.model.plan import Plan, PlannedBlock
-from hpcgen.model.site import Bind, Containers, Fabric, Gpu, HostMpi, Site, SiteEngine
+from hpcgen.model.site import BatchSystem, Bind, Containers, Fabric, Gpu, HostMpi, Site, SiteEngine
 from hpcgen.planning.planner import make_plan as real_plan
 from hpcgen.platform.mpi_abi import MPI_LIBRARIES
 from hpcgen.recipe.assemble import outline
@@ -553,9 +553,23 @@ def test_one_rank_of_each_node_looks_whatever_the_launcher_calls_its_number(
 
 def test_a_node_that_does_not_answer_is_missed(here: Here) -> None:
     nodes(here, ["node1", "node1"])
-    failed(here, "nodes: expected 2; seen: 1; the others did not answer", plan=here.plan(nodes=2))
+    failed(here, "nodes: expected 2; seen: 1; no answer from the others", plan=here.plan(nodes=2))
     here.program("mpiexec", "#!/bin/bash\necho 'cannot reach node2' >&2\nexit 255\n")
     failed(here, "nodes: expected 2; seen: 0", "  | cannot reach node2", plan=here.plan(nodes=2))
+
+
+def test_nodes_that_do_not_answer_are_named_as_the_batch_system_calls_them(here: Here) -> None:
+    here.site = replace(here.site, scheduler=BatchSystem(kind="slurm"))
+    here.program("scontrol", '#!/bin/bash\nprintf "node%s\\n" 1 2 3 4 5 6\n')
+    nodes(here, ["node1.example.org", "node3.example.org"])
+    plan = here.plan(nodes=2)
+    two = replace(plan, job=replace(plan.job, nodes=6, ranks_per_node=2))
+    here.program("mpiexec", MPIEXEC.replace("ranks=$2", "ranks=4"))
+    says = "preflight: FAILED: nodes: expected 6; seen: 2; no answer from "
+    assert f"{says}node2, node4, node5 and 1 more\n" in here.run(two)[1]
+    # Other names than those that the nodes have themselves would put the blame on the wrong ones.
+    here.program("scontrol", '#!/bin/bash\nprintf "rack1-%s\\n" 1 2 3 4 5 6\n')
+    assert f"{says}the others\n" in here.run(two)[1]
 
 
 def test_outside_of_an_allocation_srun_is_not_queued_for(here: Here) -> None:

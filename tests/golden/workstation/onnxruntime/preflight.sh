@@ -56,7 +56,8 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
                 where[key] = where[key] (count[key] > 1 ? ", " : " on ") $2
             next
         }
-        $1 == "preflight-node" { heard += !here[$2]++; asked = 1; next }
+        $1 == "preflight-node" { heard += !here[$2]++; sub(/\..*/, "", $2); short[$2]; asked = 1; next }
+        $1 == "preflight-expected" { sub(/\..*/, "", $2); expected[wanted++] = $2; next }
         $1 == "preflight-asked" { asked = 1; next }
         $1 == "preflight-passed" { passed = $2; next }
         { line[lines++ % 20] = $0 }
@@ -70,7 +71,15 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
                     failed = 1
             }
             if (asked && heard < nodes) {
-                print "preflight: FAILED: nodes: expected " nodes "; seen: " heard + 0 "; the others did not answer"
+                for (i = 0; i < wanted; i++)
+                    if (!(expected[i] in short) && ++silent <= 3)
+                        names = names (silent > 1 ? ", " : "") expected[i]
+                # Names of the batch system that the nodes do not have themselves say nothing.
+                if (silent == 0 || silent != nodes - heard)
+                    names = "the others"
+                else if (silent > 3)
+                    names = names " and " silent - 3 " more"
+                print "preflight: FAILED: nodes: expected " nodes "; seen: " heard + 0 "; no answer from " names
                 failed = 1
             }
             for (i = lines > 20 ? lines - 20 : 0; failed && i < lines; i++)

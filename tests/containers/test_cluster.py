@@ -1,0 +1,94 @@
+"""Jobs over several virtual nodes by the real Slurm: hpcgen submits, the preflight looks at every node, ranks meet."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+from container_tools import BaseImage, HostMpi
+from slurm_site import SlurmSite
+from virtual_cluster import VirtualCluster, virtual_cluster
+
+Site = SlurmSite[VirtualCluster]
+
+
+@pytest.fixture(scope="module")
+def cluster(testbed_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualCluster]:
+    with virtual_cluster(testbed_env, 2, tmp_path_factory.getbasetemp()) as started:
+        yield started
+
+
+@pytest.fixture
+def site(
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    cluster: VirtualCluster,
+    tmp_path: Path,
+) -> Site:
+    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, cluster, queue="nodes")
+
+
+def submit(site: Site, image: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return site.run("submit", str(image), "--nodes", "2", *words)
+
+
+def check_ranks(output: str) -> None:
+    """Two ranks of one job on each node, all with the host's MPI."""
+    ranks = sorted(line for line in output.splitlines() if " of 4 on " in line)
+    assert ranks == ["rank 0 of 4 on n1", "rank 1 of 4 on n1", "rank 2 of 4 on n2", "rank 3 of 4 on n2"], output
+    assert all(f"rank {rank} maps /opt/host-mpi/lib/libmpi.so.12" in output for rank in range(4)), output
+
+
+@pytest.mark.parametrize(
+    ("launcher", "more"),
+    [("mpiexec", {}), ("srun", {"pmi": ["pmi2"]})],
+)
+def test_ranks_of_two_nodes_meet(site: Site, mpi_hello_image: Path, launcher: str, more: dict[str, Any]) -> None:
+    site.profile["mpi"].update(launcher=launcher, **more)
+    site.write()
+    done = submit(site, mpi_hello_image)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "preflight: passed: 4 ranks with /opt/host-mpi/lib/libmpi.so.12 over tcp" in done.stdout
+    check_ranks(done.stdout)
+
+
+class Fault(Protocol):
+    """What is wrong on one node while a job is started."""
+
+    def __call__(self, site: Site, image: Path) -> AbstractContextManager[None]: ...
+
+
+def without_image(site: Site, image: Path) -> AbstractContextManager[None]:
+    """The file system with the image is not mounted: its folder is empty."""
+    return site.cluster.hidden(2, image.parent)
+
+
+def without_mpi(site: Site, image: Path) -> AbstractContextManager[None]:
+    """The file system with the host's MPI, its launcher and its libraries, is not mounted."""
+    return site.cluster.hidden(2, site.host.root)
+
+
+def with_older_cpu(site: Site, image: Path) -> AbstractContextManager[None]:
+    return site.cluster.older_cpu(2)
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (without_image, "FAILED: image on n2: expected "),
+        (without_mpi, "FAILED: host MPI on n2: expected libmpi.so.12; seen: none in "),
+        (with_older_cpu, "FAILED: CPU on n2: expected "),
+    ],
+)
+def test_a_node_that_lacks_something_is_named(site: Site, mpi_hello_image: Path, fault: Fault, told: str) -> None:
+    with fault(site, mpi_hello_image):
+        done = submit(site, mpi_hello_image)
+    assert done.returncode == 10
+    assert told in done.stdout, done.stdout
+    assert "rank 0 of 4" not in done.stdout
+    assert submit(site, mpi_hello_image).returncode == 0
