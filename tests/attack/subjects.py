@@ -26,12 +26,24 @@ def _profile() -> dict[str, Any]:
     data["system"] |= {"kernel": "5.14", "glibc": "2.28", "modules": "module", "architecture": "x86_64"}
     data |= {"default_partition": "thin", "partitions": {"thin": data["partitions"]["thin"]}, "status": "open"}
     thin = data["partitions"]["thin"]
-    gpu = {"vendor": "nvidia", "model": "A100", "capability": "8.0", "driver": "550.54", "target": "sm_80"}
+    gpu = {
+        "vendor": "nvidia",
+        "model": "A100",
+        "capability": "8.0",
+        "driver": "550.54",
+        "target": "sm_80",
+        "fabric": "infiniband",
+    }
     thin["gpu"] = {**gpu, "count": 2, "cpus": ["0-23", "24-47"]}
     thin |= {"directives": ["--exclusive"], "chunk": ["node_type=rome"], "environment": {"LOCAL_A": "b c"}}
-    thin["fabric"] = {**data["fabric"], "libraries": ["/usr/lib64/libpsm2.so.2"], "libfabric": "1.22.0"}
+    thin["fabric"] = {
+        **data["fabric"],
+        "libraries": ["/usr/lib64/libpsm2.so.2"],
+        "libfabric": "1.22.0",
+        "interface": "ib0",
+    }
     thin["queues"] = [{"name": "micro", "directives": ["--qos=x"], "min_time": "00:00:01", "max_time": "48:00:00"}]
-    data["fabric"] |= {"libraries": ["/usr/lib64/libpsm2.so.2"], "libfabric": "1.22.0"}
+    data["fabric"] |= {"libraries": ["/usr/lib64/libpsm2.so.2"], "libfabric": "1.22.0", "interface": "ib0"}
     data["mpi"] |= {"glibc": "2.26", "environment": {"FI_PROVIDER_PATH": "/opt/prov"}, "modules": ["mpi.intel/2019"]}
     engine = {"modules": ["engine/1"], "reason": "because it is so", "decided": "2025-01"}
     data["containers"]["engines"] = {name: {**engine, "version": ENGINES[name]} for name in ENGINES}
@@ -100,6 +112,7 @@ def _stack() -> dict[str, Any]:
             "environment": {"MY_TEXT": "a b"},
             "gpus_per_node": 0,
             "rank_gpus": "own",
+            "checkpoint": ["kill", "-USR1", "1"],
         },
         "notes": ["A note."],
     }

@@ -169,7 +169,7 @@ preflight_report() { # findings as people read them; 78 if one of them stops the
         $1 == "preflight-expected" { sub(/\..*/, "", $2); expected[wanted++] = $2; next }
         $1 == "preflight-asked" { asked = 1; next }
         $1 == "preflight-passed" { passed = $2; next }
-        { line[lines++ % 20] = $0 }
+        $0 != "" { line[lines++ % 20] = $0 }
         END {
             for (i = 1; i <= n; i++) {
                 split(order[i], part, FS)
