@@ -11,7 +11,7 @@ from hpcgen.errors import ConflictError
 from hpcgen.kit.kit import Kit
 from hpcgen.model.site import Site
 
-WITHOUT_PYTHON = {"mpi-hello", "net-test"}
+WITHOUT_PYTHON = {"mpi-hello", "net-test", "net-test-gpu"}
 NEVER = {
     "cntk": "needs python ==3.6.*",
     "pytorch-glow": "needs ubuntu ==18.04",
