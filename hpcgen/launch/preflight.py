@@ -105,14 +105,14 @@ def _all_nodes(plan: Plan, how: Start) -> list[str]:
     """The part that starts a process on each node, and tells which nodes there are."""
     scheduler, outer, nodes = scheduler_for(plan.site.scheduler), line(how.outer), str(plan.job.nodes)
     expected = fill("expected", nodes=scheduler.node_list).rstrip("\n") if scheduler.node_list else ""
-    own = scheduler.on_each_node(plan.job.nodes)
+    own, asked = scheduler.on_each_node(plan.job.nodes), fill("asked", expected=expected)
     if not own or own[0] == how.outer[0]:
-        return [fill("all", expected=expected, outer=outer)]
+        return [asked, fill("all", outer=outer)]
     launcher = sh(f"{how.outer[0]} on {nodes} nodes")
     path = f"mpi.launcher and mpi.bootstrap of the profile of {plan.site.name}"
     todo = sh(f"if the nodes lack nothing else, correct {path}; {own[0]} reaches those that answer")
     twice = fill("twice", outer=outer, nodes=nodes, own=line(own), launcher=launcher, todo=todo)
-    return [fill("asked", expected=expected), twice]
+    return [asked, twice]
 
 
 # the node

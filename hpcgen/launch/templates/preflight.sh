@@ -251,8 +251,6 @@ preflight_nodes() { # a launcher with its options
     {
         echo preflight-asked@{expected}
 #: all
-    {
-        echo preflight-asked@{expected}
         preflight_nodes @{outer}
 #: twice
         # Where the launcher of the ranks does not reach every node, the batch system's own does, and tells why.
