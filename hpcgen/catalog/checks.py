@@ -103,5 +103,23 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
         if block.version:
             with problems.caught(partial(document.position, ["blocks", name, "version"])):
                 version_range(block.version)
+    problems += _run_problems(stack, document)
     problems += passwords(document)
     problems.raise_as(InputError)
+
+
+def _run_problems(stack: Stack, document: Document) -> list[Problem]:
+    """Something is started; steps are told apart by their names."""
+    run = stack.run
+    if not run.command and not run.steps:
+        where = document.position(["run"])
+        return [Problem("the stack starts nothing", where, "run.command or run.steps", "say what a job starts")]
+    problems = []
+    for number, step in enumerate(run.steps):
+        if not step.command:
+            where = document.position(["run", "steps", number])
+            problems.append(Problem(f"the step {step.name} starts nothing", where, "a list of words as its command"))
+        if step.name in [each.name for each in run.steps[:number]]:
+            where = document.position(["run", "steps", number, "name"])
+            problems.append(Problem(f"two steps are called {step.name}", where, "a name of its own for each"))
+    return problems

@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from hpcgen.cli.numbers import COUNT, GIGABYTES, WHOLE
+from hpcgen.cli.steps import STEP
 from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
 from hpcgen.support.places import recorded
 
@@ -75,6 +76,13 @@ LAYOUT = option_group(
         help="Whether each rank sees its own GPUs, or all of its node and chooses by itself.",
     ),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+    click.option(
+        "--step",
+        "steps",
+        multiple=True,
+        type=STEP,
+        help="Start several commands one after the other, each on all ranks, until one fails; once for each.",
+    ),
 )
 CHARGE = option_group(
     click.option("--account", metavar="NAME", help="Account or project that the job is charged to."),
@@ -157,7 +165,7 @@ def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
     return read_kit(Path(asked["words"][0]))
 
 
-_SPELT = {"settings": "--set", "added": "--add", "mirrors": "--mirror", "command": "a command"}
+_SPELT = {"settings": "--set", "added": "--add", "mirrors": "--mirror", "steps": "--step", "command": "a command"}
 
 
 def options_given(asked: Mapping[str, Any], free: Collection[str]) -> list[str]:
@@ -244,6 +252,7 @@ def collection_words(ctx: click.Context) -> list[str]:
 
 def job_request(asked: Mapping[str, Any], account: str | None, command: list[str] | None) -> JobRequest:
     """What the options ask of a job; ``account`` may also come from the user's settings."""
+    from hpcgen.cli.steps import together
     from hpcgen.model.job import JobRequest
 
     return JobRequest(
@@ -257,6 +266,7 @@ def job_request(asked: Mapping[str, Any], account: str | None, command: list[str
         gpus_per_node=asked["gpus"],
         rank_gpus=asked["rank_gpus"],
         command=command or None,
+        steps=together(asked["steps"], command) or None,
     )
 
 

@@ -5,13 +5,15 @@ Pure: nothing is read or written. All that does not fit the machine is told at o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 from msgspec.structs import replace
 
 from hpcgen.errors import Problem, Problems
 from hpcgen.job.measured_layouts import Considered, consider, usable_gb
 from hpcgen.job.queues import place
-from hpcgen.model.job import Job, JobRequest
+from hpcgen.model.job import Job, JobRequest, JobStep
 from hpcgen.model.plan import Finding
 from hpcgen.model.reasons import JobReason
 from hpcgen.model.site import Partition, Site
@@ -81,12 +83,14 @@ def lay_out(
         reasons.append(JobReason(field="memory_per_rank_gb", rule="asked"))
     elif memory is not None:
         reasons.append(JobReason(field="memory_per_rank_gb", rule="stack", by=stack.name))
+    command, steps = started(request, stack.run.command, stack.run.steps)
     job = Job(
         nodes=nodes,
         ranks_per_node=shape.ranks,
         threads_per_rank=shape.threads,
         walltime_s=where.seconds,
-        command=list(request.command or stack.run.command),
+        command=command,
+        steps=steps,
         queue=where.queue,
         account="" if site.scheduler.account == "none" else request.account or "",
         memory_per_rank_gb=memory,
@@ -95,6 +99,14 @@ def lay_out(
         reasons=reasons,
     )
     return job, problems
+
+
+def started(request: JobRequest, command: Sequence[str], steps: Sequence[JobStep]) -> tuple[list[str], list[JobStep]]:
+    """The command or the steps of a job: what a person asks for, else those that are given, of which steps win."""
+    if request.command:
+        return list(request.command), []
+    wanted = list(request.steps or steps)
+    return ([], wanted) if wanted else (list(command), [])
 
 
 def job_findings(site: Site, job: Job, request: JobRequest | None = None) -> list[Finding]:

@@ -15,6 +15,7 @@ from hpcgen.launch.environment import BOOTSTRAP, output_variables
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
 from hpcgen.launch.start import Start, start
+from hpcgen.launch.steps import steps_text
 from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
 from hpcgen.recipe.formats.header import header as file_header
@@ -81,12 +82,13 @@ def job_script(
         *([_fill("modules", before=scheduler.before_modules, modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, name, folder=True),
         _image(plan, how, name, image, named),
-        _fill("command", command=line(plan.job.command)),
+        "" if plan.job.steps else _fill("command", command=line(plan.job.command)),
         _exports(how, scheduler),
         _task(scheduler) if queueing.tasks is not None else "",
         _container(how, name),
         _fill("preflight", place=place, file_name=name, outer=_outer(how), status=str(STATUS)) if preflight else "",
-        _run(how, scheduler) if queueing.checkpoint_s is None else _checkpointed(plan, how, scheduler, name, queueing),
+        _checkpoint(plan, how, scheduler, name, queueing) if queueing.checkpoint_s is not None else "",
+        _run(plan, how, scheduler, attended=queueing.checkpoint_s is not None),
     ]
     return name, "\n".join(filter(None, parts))
 
@@ -237,9 +239,12 @@ def _with_variable(text: str, root: str) -> str:
     return text.replace(root, '"$mpi"') if plainly else text
 
 
-def _run(how: Start, scheduler: Scheduler) -> str:
-    replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.launcher else ""
-    return f'{replaced}{_outer(how)}"${{container[@]}}" "$@"\n'
+def _run(plan: Plan, how: Start, scheduler: Scheduler, *, attended: bool) -> str:
+    words = 'attended "$@"' if attended else f'{_outer(how)}"${{container[@]}}" "$@"'
+    if plan.job.steps:
+        return steps_text(plan.job.steps, words)
+    replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.launcher and not attended else ""
+    return f"{replaced}{words}\n"
 
 
 def _task(scheduler: Scheduler) -> str:
@@ -247,8 +252,8 @@ def _task(scheduler: Scheduler) -> str:
     return f"export {TASK}=$(({scheduler.task_variable}{first}))\n"
 
 
-def _checkpointed(plan: Plan, how: Start, scheduler: Scheduler, name: str, queueing: Queueing) -> str:
-    """The start of a program whose checkpoint command runs when the batch system says that the end is near."""
+def _checkpoint(plan: Plan, how: Start, scheduler: Scheduler, name: str, queueing: Queueing) -> str:
+    """What starts a program, and runs its checkpoint command when the batch system says that the end is near."""
     # By itself: it is no rank, and must not wait for others to join it.
     words = how.engine.words(replace(how.call, join=0))
     return _fill(

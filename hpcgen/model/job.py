@@ -1,8 +1,15 @@
 """A job: how many processes of what size are started where, and for how long."""
 
-from hpcgen.model.fields import Count, Gigabytes, RankGpus, Record, Text, WholeNumber
+from hpcgen.model.fields import Count, Gigabytes, Name, RankGpus, Record, Text, WholeNumber
 from hpcgen.model.reasons import JOB_WORDS, JobReason
 from hpcgen.support.units import number, walltime_text
+
+
+class JobStep(Record, frozen=True):
+    """One of several commands that a job starts in their order."""
+
+    name: Name
+    command: list[Text]
 
 
 class Job(Record, frozen=True):
@@ -10,6 +17,7 @@ class Job(Record, frozen=True):
 
     ``walltime_s`` in seconds; ``gpus_per_node`` is what the job asks for, in plans of hpcgen 0.1.0 all of a node;
     ``rank_gpus``: whether each rank sees its own of them or all;
+    ``steps`` are started in the place of ``command``, which is empty then;
     ``queue`` and ``account`` are empty where the site has none; ``reasons`` say where each number is from (sentences
     in plans of hpcgen 0.1.0).
     """
@@ -19,6 +27,7 @@ class Job(Record, frozen=True):
     threads_per_rank: Count
     walltime_s: Count
     command: list[Text]
+    steps: list[JobStep] = []
     queue: Text = ""
     account: Text = ""
     memory_per_rank_gb: Gigabytes | None = None
@@ -57,3 +66,4 @@ class JobRequest(Record, frozen=True):
     gpus_per_node: WholeNumber | None = None
     rank_gpus: RankGpus | None = None
     command: list[Text] | None = None
+    steps: list[JobStep] | None = None

@@ -1,6 +1,7 @@
 """A stack: one set of software and how it is started."""
 
 from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, RankGpus, Record, Text, VersionRange, WholeNumber
+from hpcgen.model.job import JobStep
 
 OptionValue = str | int | bool | list[str] | None
 
@@ -16,13 +17,15 @@ class StackBlock(Record, frozen=True):
 class RunSpec(Record, frozen=True):
     """How the stack is started. ``memory_per_rank_gb`` is checked against the partition's usable memory.
 
+    ``steps``: commands that a job starts one after the other, each on all its ranks, in the place of ``command``.
     ``checkpoint``: run in the image, once and on the job's first node, when the time limit is near; it returns when the
     program's state is written.
     ``gpus_per_node``: how many GPUs of a node the program uses; 0: none, so that the job asks for none.
     ``rank_gpus``: what each rank sees, its ``own`` GPUs, or ``all`` of the node where the program chooses by itself.
     """
 
-    command: list[Text]
+    command: list[Text] = []
+    steps: list[JobStep] = []
     mpi: bool = True
     environment: dict[EnvName, Text] = {}
     memory_per_rank_gb: Gigabytes | None = None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hpcgen.model.job import JobRequest
 from hpcgen.support.places import recorded
-from hpcgen.support.quoting import sh
+from hpcgen.support.quoting import command, sh
 
 
 def reproduce(
@@ -56,6 +56,12 @@ def reproduce(
     ):
         if asked is not None:
             words += [option, str(asked)]
+    words += step_words(job)
     if job.command:
         words += ["--", *job.command]
     return " ".join(sh(word) for word in words)
+
+
+def step_words(job: JobRequest) -> list[str]:
+    """The options by which a person asks for a job's steps."""
+    return [word for step in job.steps or () for word in ("--step", f"{step.name}={command(*step.command)}")]

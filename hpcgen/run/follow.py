@@ -12,6 +12,7 @@ from typing import BinaryIO
 import msgspec
 
 from hpcgen.errors import JobFailedError
+from hpcgen.launch.steps import MARK, StepState, read_step
 from hpcgen.run.here import OWN_STATUS, status_text
 from hpcgen.run.submission import Submitted
 from hpcgen.schedulers.base import GONE, JobState, Scheduler
@@ -28,10 +29,12 @@ COPY_S = 60.0
 DEAF_S = 600.0
 """How long the batch system may give no answer."""
 ANSWER_S = 60.0
+_LONGEST = 1000
+"""Characters of a line that is not complete yet; those of steps are shorter."""
 
 
 class Result(msgspec.Struct, frozen=True):
-    """How a job ended. ``output`` are its files, as far as they are there."""
+    """How a job ended. ``output`` are its files, as far as they are there; ``steps`` those that began."""
 
     id: str
     name: str
@@ -43,14 +46,35 @@ class Result(msgspec.Struct, frozen=True):
     script: str
     reason: str = ""
     signal: int = 0
+    steps: list[StepState] = []
+
+
+class StepLines:
+    """Finds a job's steps in its output, which comes in pieces."""
+
+    def __init__(self) -> None:
+        self.steps: list[StepState] = []
+        self._rest = b""
+
+    def feed(self, new: bytes) -> None:
+        """Take what the output has got."""
+        *lines, rest = (self._rest + new).split(b"\n")
+        # A program may print a great deal without a line break.
+        self._rest = rest[:_LONGEST]
+        for line in lines:
+            found = read_step(line.decode("utf-8", "replace")) if line.startswith(MARK.encode()) else None
+            if found is not None:
+                # A job that was put back into the queue begins again with the first.
+                self.steps = [*(each for each in self.steps if each.number < found.number), found]
 
 
 class Tail:
     """What a growing file has got since the last look. It is opened each time: only so do network file systems tell."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lines: StepLines | None = None) -> None:
         self.path = path
         self.offset = 0
+        self.lines = lines
 
     def copy_new(self, stream: BinaryIO) -> bool:
         """Copy what is new; False if there was nothing."""
@@ -65,6 +89,8 @@ class Tail:
             return False
         self.offset += len(new)
         if new:
+            if self.lines is not None:
+                self.lines.feed(new)
             stream.write(new)
             stream.flush()
         return bool(new)
@@ -80,6 +106,7 @@ class Follower:
         self.tails: list[tuple[Tail, BinaryIO]] = []
         self.heard = self.known = time.monotonic()
         self.shown = ""
+        self.step = ""
         self.out = sys.stderr.buffer if to_stderr else sys.stdout.buffer
 
     def follow(self) -> Result:
@@ -138,9 +165,9 @@ class Follower:
         if self.tails:
             return
         output, error = files_of(self.submitted, self.state)
-        self.tails = [(Tail(output), self.out)]
+        self.tails = [(Tail(output, StepLines()), self.out)]
         if error is not None:
-            self.tails.append((Tail(error), sys.stderr.buffer))
+            self.tails.append((Tail(error, StepLines()), sys.stderr.buffer))
 
     def _show_for(self, seconds: float) -> None:
         until = time.monotonic() + seconds
@@ -150,7 +177,19 @@ class Follower:
 
     def _pour(self) -> bool:
         poured = [tail.copy_new(stream) for tail, stream in self.tails]
+        if steps := self._steps():
+            self._tell_step(steps[-1])
         return any(poured)
+
+    def _steps(self) -> list[StepState]:
+        """In the file that has them: the batch system may keep errors apart from the output."""
+        found = [tail.lines.steps for tail, _ in self.tails if tail.lines is not None and tail.lines.steps]
+        return found[0] if found else []
+
+    def _tell_step(self, last: StepState) -> None:
+        if last.exit_status is None and last.title != self.step:
+            self.step = last.title
+            self.say(f"job {self.submitted.id} runs the step {last.title}")
 
     def _drain(self) -> None:
         """Wait for the last of the output."""
@@ -175,6 +214,7 @@ class Follower:
             script=str(self.submitted.script),
             reason=state.reason,
             signal=state.signal,
+            steps=self._steps(),
         )
 
 
@@ -224,6 +264,8 @@ def failure(result: Result, queue: Scheduler) -> JobFailedError:
             message += f", with {status_text(result.exit_status)}"
     if result.reason:
         message += f" ({result.reason})"
+    if result.steps and result.steps[-1].exit_status != 0:
+        message += f", in its step {result.steps[-1].title}"
     where = f"; the output is in {' and '.join(result.output)}" if result.output else "; it left no output"
     return JobFailedError(message, remedy=_remedy(result, queue) + where)
 

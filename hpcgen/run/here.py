@@ -90,7 +90,9 @@ def run_here(job: ImageJob, output: IO[str] | None = None) -> int:
 
 def failure(job: ImageJob, status: int) -> JobFailedError:
     """The error of a job that ended with this status."""
-    return JobFailedError(f"{job.plan.job.command[0]} ended with {status_text(status)}", remedy=_remedy(status))
+    wanted = job.plan.job
+    what = "a step of the job" if wanted.steps else wanted.command[0]
+    return JobFailedError(f"{what} ended with {status_text(status)}", remedy=_remedy(status))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -15,7 +15,7 @@ import msgspec
 from hpcgen.engines import engine_for, runners
 from hpcgen.errors import PolicyError
 from hpcgen.images.kinds import kind_for
-from hpcgen.job.layout import job_findings, resolve_job
+from hpcgen.job.layout import job_findings, resolve_job, started
 from hpcgen.job.walltime import parse_walltime
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import EngineName
@@ -25,6 +25,7 @@ from hpcgen.model.queueing import Queueing
 from hpcgen.model.reasons import JobReason
 from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import Site
+from hpcgen.planning.reproduce import step_words
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.run.host_side import host_side
 from hpcgen.support.quoting import sh
@@ -207,7 +208,7 @@ def laid_out(
     here = site or recorded.site
     name = _partition(recorded, here, partition)
     old = recorded.job
-    command = list(request.command or old.command)
+    command, steps = started(request, old.command, old.steps)
     if here.name == recorded.site.name:
         request = msgspec.structs.replace(request, account=request.account or old.account or None)
     size = (request.nodes, request.ranks_per_node, request.threads_per_rank, request.memory_per_rank_gb)
@@ -224,7 +225,7 @@ def laid_out(
         if still and not same_place and all(each is None for each in layout):
             request = _as_large(old, request)
         job = resolve_job(here, name, recorded.stack, request, old.walltime_s if still else None)
-    job = msgspec.structs.replace(job, command=command)
+    job = msgspec.structs.replace(job, command=command, steps=steps)
     return msgspec.structs.replace(recorded, site=here, partition=name, job=job)
 
 
@@ -378,6 +379,7 @@ def _command(
     ):
         if value is not None:
             words += [option, str(value)]
+    words += step_words(request)
     if request.command:
         words += ["--", *request.command]
     return " ".join(sh(word) for word in words)

@@ -80,5 +80,5 @@ def with_layout(job: ImageJob, command: list[str], ranks: int, environment: dict
         plan.stack,
         run=replace(plan.stack.run, environment={**plan.stack.run.environment, **(environment or {})}),
     )
-    layout = replace(plan.job, nodes=1, ranks_per_node=ranks, command=command, memory_per_rank_gb=None)
+    layout = replace(plan.job, nodes=1, ranks_per_node=ranks, command=command, steps=[], memory_per_rank_gb=None)
     return replace(job, plan=replace(plan, stack=stack, job=layout))

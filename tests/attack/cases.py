@@ -110,6 +110,9 @@ def _of_plan(one: Case, chance: random.Random) -> Files:
             profile = {**profile, name: {**profile[name], field: chance.choice(choices)}}
     if profile.get("scheduler", {}).get("kind") == "none" and one.path[0] not in ("queue", "account"):
         job = {key: value for key, value in job.items() if key not in ("queue", "account")}
+    if one.path[:2] == ("run", "steps"):
+        # Where a command is asked for, steps are not started.
+        del job["command"]
     if chance.randrange(3) == 0 and one.path[:1] != ("mpi",):
         profile = {**profile, "mpi": None}
     site = api.load_site(profile, catalog=CATALOG)

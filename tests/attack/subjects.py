@@ -113,6 +113,7 @@ def _stack() -> dict[str, Any]:
             "gpus_per_node": 0,
             "rank_gpus": "own",
             "checkpoint": ["kill", "-USR1", "1"],
+            "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],
         },
         "notes": ["A note."],
     }

@@ -107,15 +107,35 @@ checkpoint() {
     fi
 }
 trap checkpoint USR1
-@{outer}"${container[@]}" "$@" &
-program=$!
-while true; do
-    told=
-    status=0
-    wait "$program" || status=$?
-    # A signal ends the waiting, not the program.
-    [ -n "$told" ] || exit "$status"
-done
+attended() {
+    local program told status
+    @{outer}"${container[@]}" "$@" &
+    program=$!
+    while true; do
+        told=
+        status=0
+        wait "$program" || status=$?
+        # A signal ends the waiting, not the program.
+        [ -n "$told" ] || return "$status"
+    done
+}
+#: steps
+# The steps are started one after the other, each by the whole launch line; the first that fails ends the job.
+step() { # name, command
+    local status=0 began=$SECONDS step
+    step="$1 ($((number += 1)) of @{count})"
+    shift
+    echo "@{mark} $(date -u +%Y-%m-%dT%H:%M:%SZ) $step begins" >&2
+    @{run} || status=$?
+    echo "@{mark} $(date -u +%Y-%m-%dT%H:%M:%SZ) $step ended with status $status after $((SECONDS - began)) s" >&2
+    [ "$status" = 0 ] || exit "$status"
+}
+if [ "$#" -gt 0 ]; then
+    @{run}
+    exit
+fi
+number=0
+@{steps}
 #: plain_output
 # The lines of the ranks are read here, so none of the caller's variables may label or redirect them.
 unset @{names}

@@ -309,6 +309,21 @@ def test_the_output_of_a_failed_job_is_shown_once(site: Site) -> None:
     assert [Path(name).name for name in result["output"]] == ["mpi-hello.o41", "mpi-hello.e41"]
 
 
+def test_the_step_that_failed_is_named(site: Site) -> None:
+    """The lines that tell it come on the job's stderr, which these systems keep in a file of its own."""
+    done = site.submit(
+        "--json", "--step", "first=echo one", "--step", "fails=sh -c 'exit 7'", "--step", "last=touch no"
+    )
+    assert done.returncode == 10
+    result = json.loads(done.stdout)
+    assert [(each["name"], each["number"], each["exit_status"]) for each in result["steps"]] == [
+        ("first", 1, 0),
+        ("fails", 2, 7),
+    ]
+    assert "with status 7, in its step fails (2 of 3)" in done.stderr
+    assert not (site.folder / "work" / "no").exists()
+
+
 def test_a_forgotten_job_is_not_called_good(site: Site) -> None:
     done = site.submit("--", "true", FORGETFUL="1")
     assert done.returncode == 10
