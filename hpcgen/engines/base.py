@@ -32,6 +32,7 @@ class Call(msgspec.Struct, frozen=True):
     inherited: names of variables that are set outside and wanted inside.
     unset: names of variables of the host that must not be seen inside.
     gpu: the vendor of the node's GPUs, "" without.
+    gpu_cdi: the CDI name of all of them, where the profile has one.
     devices: device files of the fabric.
     join: ranks of a node that share one container, 0 if each has its own.
     shared_memory: whether processes inside talk to each other through memory.
@@ -49,6 +50,7 @@ class Call(msgspec.Struct, frozen=True):
     inherited: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()
     gpu: str = ""
+    gpu_cdi: str = ""
     devices: tuple[str, ...] = ()
     join: int = 0
     shared_memory: bool = False
@@ -66,7 +68,8 @@ class Engine:
     Of all: ``name``, as profiles have it; ``format``: what its images are built from.
 
     Of one that starts images: ``program``: to be found on PATH, the name if empty. ``starts``: the kinds of image that
-    it starts as they lie there, the one that it is made for first; ``sandbox`` is a folder that Apptainer built.
+    it starts as they lie there, the one that it is made for first; ``sandbox`` is a folder that Apptainer built,
+    ``registry`` an image that no machine has as a file.
     ``host_environment``: the host's variables enter by themselves. ``image_environment``: the image's own are set by
     the engine. ``started_by_launcher``: a launcher on the host can start one container per rank. ``library_path``: what
     the engine adds to the library path, to be kept when that is set inside. ``image_is_file``: the image is a file or
@@ -77,6 +80,9 @@ class Engine:
     loader does not find it by itself. ``image_releases``: the oldest release that starts an image file, by the end
     of its name. ``driver_in_image``: the GPU driver's libraries have to be in the image.
     ``targets_in_image``: it binds only onto folders that the image has. ``bind_option``: the one that binds a folder.
+    ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says
+    with ``--version`` which release of the engine this is. ``image_todo``: what a person does with an image file, where
+    it starts none; without signs that a shell reads.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
@@ -108,6 +114,9 @@ class Engine:
     driver_in_image: ClassVar[bool] = False
     targets_in_image: ClassVar[bool] = False
     bind_option: ClassVar[str] = ""
+    definition_reads: ClassVar[str] = ""
+    tells_version: ClassVar[bool] = True
+    image_todo: ClassVar[str] = ""
 
     builder: ClassVar[str] = ""
     alone: ClassVar[bool] = True
@@ -182,6 +191,26 @@ class Engine:
 
     def definition(self, call: Call) -> list[str]:
         """Lines of a file that the engine reads at the start, as words of shell; none for most."""
+        return []
+
+    def missing_image(self, named: bool) -> tuple[str, str]:
+        """Shell that succeeds where there is no image ``$image`` to start, and what is told then.
+
+        Both are "" where the engine itself says so best. The second is text within double quotes of a shell.
+
+        Parameters
+        ----------
+        named: ``$image`` is a name in the engine's store, though it starts files too.
+        """
+        return ("", "") if named else ('[ ! -e "$image" ]', NO_IMAGE)
+
+    def header_options(self, call: Call, image: str) -> list[tuple[str, str]]:
+        """Options of Slurm's job header by which a node sets the image up once for all ranks, and their values.
+
+        Parameters
+        ----------
+        image: its name.
+        """
         return []
 
     def after_build(self, stack: str) -> str:
@@ -294,6 +323,7 @@ class Engine:
         return []
 
 
+NO_IMAGE = "there is no image $image"
 FILE_SYSTEMS = Shell('${file_systems[@]+"${file_systems[@]}"}')
 """What :meth:`Engine.bind_in_place` made of ``Call.file_systems``. Bash before 4.4 calls an empty array unset."""
 

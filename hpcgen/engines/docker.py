@@ -1,6 +1,7 @@
 """Docker. It builds with BuildKit: by the plugin buildx, which a client of 23 or later needs, or built into an older.
 
-GPUs: ``--gpus`` came with 19.03.
+GPUs: ``--gpus`` came with 19.03. For CDI names AMD's toolkit asks for 25 or later.
+Source: github.com/ROCm/container-toolkit@192fe8e, docs/container-runtime/requirements.rst.
 
 Output of ``--progress=plain`` (seen with 20.10.24; moby/buildkit issues 3834, 5644 and docker/cli issue 3423 show it):
 ``#8 [builder 3/9] RUN …`` when a step is known, ``#8 0.106 …`` what it prints, ``#8 CACHED``, ``#8 DONE 1.2s``,
@@ -14,6 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from hpcgen.engines.base import Call
 from hpcgen.engines.building import EngineCommand, Target, Work, query, version_in
 from hpcgen.engines.dockerfiles import DockerfileEngine
 from hpcgen.engines.steps import Event, Reader, Recipe
@@ -25,6 +27,7 @@ from hpcgen.support.shell_words import Shell
 _NAMED = re.compile(r"#(\d+) \[(?:(\S+) +)?(\d+)/(\d+)\] ([A-Z]+)\b")
 _STATE = re.compile(r"#(\d+) (CACHED|CANCELED|DONE(?: ([\d.]+)s)?|ERROR:? .*)$")
 PLUGIN_FROM = 23
+CDI_SINCE = "25"
 
 
 class Docker(DockerfileEngine):
@@ -42,8 +45,12 @@ class Docker(DockerfileEngine):
     def _user_words(self) -> list[list[str]]:
         return [["--user", Shell('"$(id -u):$(id -g)"'), "-e", "HOME=/tmp"]]
 
-    def _nvidia_words(self) -> list[str]:
-        return ["--gpus", "all"]
+    def oldest(self, call: Call) -> str:
+        """Of CDI names."""
+        return CDI_SINCE if call.gpu and call.gpu_cdi else ""
+
+    def _gpu_words(self, call: Call) -> list[str]:
+        return ["--gpus", "all"] if call.gpu == "nvidia" and not call.gpu_cdi else super()._gpu_words(call)
 
     def problem(self) -> Problem | None:
         """No engine that answers, or a client that lost BuildKit with its plugin."""

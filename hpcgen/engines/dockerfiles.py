@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from hpcgen.engines.base import Call, Engine, bind_words, file_system_words
+from hpcgen.engines.base import NO_IMAGE, Call, Engine, bind_words, file_system_words
 from hpcgen.engines.building import EngineCommand, FromFile, Target, Word, Work
+from hpcgen.engines.devices import gpu_devices
 from hpcgen.engines.steps import Labels, Recipe, dockerfile_steps
 from hpcgen.errors import InputError
 from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKindName
+from hpcgen.support.quoting import sh
 from hpcgen.support.shell_words import joined
 
 LONGEST_LABEL = 100_000
@@ -48,9 +50,17 @@ class DockerfileEngine(Engine):
         """Options that make files written to the folder of the job the user's."""
         return []
 
-    def _nvidia_words(self) -> list[str]:
-        """Options that show all GPUs of NVIDIA inside."""
-        raise NotImplementedError
+    def missing_image(self, named: bool) -> tuple[str, str]:
+        return f'! {sh(self.command_name())} image inspect "$image" > /dev/null 2>&1', NO_IMAGE
+
+    def _gpu_words(self, call: Call) -> list[str]:
+        """Options that show all GPUs inside."""
+        named = [word for device in gpu_devices(call) for word in ("--device", device)]
+        return [*named, *(self._amd_groups(call) if call.gpu == "amd" else [])]
+
+    def _amd_groups(self, call: Call) -> list[str]:
+        """Options for the groups that may open the device files of AMD's GPUs."""
+        return ["--group-add", "video"]
 
     def _job_words(self, call: Call) -> list[list[str]]:
         """What every podman and docker understands: binds, the folder of the job, variables, and last the image."""
@@ -64,13 +74,7 @@ class DockerfileEngine(Engine):
         ]
 
     def _device_words(self, call: Call) -> list[list[str]]:
-        groups: list[list[str]] = []
-        if call.gpu == "nvidia":
-            groups.append(self._nvidia_words())
-        elif call.gpu == "amd":
-            groups.append(["--device", "/dev/kfd", "--device", "/dev/dri", "--group-add", "video"])
-        elif call.gpu == "intel":
-            groups.append(["--device", "/dev/dri"])
+        groups = [self._gpu_words(call)] if call.gpu else []
         if call.devices:
             # RDMA registers memory, which must then stay in place.
             groups.append(["--ulimit", "memlock=-1:-1"])

@@ -1,11 +1,12 @@
 """Podman.
 
-GPUs: it takes the CDI name ``nvidia.com/gpu=all``, made on the host with ``nvidia-ctk cdi generate`` (NVIDIA Container
-Toolkit, "Support for Container Device Interface").
+With AMD's CDI name for GPUs the user's own groups are kept, to which video and render have to belong.
+Source: github.com/ROCm/container-toolkit@192fe8e, docs/container-runtime/running-workloads.rst.
 """
 
 from __future__ import annotations
 
+from hpcgen.engines.base import Call
 from hpcgen.engines.buildah import Buildah
 
 
@@ -21,5 +22,5 @@ class Podman(Buildah):
     store_place = "{{.Store.GraphRoot}}"
     images_words = ("images", "--format", "json")
 
-    def _nvidia_words(self) -> list[str]:
-        return ["--device", "nvidia.com/gpu=all"]
+    def _amd_groups(self, call: Call) -> list[str]:
+        return ["--group-add", "keep-groups"] if call.gpu_cdi else super()._amd_groups(call)

@@ -1,16 +1,24 @@
 """podman-hpc, Podman with modules for the host's MPI and GPUs.
 
 Its options are those of the modules that a site has put into ``/etc/podman_hpc/modules.d``; ``--gpu``, ``--mpi`` and
-``--openmpi-pmix`` come with it. ``--mpi`` shows the host's MPICH inside and lets ``SLURM_*``, ``PALS_*`` and ``PMI_*``
-in. ``--nccl`` copies NCCL's plugin for Slingshot and the host's libfabric inside, names their folders in
-``LD_LIBRARY_PATH``, and sets variables of both; a kit that sets that path itself has to name them too. An image has to
-be made ready for compute nodes: ``podman-hpc migrate NAME``.
-Source: github.com/NERSC/podman-hpc@01b02d6, etc/modules.d and podman_hpc/podman_hpc.py.
+``--openmpi-pmix`` come with it (and ``--openmpi-pmi2``, for an Open MPI with PMI-2, which images here have not).
+``--mpi`` shows the host's MPICH inside and lets ``SLURM_*``, ``PALS_*`` and ``PMI_*`` in. ``--nccl`` copies NCCL's
+plugin for Slingshot and the host's libfabric inside, names their folders in ``LD_LIBRARY_PATH``, and sets variables of
+both; a kit that sets that path itself has to name them too.
+
+With ``--mpi`` and ``--cuda-mpi`` the ranks of a node share one container by themselves: ``run`` becomes ``shared-run``,
+which gives the options ``-e`` and ``-w`` to each rank once more, so what a kit sets wins over what modules set.
+``--cuda-mpi`` in the place of ``--mpi``, with ``--gpu``, preloads Cray's library for GPU memory; nothing here knows
+whether a program needs it.
+
+An image has to be made ready for compute nodes: ``podman-hpc migrate NAME``. They see the store of such images with
+``run`` and ``images`` alone; ``image inspect`` finds nothing there.
+Source: github.com/NERSC/podman-hpc@01b02d6, etc/modules.d, podman_hpc/{podman_hpc,siteconfig}.py.
 """
 
 from __future__ import annotations
 
-from hpcgen.engines.base import Call
+from hpcgen.engines.base import NO_IMAGE, Call
 from hpcgen.engines.building import EngineCommand, Work
 from hpcgen.engines.podman import Podman
 
@@ -31,6 +39,10 @@ class PodmanHpc(Podman):
     def unsupported_reason(self, gpu: str) -> str:
         """Modules for other GPUs than NVIDIA's."""
         return f"it has no module for GPUs of {gpu}" if gpu not in ("", "nvidia") else ""
+
+    def missing_image(self, named: bool) -> tuple[str, str]:
+        """By ``images``, which sees migrated ones too."""
+        return f'[ -z "$({self.name} images -q "$image" 2> /dev/null)" ]', NO_IMAGE
 
     def words(self, call: Call) -> list[list[str]]:
         """run, with the modules that the job needs and the folder of the job at /mnt/0."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpcgen.engines import Engine
+from hpcgen.engines.base import NO_IMAGE
 from hpcgen.job.measured_layouts import layout_text, memory_text
 from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import BOOTSTRAP, output_variables
@@ -20,7 +21,9 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
 from hpcgen.recipe.formats.header import header as file_header
 from hpcgen.schedulers import Header, Scheduler, scheduler_for
+from hpcgen.schedulers.base import option
 from hpcgen.schedulers.none import Direct
+from hpcgen.schedulers.slurm import Slurm
 from hpcgen.support.quoting import plain, sh, sh_assign
 from hpcgen.support.shell_words import FOLDER, joined, line, loading, quoted
 from hpcgen.support.templates import Template
@@ -78,6 +81,7 @@ def job_script(
             "job script of ",
             usage,
             options(queueing, scheduler, plan.site.scheduler.max_array_size),
+            _set_up_once(plan, scheduler, how, image),
         ),
         *([_fill("modules", before=scheduler.before_modules, modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, name, folder=True),
@@ -132,8 +136,21 @@ def preflight_script(
     return "\n".join(filter(None, parts))
 
 
-def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str, asked: Sequence[str] = ()) -> str:
-    """All that a person reads first, and the loading of modules."""
+def _top(
+    plan: Plan,
+    scheduler: Scheduler,
+    how: Start,
+    what: str,
+    usage: str,
+    asked: Sequence[str] = (),
+    offered: Sequence[str] = (),
+) -> str:
+    """All that a person reads first.
+
+    Parameters
+    ----------
+    asked, offered: further directives, and lines that a person can make directives.
+    """
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
     reasons = [plain(text, "a reason") for text in plan.job.why()]
@@ -146,6 +163,7 @@ def _top(plan: Plan, scheduler: Scheduler, how: Start, what: str, usage: str, as
         directives=[f"{scheduler.mark} {item}" for item in [*scheduler.directives(header), *asked]],
         account=_account(plan, scheduler),
         before=_before(plan, scheduler),
+        offered=_fill("offered", lines=list(offered)) if offered else "",
         header=[f"# {plain(text, 'the header')}" for text in file_header(plan, what)],
         layout=f"layout: {layout_text(plan.job)}",
         usage=usage,
@@ -188,9 +206,10 @@ def _image(plan: Plan, how: Start, name: str, image: str | None, named: bool) ->
         text = f"image=${{HPCGEN_IMAGE:-{images[0]}}}\n"
     else:
         text = _fill("first_image", images=images)
-    missing = _missing(how.engine, named)
-    todo = "" if image is not None else ": make it with build.sh, or set HPCGEN_IMAGE"
-    return text + (_fill("image_missing", file_name=name, missing=missing, todo=todo) if missing else "")
+    missing, told = how.engine.missing_image(named)
+    if told == NO_IMAGE and image is None:
+        told += ": make it with build.sh, or set HPCGEN_IMAGE"
+    return text + (_fill("image_missing", file_name=name, missing=missing, told=told) if missing else "")
 
 
 def _exports(how: Start, scheduler: Scheduler) -> str:
@@ -219,11 +238,24 @@ def _container(how: Start, name: str) -> str:
         [
             _fill("gpu") if gpu else "",
             _file_systems(how),
-            _fill("definition", file_name=name, lines=lines) if definition else "",
+            _definition(how.engine, name, lines) if definition else "",
             f"{bound.function()}\n" if bound is not None else "",
             f"mpi={root}\n" if short != words else "",
             _fill("container", words=short),
         ]
+    )
+
+
+def _definition(engine: Engine, name: str, lines: list[str]) -> str:
+    """The file that the engine reads, where no path has a sign that it would read as something else."""
+    signs = engine.definition_reads
+    return _fill(
+        "definition",
+        checked="$image$folder" if engine.image_is_file else "$folder",
+        signs=sh(signs),
+        shown=sh(" ".join("space" if sign == " " else sign for sign in signs)),
+        file_name=name,
+        lines=lines,
     )
 
 
@@ -272,13 +304,6 @@ def _outer(how: Start) -> str:
     return f"{line(how.outer)} " if how.outer else ""
 
 
-def _missing(engine: Engine, named: bool) -> str:
-    """Shell that succeeds where there is no such image; "" where the engine itself says so best."""
-    if not engine.image_is_file:
-        return f'! {sh(engine.command_name())} image inspect "$image" > /dev/null 2>&1'
-    return "" if named else '[ ! -e "$image" ]'
-
-
 def _alone(how: Start) -> list[str]:
     """Variables for a start without an allocation: the launcher would ask the batch system for nodes."""
     names = [name for name in BOOTSTRAP.values() if how.variables.exported.get(name, "fork") != "fork"]
@@ -295,6 +320,14 @@ def _account(plan: Plan, scheduler: Scheduler) -> str:
     if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
         return ""
     return _fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")
+
+
+def _set_up_once(plan: Plan, scheduler: Scheduler, how: Start, image: str | None) -> list[str]:
+    """Directives of an engine that Slurm knows; no directives yet, because only a person knows the image's registry."""
+    if scheduler.mark != Slurm.mark:
+        return []
+    name = image or f"REGISTRY/{how.engine.image_names(plan.stack.name, plan.site.name)[0]}"
+    return [f"#   {scheduler.mark} {option(*each)}" for each in how.engine.header_options(how.call, name)]
 
 
 def _before(plan: Plan, scheduler: Scheduler) -> str:

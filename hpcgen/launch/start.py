@@ -66,6 +66,7 @@ def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping
         inherited=(*values.exported, *(bound.reads() if bound is not None and not inner else ())),
         unset=values.unset,
         gpu=gpu.vendor if gpu is not None else "",
+        gpu_cdi=(gpu.cdi or "") if gpu is not None else "",
         devices=tuple(plan.fabric.devices),
         join=_join(plan, mpi),
         shared_memory=plan.stack.run.mpi or gpu is not None,

@@ -89,6 +89,16 @@ CpuList = Annotated[
 ]
 
 
+CdiName = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9.-]{0,62}/[A-Za-z0-9][A-Za-z0-9._-]{0,62}=[A-Za-z0-9][A-Za-z0-9._:-]{0,62}$(?!\n)",
+        "a device as CDI names it: VENDOR/CLASS=NAME",
+        "amd.com/gpu=all",
+    ),
+]
+
+
 FabricKind = Literal["none", "omni-path", "infiniband", "slingshot", "efa", "ethernet"]
 
 
@@ -100,7 +110,8 @@ class Gpu(Record, frozen=True):
     data-centre GPUs, which alone can run a newer CUDA than their driver's with NVIDIA's compatibility package.
     ``cpus``: for each GPU, in the order of their numbers, the CPUs next to it that a rank may use: one hardware thread
     of each core, as Linux numbers them. ``fabric``: the network by which they reach those of other nodes, where that is
-    another than the node's.
+    another than the node's. ``cdi``: the name of the Container Device Interface by which Podman and its like show all
+    of them, such as ``amd.com/gpu=all``; without one it is NVIDIA's usual name, and of AMD and Intel the device files.
     """
 
     vendor: Literal["nvidia", "amd", "intel"]
@@ -113,6 +124,7 @@ class Gpu(Record, frozen=True):
     data_center: bool | None = None
     cpus: list[CpuList] = []
     fabric: FabricKind | None = None
+    cdi: CdiName | None = None
 
 
 class Queue(Record, frozen=True):

@@ -58,8 +58,10 @@ def engine_tests(plan: Plan, ended: StartResult) -> list[TestResult]:
         here = engine_version(ended.lines)
         known = plan.site.containers.engines.get(plan.engine)
         wanted = known.version if known is not None else None
-        if not here or wanted is None:
-            return f"{plan.engine} {here or 'of unknown version'}; the profile names none"
+        if not here:
+            return f"{plan.engine} of unknown version"
+        if wanted is None:
+            return f"{plan.engine} {here}; the profile names none"
         if older(here, wanted):
             raise BrokenPromise(f"{plan.engine} {here} is installed, but the profile of {plan.site.name} says {wanted}")
         return f"{plan.engine} {here}" + ("" if agree(here, wanted) else f"; the profile says {wanted}")

@@ -84,12 +84,13 @@ def _features(lines: Iterable[str]) -> frozenset[str]:
 
 
 def engine_script(plan: Plan, environment: dict[str, str]) -> str:
-    """bash that prints the version of the engine, with the site's modules loaded."""
+    """bash that prints the version of the engine, if it tells one, with the site's modules loaded."""
     how = start(plan, environment)
     program = sh(how.engine.command_name())
     modules = loading(plan.site.system.modules, how.modules)
     missing = f"echo {program} is not on PATH; exit 69"
-    return "\n".join([*modules, f"command -v {program} || {{ {missing}; }}", f"{program} --version", ""])
+    version = [f"{program} --version"] if how.engine.tells_version else []
+    return "\n".join([*modules, f"command -v {program} || {{ {missing}; }}", *version, ""])
 
 
 def engine_version(lines: Iterable[str]) -> str:

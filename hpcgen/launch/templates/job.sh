@@ -4,6 +4,7 @@
 @{directives}
 @{account}
 @{before}
+@{offered}
 #
 @{header}
 # @{layout}
@@ -13,6 +14,9 @@
 # This site requires an account; make this line a directive: @{directive}YOUR-ACCOUNT
 #: before
 # Before it is submitted, in the same shell: @{before}
+#: offered
+# Each node sets the image up once, not each rank, if these lines become directives with the image that is started:
+@{lines}
 #: modules
 # Before `set -u`: a site's module function may read variables that are not set.
 @{before}
@@ -43,7 +47,7 @@ if [ -z "$image" ]; then
 fi
 #: image_missing
 if @{missing}; then
-    echo "@{file_name}: there is no image $image@{todo}" >&2
+    echo "@{file_name}: @{told}" >&2
     exit 66
 fi
 #: command
@@ -63,9 +67,9 @@ for path in "${places[@]}"; do
     [ ! -d "$path" ] || file_systems+=(@{words})
 done
 #: definition
-case $image$folder in
-    *['"\$:']*)
-        echo "@{file_name}: the container engine cannot read a path with one of \" \\ \$ : in it: $image, $folder" >&2
+case @{checked} in
+    *[@{signs}]*)
+        echo "@{file_name}: the container engine cannot read a path with one of" @{shown} "in it: $image, $folder" >&2
         exit 65
         ;;
 esac

@@ -1,64 +1,13 @@
-"""Engines that only some sites have: podman-hpc, and CSCS's Container Engine."""
+"""Engines that only some sites have: podman-hpc, pyxis and CSCS's Container Engine."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import PolicyError
-from hpcgen.kit.kit import Kit, make_kit
-from hpcgen.model.job import JobRequest
-from hpcgen.planning.planner import make_plan
-
-SITE: dict[str, Any] = {
-    "name": "site",
-    "title": "A site with Slingshot",
-    "system": {"os": "sles", "glibc": "2.31"},
-    "partitions": {"main": {"cpu": {"target": "zen3", "cores": 128}, "memory": {"total_gb": 500}}},
-    "default_partition": "main",
-    "containers": {"preferred": "podman-hpc", "engines": {"podman-hpc": {}, "container-engine": {}, "pyxis": {}}},
-    "scheduler": {"kind": "slurm"},
-    "network": {"internet": {"login": True, "compute": True}},
-    "fabric": {"kind": "slingshot", "provider": "cxi"},
-    "mpi": {
-        "flavour": "cray-mpich",
-        "version": "8.1.30",
-        "abi": "mpich",
-        "root": "/opt/host/mpich",
-        "launcher": "srun",
-        "pmi": ["pmi2"],
-        "binds": [{"source": "/var/run/host", "target": "/var/run/host"}],
-        "libraries": ["/var/run/host/mpich"],
-    },
-}
-NVIDIA = {"vendor": "nvidia", "model": "A100", "count": 4, "capability": "8.0"}
-AMD = {"vendor": "amd", "model": "MI250X", "count": 8}
-
-
-def kit(
-    folder: Path,
-    engine: str,
-    stack: str = "mpi-hello",
-    gpu: dict[str, Any] | None = None,
-    ranks: int = 8,
-    file_systems: dict[str, Any] | None = None,
-    **more: Any,
-) -> Kit:
-    site = json.loads(json.dumps({**SITE, "file_systems": file_systems or {}, **more}))
-    site["containers"]["preferred"] = engine
-    if gpu is not None:
-        site["partitions"]["main"]["gpu"] = gpu
-    (folder / "site.yaml").write_text(json.dumps(site))
-    catalog = Catalog()
-    job = JobRequest(nodes=2, ranks_per_node=ranks // 2) if stack == "mpi-hello" else None
-    return make_kit(make_plan(catalog, catalog.site(str(folder / "site.yaml")), catalog.stack(stack), job=job), catalog)
+from tests.helpers.site_engines import AMD, INTEL, NVIDIA, kit, run_job
 
 
 def test_podman_hpc_is_started_by_srun_with_its_modules(tmp_path: Path) -> None:
@@ -69,6 +18,16 @@ def test_podman_hpc_is_started_by_srun_with_its_modules(tmp_path: Path) -> None:
     assert "-e LD_LIBRARY_PATH=/var/run/host/mpich:/opt/mpich/lib" in job
     assert "srun --export=ALL --nodes=2 --ntasks=8" in job
     assert '"$engine" migrate "$tag"' in made.files["build.sh"].text
+
+
+@pytest.mark.parametrize(("answer", "status"), [("echo 0123456789ab", 0), ("true", 66), ("exit 125", 66)])
+def test_podman_hpc_is_asked_for_migrated_images_too(tmp_path: Path, answer: str, status: int) -> None:
+    """Nodes have no other: `image inspect` does not look where they lie, `images` does."""
+    job = kit(tmp_path, "podman-hpc").files["job.slurm"].text
+    program = f"[ \"$1 $2 $3\" = 'images -q mpi-hello:site' ] || exit 9\n{answer}"
+    done = run_job(tmp_path, job, shown="*", programs={"podman-hpc": program})
+    assert done.returncode == status, done.stderr
+    assert ("there is no image mpi-hello:site" in done.stderr) == (status != 0)
 
 
 def test_podman_hpc_has_no_module_for_other_gpus(tmp_path: Path) -> None:
@@ -106,9 +65,12 @@ def test_pyxis_is_asked_by_options_of_srun(tmp_path: Path) -> None:
     assert any(word.startswith("LD_LIBRARY_PATH=/var/run/host/mpich:/opt/mpich/lib") for word in words)
 
 
-def test_pyxis_shows_no_other_gpus_than_nvidias(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="no hook for GPUs of amd"):
-        kit(tmp_path, "pyxis", gpu=AMD, fabric={"kind": "ethernet"})
+def test_pyxis_shows_amds_gpus_without_a_hook_and_none_of_intel(tmp_path: Path) -> None:
+    """Their device files are in the host's /dev, and nothing is set for NVIDIA's hook."""
+    job = kit(tmp_path, "pyxis", gpu=AMD, fabric={"kind": "ethernet"}).files["job.slurm"].text
+    assert "--no-container-entrypoint" in job and "NVIDIA_" not in job
+    with pytest.raises(PolicyError, match="no hook for GPUs of intel"):
+        kit(tmp_path, "pyxis", gpu=INTEL, fabric={"kind": "ethernet"})
 
 
 def test_a_stack_without_mpi_is_one_task_of_srun(tmp_path: Path) -> None:
@@ -124,19 +86,6 @@ def test_definition_file_has_the_file_systems_that_the_node_has(tmp_path: Path) 
     mounts = run_job(tmp_path, job).stdout.partition("mounts = [\n")[2].partition("]")[0].splitlines()
     assert f'  "{tmp_path}/work:{tmp_path}/work",' in mounts
     assert not any("gone" in mount for mount in mounts)
-
-
-def run_job(folder: Path, job: str, shown: str = "--environment=*") -> subprocess.CompletedProcess[str]:
-    """The job with an srun that shows the definition file that it was given, or with ``shown="*"`` its words."""
-    # Not in the folder itself, whose name may have a colon.
-    srun = Path(tempfile.mkdtemp(dir=folder.parent), "srun")
-    show = 'printf "%s\\n" "$word"' if shown == "*" else 'cat "${word#*=}"'
-    srun.write_text(f"#!/bin/bash\nfor word; do case $word in {shown}) {show};; esac; done\n")
-    srun.chmod(0o755)
-    (folder / "mpi-hello.sqsh").touch()
-    (folder / "job.slurm").write_text(job)
-    env = {**os.environ, "PATH": f"{srun.parent}:{os.environ['PATH']}", "HPCGEN_PREFLIGHT": "0"}
-    return subprocess.run(["bash", "job.slurm"], cwd=folder, env=env, capture_output=True, text=True)
 
 
 def test_definition_file_is_toml_that_names_the_image_and_the_folder(tmp_path: Path) -> None:

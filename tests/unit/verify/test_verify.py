@@ -19,7 +19,7 @@ from hpcgen.planning.planner import make_plan
 from hpcgen.verify.contract import engine_tests, node_tests, older, rank_tests
 from hpcgen.verify.junit import junit_xml
 from hpcgen.verify.lines import SelfTestLines
-from hpcgen.verify.node import engine_version, node_command, read_node
+from hpcgen.verify.node import engine_script, engine_version, node_command, read_node
 from hpcgen.verify.ranks import agree, read_ranks, version_of
 from hpcgen.verify.starts import StartResult, start_script
 from tests.conftest import ROOT, Command
@@ -190,6 +190,14 @@ def test_engine_is_held_against_the_profile() -> None:
     assert old.result == "failed"
     assert "2.6.1 is installed" in old.reason
     assert "says 3.4.1" in old.reason
+
+
+@pytest.mark.parametrize("site", ["alps", "perlmutter"])
+def test_another_programs_release_is_not_held_against_the_engines(site: str) -> None:
+    """srun, which starts the Container Engine, tells Slurm's release."""
+    asked = engine_script(plan_for(site), {})
+    assert ("--version" in asked) == (site == "perlmutter")
+    assert engine(plan_for(site), "/usr/bin/srun\n").result == "passed"
 
 
 def test_missing_engine_fails_and_says_so() -> None:
