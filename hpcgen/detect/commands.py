@@ -64,8 +64,10 @@ COMMANDS: dict[str, Command] = {
     "docker-version": Command(("docker", "--version")),
     "podman-version": Command(("podman", "--version")),
     "podman-hpc-version": Command(("podman-hpc", "--version")),
-    "shifter-version": Command(("shifter", "--version")),
+    # It has no option for its version.
+    "shifter-version": Command(("shifter", "--help")),
     "sarus-version": Command(("sarus", "--version")),
+    "sarusctl-version": Command(("sarusctl", "--version")),
     "enroot-version": Command(("enroot", "version")),
     "srun-mpi-list": Command(("srun", "--mpi=list"), slurm=True),
     "sinfo": Command(("sinfo", "--noheader", "--format", SINFO_FORMAT), slurm=True),

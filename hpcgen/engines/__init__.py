@@ -41,6 +41,8 @@ ENGINES: Registry[Engine] = Registry(
         "buildah": "hpcgen.engines.buildah:Buildah",
         "pyxis": "hpcgen.engines.pyxis:Pyxis",
         "container-engine": "hpcgen.engines.container_engine:ContainerEngine",
+        "sarus-suite": "hpcgen.engines.sarus_suite:SarusSuite",
+        "shifter": "hpcgen.engines.shifter:Shifter",
     },
 )
 

@@ -288,7 +288,8 @@ def choose_engine(
         raise PolicyError(f"no engine starts an image of the kind {kind}: {name}", remedy=remedy)
     if asked is not None and asked not in able:
         expected = f"--engine {' or '.join(able)}"
-        raise PolicyError(f"{asked} does not start an image of the kind {kind}", "--engine", expected)
+        message = f"{asked} does not start an image of the kind {kind}"
+        raise PolicyError(message, "--engine", expected, engine_for(asked).image_todo)
     known = site.containers.engines
     allowed = _allowed(site, (asked,) if asked is not None else able, name)
     allowed.sort(key=lambda each: (each != site.containers.preferred, each not in known))

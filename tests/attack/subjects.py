@@ -13,7 +13,10 @@ from hpcgen.model.stack import Stack
 
 CATALOG = Catalog()
 Path = tuple[str | int, ...]
-ENGINES = {"charliecloud": "0.31", "apptainer": "1.4.5", "singularity": "3.11.4", "docker": "26.1", "podman": "4.9.4"}
+ENGINES = {
+    **{"charliecloud": "0.31", "apptainer": "1.4.5", "singularity": "3.11.4", "docker": "26.1", "podman": "4.9.4"},
+    **{"pyxis": "0.24", "sarus-suite": "1.0", "shifter": "22.02"},
+}
 SCHEDULERS = ("slurm", "pbs", "torque", "gridengine", "flux", "none")
 KEY = "key:"
 """Stands before the last step of a path where the key is the text, not the value."""
@@ -33,6 +36,7 @@ def _profile() -> dict[str, Any]:
         "driver": "550.54",
         "target": "sm_80",
         "fabric": "infiniband",
+        "cdi": "nvidia.com/gpu=all",
     }
     thin["gpu"] = {**gpu, "count": 2, "cpus": ["0-23", "24-47"]}
     thin |= {"directives": ["--exclusive"], "chunk": ["node_type=rome"], "environment": {"LOCAL_A": "b c"}}

@@ -18,6 +18,7 @@ _NAMES = (
     "docker",
     "shifter",
     "sarus",
+    "sarusctl",
     "enroot",
 )
 _FORMATS = {
@@ -27,7 +28,10 @@ _FORMATS = {
     "podman": ["oci"],
     "podman-hpc": ["oci"],
     "docker": ["oci"],
+    "shifter": ["oci"],
 }
+# What an option of srun shows to be an engine, which is no program.
+_PLUGINS = {"enroot": ("pyxis", "--container-image"), "sarusctl": ("sarus-suite", "--edf")}
 _PREFERENCE = ("apptainer", "singularity", "charliecloud", "podman-hpc", "podman", "docker")
 _SHOWN = 120
 
@@ -46,14 +50,19 @@ def probe(machine: Machine, seen: Seen) -> None:
             continue
         match = _VERSION.search(answer.text)
         version = match[0] if match else None
-        if name == "enroot":
-            seen.notes.append(f"enroot {version or ''} is installed: the engine pyxis, if srun has --container-image")
+        if name in _PLUGINS:
+            engine, option = _PLUGINS[name]
+            seen.notes.append(f"{name} {version or ''} is installed: the engine {engine}, if srun has {option}")
             continue
         if name not in ENGINES:
             seen.notes.append(f"{name} {version or ''} is installed, but profiles cannot name it".replace("  ", " "))
             continue
         found.append(name)
         how = machine.how(command)
+        if not ENGINES.find(name).tells_version:
+            seen.add(f"containers.engines.{name}", {}, how)
+            seen.add_unseen(f"containers.engines.{name}.version", f"{name} does not tell it")
+            continue
         seen.add(f"containers.engines.{name}.version", version, how)
         if version is None:
             seen.add(f"containers.engines.{name}", {}, how)

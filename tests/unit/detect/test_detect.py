@@ -222,6 +222,18 @@ def test_ranks_are_started_by_what_the_mpi_understands(
     assert doctor.returncode == 0, doctor.stdout
 
 
+def test_an_engine_that_tells_no_version_and_one_behind_srun_are_told(tmp_path: Path) -> None:
+    """Shifter's help has the numbers of other things; Sarus Suite is a plugin of Slurm, not a program."""
+    said = {
+        "shifter-version": "Usage:\n    shifter --image=docker:ubuntu/17.10\n",
+        "sarusctl-version": "sarusctl 0.4.1\n",
+    }
+    seen = seen_in(make_tree(tmp_path, {}, said))
+    assert seen.value("containers.engines.shifter.version") is None
+    assert seen.value("containers.engines.shifter") == {}
+    assert "sarusctl 0.4.1 is installed: the engine sarus-suite, if srun has --edf" in seen.notes
+
+
 def test_a_folder_says_more_of_a_version_than_the_year(tmp_path: Path) -> None:
     year = library("libmpi.so.12", b"\0Intel(R) MPI Library 2021 for Linux* OS\n\0")
     found = {}

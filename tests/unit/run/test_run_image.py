@@ -126,6 +126,8 @@ def test_a_sandbox_is_told_from_charlieclouds_folder(tmp_path: Path, no_programs
         ("oci-archive", None, "hpcgen convert"),
         ("sif", None, "supermuc does not allow apptainer or singularity"),
         ("directory", "docker", "docker does not start an image of the kind directory"),
+        ("sif", "shifter", r"shifter does not start(.|\n)*push it to a registry, run shifterimg pull"),
+        ("squashfs", "sarus-suite", r"sarus-suite does not start(.|\n)*run sarusctl migrate NAME; or push it"),
     ],
 )
 def test_what_cannot_be_started_is_explained(kind: ImageKindName, engine: Any, says: str) -> None:
