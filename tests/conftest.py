@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -62,6 +63,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """The container tests are not even read where none of them is asked for."""
     named = any(Path(word).resolve().is_relative_to(CONTAINERS) for word in config.args)
     return True if collection_path == CONTAINERS and is_unit_tier(config) and not named else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """What a process of the container tests has to say of its builds."""
+    for line in getattr(node, "workeroutput", {}).get("reports", []):
+        node.config.get_terminal_writer().line(line)
 
 
 def pytest_collection_finish() -> None:

@@ -220,6 +220,9 @@ def _one_library(ranks: Ranks) -> str:
     if len(sets) > 1:
         told = [f"rank {some([str(rank) for rank in who], _FEW)}: {', '.join(paths)}" for paths, who in sets.items()]
         raise BrokenPromise(f"ranks of one job use different libraries: {'; '.join(told)}")
+    if ranks.others:
+        told = [f"rank {rank}: {version}" for rank, version in sorted(ranks.others.items())]
+        raise BrokenPromise(f"ranks of one job use different releases: rank 0: {ranks.version}; {some(told, _FEW)}")
     return f"the same for {'all ' if len(ranks.seen) > 1 else ''}{len(ranks.seen)}"
 
 

@@ -11,6 +11,7 @@ from hpcgen.blocks.rank_test import LABEL, MPI_FILE, OPEN_MPI_COMPONENT, OPEN_MP
 
 _RANK = re.compile(rf"{LABEL}?rank (\d+) of (\d+) on (.+)")
 _MAPS = re.compile(rf"{LABEL}?rank (\d+) maps (/.+)")
+_OTHER = re.compile(rf"{LABEL}?rank (\d+) has library (.+)")
 _LIBRARY = re.compile(rf"{LABEL}?library (.+)")
 _MPI = re.compile(MPI_FILE)
 _PROVIDER = re.compile(f"{PROVIDER_IS}([A-Za-z0-9_;]+)")
@@ -26,6 +27,7 @@ class Ranks(msgspec.Struct, frozen=True):
     seen: number and size of the job that each rank told, in the order that they came.
     maps: by rank, the MPI and fabric libraries mapped into it.
     version: what the library says it is.
+    others: by rank, what it says where that is not what it says in rank 0.
     provider: the provider of libfabric that was chosen, ``ucx`` for UCX; "" if the MPI does not say.
     """
 
@@ -33,6 +35,7 @@ class Ranks(msgspec.Struct, frozen=True):
     maps: dict[int, list[str]]
     version: str = ""
     provider: str = ""
+    others: dict[int, str] = {}
 
     def mpi(self, rank: int) -> list[str]:
         """The MPI libraries mapped into a rank, sorted."""
@@ -43,12 +46,15 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
     """Read the output of rank_test, in which the lines of the ranks are mixed."""
     seen: list[tuple[int, int]] = []
     maps: dict[int, list[str]] = {}
+    others: dict[int, str] = {}
     version = provider = component = below = ""
     for line in lines:
         if found := _RANK.fullmatch(line):
             seen.append((int(found[2]), int(found[3])))
         elif found := _MAPS.fullmatch(line):
             maps.setdefault(int(found[2]), []).append(found[3])
+        elif found := _OTHER.fullmatch(line):
+            others[int(found[2])] = found[3]
         elif found := _LIBRARY.fullmatch(line):
             version = version or found[2]
         elif found := _PROVIDER.search(line):
@@ -57,9 +63,8 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
             component = component or found[1]
         elif found := _OPEN_MPI_OFI.search(line):
             below = below or found["name"]
-    return Ranks(
-        seen, maps, version, provider or (below if component == "cm" else OPEN_MPI_PROVIDERS.get(component, ""))
-    )
+    by_component = below if component == "cm" else OPEN_MPI_PROVIDERS.get(component, "")
+    return Ranks(seen, maps, version, provider or by_component, others)
 
 
 def version_of(library: str) -> str:

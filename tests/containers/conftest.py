@@ -37,6 +37,7 @@ from container_tools import (
     variables,
 )
 from leftovers import Session, kept_while_used, remove_temporary_folders_of_killed_sessions
+from torch_mirror import TorchMirror, torch_mirror_in
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -53,10 +54,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(line)
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """One of several processes leaves saying it to the first, in tests/conftest.py."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["reports"] = REPORTS
+
+
 @pytest.fixture(scope="session")
-def testbed_env() -> dict[str, str]:
-    """The environment that all container tools here are run with."""
-    return {**os.environ, **variables(script("environment"))}
+def testbed_env(worker_id: str) -> dict[str, str]:
+    """The environment that all container tools here are run with; each of several processes has stores of its own."""
+    env = {**os.environ, **variables(script("environment"))}
+    if worker_id in ("master", "gw0"):
+        return env
+    env["HPCGEN_TESTBED"] = script("make-copy", worker_id, env=env).strip()
+    return {**env, **variables(script("environment", env=env))}
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -181,3 +192,10 @@ def mpi_hello_image(
         # ch-image's cache costs more time than it saves with images of some hundred megabytes.
         ch_image.run(["bash", kit / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
         yield folder / "image"
+
+
+@pytest.fixture(scope="session")
+def torch_mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchMirror]:
+    """A mirror of files that has PyTorch's wheel for the CPU."""
+    with torch_mirror_in(tmp_path_factory.mktemp("torch")) as mirror:
+        yield mirror

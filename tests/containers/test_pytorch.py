@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,49 +12,19 @@ import pytest
 from container_tools import BaseImage, ChImage
 from leftovers import remove
 from test_rendered_kits import INTEL_MPI, render_by_command, report, settings, site_profile
-
-from hpcgen.api import default_catalog
-from hpcgen.blocks.ways import in_use, wheel_for
-from tests.helpers.file_server import FileServer, make_certificate, serving
-
-TORCH = "2.13.0"
-FOR_THE_CPU = {"accelerator": "cpu", "install": "wheel"}
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of the release table, from wherever this machine's pip has it."""
-    folder = tmp_path_factory.mktemp("wheels")
-    words = ["download", "--quiet", "--no-deps", "--only-binary", ":all:", "--python-version", "3.11", "--dest", folder]
-    subprocess.run([sys.executable, "-m", "pip", *words, f"torch=={TORCH}+cpu"], check=True)
-    (found,) = folder.iterdir()
-    return found
-
-
-@pytest.fixture(scope="module")
-def mirror(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FileServer]:
-    row = in_use(default_catalog().releases("pytorch")[TORCH], FOR_THE_CPU, "x86_64")
-    here = wheel_for(row, "3.11.2", "x86_64")
-    assert here is not None
-    folder = tmp_path_factory.mktemp("certificate")
-    with serving(make_certificate(folder)) as server:
-        server.files[here.url.rsplit("/", 1)[1]] = wheel.read_bytes()
-        yield server
+from torch_mirror import TorchMirror
 
 
 @pytest.fixture(scope="module")
 def collection(
     machine_facts: dict[str, Any],
     plain_base_image: BaseImage,
-    mirror: FileServer,
+    torch_mirror: TorchMirror,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """This machine, whose mirror of files has the wheel."""
     folder = tmp_path_factory.mktemp("collection")
-    site = site_profile(machine_facts, plain_base_image)
-    site["network"]["mirrors"]["files"] = mirror.url("").rstrip("/")
-    certificate = next(iter(folder.parent.glob("certificate*/certificate.pem")))
-    site["network"]["ca_certificates"] = [*site["network"]["ca_certificates"], str(certificate)]
+    site = torch_mirror.added_to(site_profile(machine_facts, plain_base_image))
     (folder / "site_profiles").mkdir()
     (folder / "site_profiles" / "here.yaml").write_text(json.dumps(site))
     return folder

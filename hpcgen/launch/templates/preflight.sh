@@ -140,8 +140,8 @@ preflight_ranks() {
         -v whose=@{whose} -v folders=@{folders} \
         -v fabric=@{fabric} -v provider=@{provider} -v same=@{same} -v slow=@{slow} \
         -v weight=@{provider_weight} '
-        function finding(mark, what, expected, seen, todo) {
-            printf "preflight\t\t%s\t%s\t%s\t%s\t%s\n", mark, what, expected, seen, todo
+        function finding(mark, what, expected, seen, todo, node) {
+            printf "preflight\t%s\t%s\t%s\t%s\t%s\t%s\n", node, mark, what, expected, seen, todo
             found = 1
         }
         function right(path, i) {
@@ -151,9 +151,10 @@ preflight_ranks() {
             return places == 0
         }
         BEGIN { places = split(folders, place, " ") }
-        /^@{label}rank [0-9]+ (of|maps) / { sub(/^@{label}/, "") }
+        /^@{label}(rank [0-9]+ (of|maps|has)|library) / { sub(/^@{label}/, "") }
         /^rank [0-9]+ of [0-9]+ on / {
             ranks++
+            host[$2] = $6
             if ($4 != wanted)
                 size = $4
             next
@@ -177,7 +178,9 @@ preflight_ranks() {
 @{open_mpi}
 @{bound}
         /^preflight-status [0-9]+$/ { status = $2; next }
-        /^library |^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
+        /^rank [0-9]+ has library / { other[$2] = $0; sub(/^rank [0-9]+ has library /, "", other[$2]); next }
+        /^library / { first = substr($0, 9); next }
+        /^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
         { line[lines++ % 20] = $0 }
         END {
             how = status == 124 || status == 137 ? "it took longer than " limit " s" : "status " status
@@ -206,6 +209,9 @@ preflight_ranks() {
                 finding("FAILED", "MPI library", whose " from " folders, substr(bad, 2), todo)
             else if (kinds > 1)
                 finding("FAILED", "MPI library", "the same in every rank", substr(all, 2), todo)
+            for (rank in other)
+                finding("FAILED", "MPI library", first ", as rank 0 has", other[rank],
+                    "have one release of it on all nodes, or use others", host[rank])
             split(used, layer, ";")
             tcp = used != "" && index(" " slow " ", " " layer[1] " ")
             if (tcp || used != "" && same != "" && !index(" " same " ", " " layer[1] " "))

@@ -222,6 +222,11 @@ def test_the_kits_script_does_nothing_else(here: Here) -> None:
             "expected the same in every rank; seen: /opt/host-mpi/lib/libmpi.so.",
         ),
         (
+            f"rank $RANK of 2 on n$RANK\nrank $RANK maps {LIBRARY}\nlibrary MPI 4.3.2\nrank 1 has library MPI 4.3.0",
+            0,
+            "FAILED: MPI library on n1: expected MPI 4.3.2, as rank 0 has; seen: MPI 4.3.0; have one release",
+        ),
+        (
             f"rank $RANK of 2 on node0\nrank $RANK maps {LIBRARY}\n[0] MPI startup(): libfabric provider: tcp;ofi_rxm",
             0,
             "fabric provider: expected psm2 for omni-path; seen: tcp;ofi_rxm; ",

@@ -431,6 +431,13 @@ def test_another_provider_than_the_profiles_fails_and_a_silent_mpi_is_skipped() 
     assert (silent.result, "does not say" in silent.reason) == ("skipped", True)
 
 
+def test_a_node_with_another_release_of_the_library_breaks_the_contract() -> None:
+    mixed = ranks(f"{RANKS}\nrank 1 has library Intel(R) MPI Library 2021.16 for Linux* OS\n")["one MPI library"]
+    assert mixed.result == "failed"
+    assert mixed.reason.startswith("ranks of one job use different releases: rank 0: Intel(R) MPI Library 20")
+    assert mixed.reason.endswith("; rank 1: Intel(R) MPI Library 2021.16 for Linux* OS")
+
+
 def test_without_a_host_mpi_the_images_own_is_wanted() -> None:
     plan = plan_for("workstation")
     version = plan.block("mpi").version  # type: ignore[union-attr]

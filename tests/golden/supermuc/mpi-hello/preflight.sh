@@ -209,8 +209,8 @@ preflight_ranks() {
         -v whose='the host'"'"'s (intel)' -v folders='/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib/release /dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/lib /dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/libfabric/lib /lrz/sys /dss/dsshome1/lrz/sys /dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64' \
         -v fabric=omni-path -v provider=psm2 -v same=psm2 -v slow='tcp sockets udp net' \
         -v weight=FAILED '
-        function finding(mark, what, expected, seen, todo) {
-            printf "preflight\t\t%s\t%s\t%s\t%s\t%s\n", mark, what, expected, seen, todo
+        function finding(mark, what, expected, seen, todo, node) {
+            printf "preflight\t%s\t%s\t%s\t%s\t%s\t%s\n", node, mark, what, expected, seen, todo
             found = 1
         }
         function right(path, i) {
@@ -220,9 +220,10 @@ preflight_ranks() {
             return places == 0
         }
         BEGIN { places = split(folders, place, " ") }
-        /^([^a-z]*[]>:] *|.*<stdout>: *)rank [0-9]+ (of|maps) / { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
+        /^([^a-z]*[]>:] *|.*<stdout>: *)(rank [0-9]+ (of|maps|has)|library) / { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
         /^rank [0-9]+ of [0-9]+ on / {
             ranks++
+            host[$2] = $6
             if ($4 != wanted)
                 size = $4
             next
@@ -244,7 +245,9 @@ preflight_ranks() {
             next
         }
         /^preflight-status [0-9]+$/ { status = $2; next }
-        /^library |^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
+        /^rank [0-9]+ has library / { other[$2] = $0; sub(/^rank [0-9]+ has library /, "", other[$2]); next }
+        /^library / { first = substr($0, 9); next }
+        /^\[[0-9]+\] MPI startup\(\)|^MPIDI_OFI_|^MAXIMUM |^==|^$/ { next }
         { line[lines++ % 20] = $0 }
         END {
             how = status == 124 || status == 137 ? "it took longer than " limit " s" : "status " status
@@ -272,6 +275,9 @@ preflight_ranks() {
                 finding("FAILED", "MPI library", whose " from " folders, substr(bad, 2), todo)
             else if (kinds > 1)
                 finding("FAILED", "MPI library", "the same in every rank", substr(all, 2), todo)
+            for (rank in other)
+                finding("FAILED", "MPI library", first ", as rank 0 has", other[rank],
+                    "have one release of it on all nodes, or use others", host[rank])
             split(used, layer, ";")
             tcp = used != "" && index(" " slow " ", " " layer[1] " ")
             if (tcp || used != "" && same != "" && !index(" " same " ", " " layer[1] " "))

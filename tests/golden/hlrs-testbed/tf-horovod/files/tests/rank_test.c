@@ -1,6 +1,6 @@
 /* rank_test: is this one MPI job, and which libraries does it really use?
    Prints "rank R of N on HOST" and the MPI and fabric libraries mapped in each rank, which need not be those
-   that were linked. Status 2: the ranks do not reach each other. Status 3: HPCGEN_RANKS is set to another
+   that were linked; the release of rank 0's library, and that of ranks with another one. Status 2: the ranks do not reach each other. Status 3: HPCGEN_RANKS is set to another
    number; with a wrong PMI some launchers start N jobs of one rank each, and every one of them succeeds. */
 #include <mpi.h>
 #include <stdio.h>
@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 {
     int rank, size, length, status = 0;
     long mine, sum = -1;
-    char host[MPI_MAX_PROCESSOR_NAME], version[MPI_MAX_LIBRARY_VERSION_STRING];
+    char host[MPI_MAX_PROCESSOR_NAME], version[MPI_MAX_LIBRARY_VERSION_STRING] = "", first[sizeof version];
     const char *ranks = getenv("HPCGEN_RANKS");
 
     MPI_Init(&argc, &argv);
@@ -53,11 +53,14 @@ int main(int argc, char **argv)
 
     printf("rank %d of %d on %s\n", rank, size, host);
     print_libraries(rank);
-    if (rank == 0) {
-        MPI_Get_library_version(version, &length);
-        version[strcspn(version, "\n")] = 0;
+    MPI_Get_library_version(version, &length);
+    version[strcspn(version, "\n")] = 0;
+    memcpy(first, version, sizeof first);
+    MPI_Bcast(first, sizeof first, MPI_CHAR, 0, MPI_COMM_WORLD);
+    if (rank == 0)
         printf("library %s\n", version);
-    }
+    else if (strcmp(first, version) != 0)
+        printf("rank %d has library %s\n", rank, version);
     if (sum != (long)size * (size - 1) / 2) {
         fprintf(stderr, "rank %d: the sum of the ranks is %ld\n", rank, sum);
         status = 2;

@@ -1,0 +1,83 @@
+"""What else goes wrong on one of several virtual nodes, and takes its time: other releases, lost and slow nodes."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from container_tools import BaseImage, HostMpi, script
+from slurm_site import SlurmSite
+from virtual_cluster import VirtualCluster, virtual_cluster
+
+pytestmark = pytest.mark.slow
+Site = SlurmSite[VirtualCluster]
+
+
+@pytest.fixture(scope="module")
+def cluster(testbed_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualCluster]:
+    with virtual_cluster(testbed_env, 2, tmp_path_factory.getbasetemp()) as started:
+        yield started
+
+
+@pytest.fixture
+def site(
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    cluster: VirtualCluster,
+    tmp_path: Path,
+) -> Site:
+    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, cluster, queue="nodes")
+
+
+def submit(site: Site, image: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return site.run("submit", str(image), "--nodes", "2", *words)
+
+
+def test_a_node_with_another_release_of_mpi_is_named(site: Site, mpi_hello_image: Path) -> None:
+    older = Path(script("make-host-mpi", "--older", env=site.env).strip())
+    with site.cluster.instead(2, site.host.root, older):
+        done = submit(site, mpi_hello_image)
+    assert done.returncode == 10, done.stdout + done.stderr
+    told = "FAILED: MPI library on n2: expected Intel(R) MPI Library 2021.17 for Linux* OS, as rank 0 has; seen: "
+    assert f"{told}Intel(R) MPI Library 2021.16 for Linux* OS" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize(("rate", "queue"), [("100kbit", "60kb"), ("100kbit", "2kb")], ids=["slow", "drops"])
+def test_a_slow_network_is_no_alarm(site: Site, mpi_hello_image: Path, rate: str, queue: str) -> None:
+    """The first has all packets wait; the second drops those that come together, and they are sent again."""
+    with site.cluster.slow_network(2, rate, queue=queue):
+        began = time.monotonic()
+        done = submit(site, mpi_hello_image)
+        print(f"{rate}, {queue}: {time.monotonic() - began:.0f} s")
+        print(site.cluster.on(2, ["tc", "-s", "qdisc", "show", "dev", "eth0"]).stdout)
+    print(done.stdout)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_node_that_is_lost_in_the_middle_of_a_job_is_said(site: Site, mpi_hello_image: Path) -> None:
+    command = site.command("submit", str(mpi_hello_image), "--nodes", "2", "--", "sh", "-c", "echo begun; sleep 1000")
+    with subprocess.Popen(
+        command, cwd=site.work, env=site.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as job:
+        output = until_begun(site)
+        site.cluster.kill_slurmd(2)
+        said, errors = job.communicate(timeout=300)
+    print(output, said, errors)
+    assert job.returncode == 10
+    assert "NODE_FAIL" in errors, errors
+
+
+def until_begun(site: Site) -> str:
+    """What the job has written once its program runs."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        text = "".join(path.read_text() for path in site.work.glob("*.out"))
+        if "begun" in text:
+            return text
+        time.sleep(0.5)
+    raise AssertionError("the program was not started")
