@@ -157,8 +157,14 @@ class Follower:
             "running": f"runs on {state.where}" if state.where else "runs",
         }.get(state.phase, "")
         if line and line != self.shown:
+            id = self.submitted.id
+            if state.phase == "waiting" and self.shown.startswith("runs"):
+                cancel = " ".join(self.submitted.queue.cancel(id))
+                self.say(
+                    f"job {id} was put back into its queue, and will run again from its start (or cancel it: {cancel})"
+                )
             self.shown = line
-            self.say(f"job {self.submitted.id} {line}")
+            self.say(f"job {id} {line}")
 
     def _open(self) -> None:
         """Begin with the output files, whose names the batch system may tell only now."""

@@ -298,6 +298,19 @@ def test_a_job_is_followed_and_its_output_brought_back(site: Site) -> None:
     assert "job 41.server succeeded" in done.stderr
 
 
+def test_a_job_that_is_put_back_into_its_queue_is_said(torque: Site) -> None:
+    seen = 'until [ -e "$SPOOL/seen" ]; do sleep 0.1; done; rm "$SPOOL/seen"'
+    state = 'echo {0} > "$SPOOL/state.new"; mv "$SPOOL/state.new" "$SPOOL/state"'
+    program = "; ".join([seen, state.format("Q"), "sleep 1.5", state.format("R"), seen])
+    done = torque.submit("--", "sh", "-c", program)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if "job 41.server" in line]
+    back = "was put back into its queue, and will run again from its start (or cancel it: qdel 41.server)"
+    at = told.index(f"hpcgen: job 41.server {back}")
+    assert told[at - 1 : at + 3 : 2] == ["hpcgen: job 41.server runs", "hpcgen: job 41.server waits"]
+    assert told[at + 2] == "hpcgen: job 41.server runs"
+
+
 def test_the_output_of_a_failed_job_is_shown_once(site: Site) -> None:
     done = site.submit("--json", "--", "sh", "-c", "echo nearly; echo broken >&2; exit 7")
     assert done.returncode == 10
