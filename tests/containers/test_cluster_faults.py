@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, HostMpi, script
+from container_tools import REPORTS, BaseImage, HostMpi, script
 from slurm_site import SlurmSite
 from virtual_cluster import VirtualCluster, virtual_cluster
 
@@ -86,3 +87,24 @@ def until_begun(site: Site) -> None:
     while not any("begun" in path.read_text() for path in site.work.glob("*.out")):
         assert time.monotonic() < end
         time.sleep(0.5)
+
+
+def test_a_hundred_good_starts_under_load_are_no_alarm(site: Site, mpi_hello_image: Path) -> None:
+    """The preflight alone, in one allocation, beside twice as many busy processes as this machine has processors."""
+    done = site.run("job", str(mpi_hello_image), "--nodes", "2", "-o", ".")
+    assert done.returncode == 0, done.stderr
+    count = f"for i in $(seq 100); do bash preflight.sh {mpi_hello_image}; echo status $?; done"
+    allocation = ["salloc", "-Q", "-N", "2", "--ntasks-per-node", "2", "--mem", "0", "bash", "-c", count]
+    processors = len(os.sched_getaffinity(0))
+    busy = [subprocess.Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * processors)]
+    try:
+        began = time.monotonic()
+        said = site.cluster.on(0, allocation, env=site.env, cwd=site.work, timeout=3000).stdout
+    finally:
+        for each in busy:
+            each.kill()
+            each.wait()
+    assert said.count("status 0") == 100, said
+    assert said.count("preflight: passed: 4 ranks") == 100
+    assert not any(word in said for word in ("FAILED", "warning")), said
+    REPORTS.append(f"100 good starts over 2 nodes under load: {time.monotonic() - began:.0f} s")
