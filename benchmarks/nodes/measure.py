@@ -101,7 +101,7 @@ def _host_and_base(env: Mapping[str, str]) -> tuple[HostMpi, BaseImage]:
 def _job(site: SlurmSite[VirtualCluster], image: Path, nodes: int) -> Path:
     folder = site.work / f"{nodes}-nodes"
     folder.mkdir(exist_ok=True)
-    done = site.run("job", str(image), "--nodes", str(nodes), "--ranks-per-node", "1", "-o", str(folder))
+    done = site.run("job", str(image), "--nodes", str(nodes), "--ranks-per-node", "1", "-o", str(folder / "job.slurm"))
     if done.returncode != 0:
         sys.exit(done.stderr)
     return folder / "job.slurm"
@@ -144,7 +144,7 @@ def _collected(site: SlurmSite[VirtualCluster], image: Path, ranks: int, rounds:
     launcher.write_text(LAUNCHER.replace("HOST", HOST_ROOT))
     launcher.chmod(0o755)
     path = os.pathsep.join([str(own), site.env["PATH"]])
-    command = Command(["/bin/bash", str(job.with_name("preflight.sh")), str(image)], {"PATH": path})
+    command = Command(["/bin/bash", str(job.with_name("job.preflight.sh")), str(image)], {"PATH": path})
     start(command)
     return spread([start(command)[0] for _ in range(rounds)])
 

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hpcgen.cli.common import PATH, START, print_json, say
 from hpcgen.cli.job_options import JobCommand, job_data, job_from, job_options
 from hpcgen.cli.queueing_options import queueing_from, queueing_options
+from hpcgen.errors import OutputError
 
 
 @click.command("job", cls=JobCommand)
@@ -33,6 +34,10 @@ def command(
     from hpcgen.launch.preflight import PREFLIGHT
     from hpcgen.run.image_job import batch_script, checks
 
+    if output is not None and output.is_dir():
+        raise OutputError(
+            f"{output} is a folder", expected="the file of a job script", remedy=f"-o {output / 'job.sh'}"
+        )
     queueing = queueing_from(after, array, checkpoint, requeue)
     job = replace(job_from(ctx, **asked), queueing=queueing)
     preflight = output.with_name(f"{output.stem}.{PREFLIGHT}") if output is not None else Path(PREFLIGHT)

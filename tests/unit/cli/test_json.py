@@ -35,6 +35,7 @@ def error_of(hpcgen: Command, *words: str) -> dict[str, Any]:
         (("show", "site", "supermuk"), "UnknownNameError", 4),
         (("render", *HELLO, "--set", "ubuntu.version=1"), "ConflictError", 5),
         (("job", *HELLO, "--nodes", "2"), "PolicyError", 6),
+        (("job", *HELLO, "-o", "."), "OutputError", 7),
         (("render", *HELLO, "-o", "/proc/kit"), "OutputError", 7),
     ],
 )
