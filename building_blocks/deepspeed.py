@@ -52,6 +52,13 @@ class Deepspeed(Block):
                 device=device,
                 expect="size 1 stage",
             ),
+            Test(
+                "ZeRO step over all ranks",
+                command(python, f"{ctx.use('pytorch').prefix}/share/ranks.py", python, _step(ctx)),
+                device=device,
+                expect="rank 0 size",
+                ranks="all",
+            ),
         ]
 
     def notices(self, ctx: Context) -> list[str]:

@@ -148,6 +148,14 @@ class Horovod(Block):
                 command(python, "-c", f"import sys, {each.module} as hvd; sys.exit(not ({wanted}))"),
             )
             for each in _frameworks(ctx)
+        ] + [
+            Test(
+                "training" + (f" with {each.block}" if of else ""),
+                command(python, f"{ctx.prefix}/share/{each.step}"),
+                expect="rank 0 size",
+                ranks="all",
+            )
+            for each in _frameworks(ctx)
         ]
 
 

@@ -87,7 +87,8 @@ class Jax(WheelBlock):
         ]
         if ctx.options.accelerator != "cpu":
             tests.append(Test("training step on the GPU", command(python, step), device="gpu", expect="over 1 rank"))
-        return tests
+        everywhere = command(python, f"{ctx.prefix}/share/ranks.py", python, step)
+        return [*tests, Test("training step over all ranks", everywhere, expect=" ranks", ranks="all")]
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """NCCL or RCCL of its own; NVIDIA's licences, which installing its libraries accepts."""

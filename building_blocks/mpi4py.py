@@ -75,7 +75,8 @@ class Mpi4py(Block):
         if ctx.facts.mpi is None:
             ranks = own_ranks(2, python, f"{ctx.prefix}/share/ranks.py")
             tests.append(Test("two ranks", ranks, expect="rank 1 of 2"))
-        return tests
+        everywhere = command(python, f"{ctx.prefix}/share/ranks.py")
+        return [*tests, Test("all ranks", everywhere, expect="the ranks add up to", ranks="all")]
 
 
 def _wheel(ctx: Context) -> Wheels:

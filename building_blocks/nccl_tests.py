@@ -10,6 +10,9 @@ from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.steps import Environment, Packages, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 
+OWN_GPU = "case ${CUDA_VISIBLE_DEVICES:-all} in all | *,*) ;; *) export NCCL_TESTS_DEVICE=0 ;; esac"
+"""The programs take the GPU with the number of the rank on its node, and a rank may see no other than its own."""
+
 
 class NcclTests(Block):
     """nccl-tests: the bandwidth of NCCL's collectives.  Source: https://github.com/NVIDIA/nccl-tests
@@ -54,4 +57,12 @@ class NcclTests(Block):
         return [
             Test("libraries", f"test -x {program} && {missing}"),
             Test("sums on a GPU", sums, device="gpu", expect="Out of bounds values : 0 OK"),
+            Test(
+                "all-reduce",
+                f"{OWN_GPU}; {command(program, '-b', '8', '-e', '1G', '-f', '2', '-g', '1')}",
+                device="gpu",
+                expect="Out of bounds values : 0 OK",
+                ranks="per_gpu",
+                figures="nccl_tests",
+            ),
         ]

@@ -42,10 +42,12 @@ class NetTest(Block):
     def test(self, ctx: Context) -> list[Test]:
         """Without a host's MPI, three ranks sum up and two solve a small system, whose residual HPL checks."""
         program = f"{ctx.prefix}/bin/net-test"
+        solve = Test("HPL", command(program, "hpl"), expect="PASSED", ranks="all", figures="hpl")
         if ctx.facts.mpi is not None:
-            return [Test("program", f"test -x {program}")]
+            return [Test("program", f"test -x {program}"), solve]
         allreduce = own_ranks(3, program, "allreduce", "-m", "4:1024", "-i", "10")
         return [
             Test("allreduce", allreduce, expect="OSU MPI Allreduce Latency Test"),
             Test("HPL", own_ranks(2, program, "hpl", "500", "64"), expect="PASSED"),
+            solve,
         ]

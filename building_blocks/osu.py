@@ -5,7 +5,14 @@ from __future__ import annotations
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import Context, need
 from hpcgen.blocks.own_ranks import own_ranks
-from hpcgen.blocks.steps import Environment, Part, Test, command
+from hpcgen.blocks.steps import Environment, Part, RankLayout, Test, command
+
+BETWEEN_NODES: tuple[tuple[str, str, str, RankLayout], ...] = (
+    ("latency", "latency", "Latency", "two"),
+    ("bandwidth", "bw", "Bandwidth", "two"),
+    ("allreduce", "allreduce", "Allreduce Latency", "all"),
+)
+"""Test, program, what the program calls itself, and the ranks that it is started on."""
 
 
 class Osu(AutotoolsBlock):
@@ -44,4 +51,17 @@ class Osu(AutotoolsBlock):
         if ctx.facts.mpi is None:
             ranks = own_ranks(2, program, "-m", "1:1024", "-i", "10")
             tests.append(Test("two ranks", ranks, expect="OSU MPI Latency Test"))
-        return tests
+        return [*tests, *(self._between_nodes(ctx))]
+
+    def _between_nodes(self, ctx: Context) -> list[Test]:
+        """Latency and bandwidth between two nodes, and how long all ranks take for a sum."""
+        return [
+            Test(
+                name,
+                command(f"{ctx.prefix}/bin/osu_{program}"),
+                expect=f"OSU MPI {title} Test",
+                ranks=ranks,
+                figures="osu",
+            )
+            for name, program, title, ranks in BETWEEN_NODES
+        ]

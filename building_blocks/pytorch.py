@@ -228,6 +228,10 @@ class Pytorch(Block):
             tests.append(Test("torch.compile", command(python, check, "compile"), expect="differs by"))
         if ctx.options.accelerator != "cpu":
             tests.append(Test("GPU", command(python, check, "gpu", *_gpu_code(ctx)), device="gpu", expect="product on"))
+        if ctx.options.gloo or ctx.options.install != "source" or ctx.options.accelerator != "cpu":
+            # Over NCCL or RCCL where there are GPUs.
+            train = command(python, f"{ctx.prefix}/share/ranks.py", python, f"{ctx.prefix}/share/step.py")
+            tests.append(Test("data-parallel training", train, expect="rank 0 size", ranks="all"))
         return tests
 
     def suits_pip(self, ctx: Context) -> bool:

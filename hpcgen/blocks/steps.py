@@ -27,6 +27,8 @@ from hpcgen.blocks.inputs.wheels import Wheels as Wheels
 from hpcgen.errors import InputError
 from hpcgen.model.bazel import BazelFile as BazelFile
 from hpcgen.model.image_paths import KIT_PATH
+from hpcgen.model.recipe_facts import FigureTable as FigureTable
+from hpcgen.model.recipe_facts import RankLayout as RankLayout
 from hpcgen.support.quoting import command as command
 from hpcgen.support.quoting import plain
 from hpcgen.support.simple_commands import operator_in
@@ -230,9 +232,20 @@ class Runtime(msgspec.Struct, frozen=True):
 
 
 class Test(msgspec.Struct, frozen=True):
-    """One proof inside the image: a command that must succeed; ``device`` names what must be there first."""
+    """One proof inside the image: a command that must succeed; ``device`` names what must be there first.
+
+    Parameters
+    ----------
+    expect: text that the output must contain.
+    ranks: the command is one rank of a job over several nodes, which ``hpcgen test --nodes`` alone starts: one rank on
+        each of ``two`` nodes, one on each node (``per_node``), one for each GPU (``per_gpu``), or those of the job's
+        layout (``all``).
+    figures: whose table the output has, if it has numbers that sites compare: ``osu``, ``nccl_tests``, ``hpl``.
+    """
 
     name: str
     command: str
     device: str = ""
     expect: str = ""
+    ranks: RankLayout = ""
+    figures: FigureTable = ""

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
 @TRUST
 @click.option("--partition", type=PARTITION, help="Kind of node.")
 @click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
-@click.option("--ranks-per-node", type=COUNT, help="MPI ranks; by default those of one node, at least two.")
+@click.option(
+    "--nodes",
+    type=COUNT,
+    default=1,
+    help="Start the ranks over so many nodes of an allocation, and the blocks' tests for several nodes.",
+)
+@click.option(
+    "--ranks-per-node", type=COUNT, help="MPI ranks; by default those of the layout, on one node at least two."
+)
 @click.option("--threads", type=COUNT, help="Threads of each rank.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--junit", metavar="FILE", type=PATH, help="Also write the results as JUnit XML.")
@@ -38,7 +46,7 @@ if TYPE_CHECKING:
     default=900.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time limit for each of the three starts of the image.",
+    help="Time limit for each start of the image.",
 )
 @click.pass_context
 def command(
@@ -48,6 +56,7 @@ def command(
     trust_image: bool,
     partition: str | None,
     engine: EngineName | None,
+    nodes: int,
     ranks_per_node: int | None,
     threads: int | None,
     as_json: bool,
@@ -73,6 +82,7 @@ def command(
             site=profile,
             partition=partition,
             engine=engine,
+            nodes=nodes,
             ranks_per_node=ranks_per_node,
             threads=threads,
             timeout_s=timeout,

@@ -39,7 +39,8 @@ def _failures(run: TestRun) -> list[str]:
 
 def summary(run: TestRun) -> str:
     """How many tests ended how, where and by what."""
-    return f"{run.counts} on {run.site} by {run.engine} in {run.seconds:.1f} s"
+    where = f"{run.nodes} nodes of {run.site}" if run.nodes > 1 else run.site
+    return f"{run.counts} on {where} by {run.engine} in {run.seconds:.1f} s"
 
 
 def printable(text: str) -> str:

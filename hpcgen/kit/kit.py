@@ -91,6 +91,7 @@ def _facts(written: Written, assembly: Assembly) -> RecipeFacts:
         files=[path for path in assembly.files if "/" in path],
         heredoc=written.heredoc,
         bases=written.bases,
+        rank_tests=assembly.rank_tests,
     )
 
 

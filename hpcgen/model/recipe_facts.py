@@ -1,8 +1,8 @@
 """What a build must know of a recipe and does not read out of its text: a kit's recipe.json."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
-from hpcgen.model.fields import AbsolutePath, Digest, Record, Text, matching
+from hpcgen.model.fields import AbsolutePath, Digest, Name, Record, Text, matching
 from hpcgen.model.image_paths import KIT_PATH
 
 KitPath = Annotated[str, matching(rf"^{KIT_PATH}$(?!\n)", "a path inside the kit", "files/rank_test.c")]
@@ -32,12 +32,31 @@ class PulledBase(Record, frozen=True):
     digest: Digest
 
 
+RankLayout = Literal["", "two", "per_node", "per_gpu", "all"]
+FigureTable = Literal["", "osu", "nccl_tests", "hpl"]
+
+
+class RankTest(Record, frozen=True):
+    """A test of a block that is started as ranks of a job over several nodes; its fields are those of a block's test.
+
+    ``block``: its name. ``device``: the file that stands for the device on the plan's site.
+    """
+
+    block: Name
+    name: Text
+    command: Text
+    ranks: RankLayout
+    device: Text = ""
+    expect: Text = ""
+    figures: FigureTable = ""
+
+
 class RecipeFacts(Record, frozen=True):
     """``recipe``: the file's format. ``steps``: labels of the instructions that run commands, in order, by stage.
 
     ``files``: the files in folders of the kit, which the recipe copies into the image. ``heredoc``: the word that ends
     what the engine reads, where the recipe is a script with that in a here-document. ``bases``: those whose digest
-    the engine does not check itself.
+    the engine does not check itself. ``rank_tests``: what ``hpcgen test --nodes`` starts beside the self-test.
     """
 
     recipe: int
@@ -46,3 +65,4 @@ class RecipeFacts(Record, frozen=True):
     files: list[KitPath] = []
     heredoc: Text = ""
     bases: list[PulledBase] = []
+    rank_tests: list[RankTest] = []

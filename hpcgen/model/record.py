@@ -42,8 +42,21 @@ class BuiltStep(RecordPart, frozen=True):
     result: Literal["done", "cached", "failed"] = "done"
 
 
+class Figure(RecordPart, frozen=True):
+    """One number that a test measured, such as the bandwidth for messages ``at`` a size in ``at_unit``."""
+
+    name: str
+    value: float
+    unit: str
+    at: int | None = None
+    at_unit: str = ""
+
+
 class TestResult(RecordPart, frozen=True):
-    """One test: ``group`` is the block or ``contract``; ``seconds``; ``output`` is what it printed."""
+    """One test: ``group`` is the block or ``contract``; ``seconds``; ``output`` is what it printed.
+
+    Of a test over several nodes also how many ``ranks`` ran, on which ``nodes``, and the ``figures`` they measured.
+    """
 
     group: str
     name: str
@@ -51,16 +64,23 @@ class TestResult(RecordPart, frozen=True):
     seconds: float = 0.0
     reason: str = ""
     output: str = ""
+    ranks: int | None = None
+    nodes: list[str] = []
+    figures: list[Figure] = []
 
 
 class TestRun(RecordPart, frozen=True):
-    """One call of ``hpcgen test``: when (UTC, ISO 8601), on which site, by which engine, and every result."""
+    """One call of ``hpcgen test``: when (UTC, ISO 8601), on which site, by which engine, and every result.
+
+    ``nodes``: how many the ranks were started on.
+    """
 
     started: str
     site: str
     engine: str
     results: list[TestResult]
     seconds: float = 0.0
+    nodes: int = 1
 
     @property
     def counts(self) -> str:

@@ -28,7 +28,7 @@ from hpcgen.model.site import Site
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
 from hpcgen.recipe.parts import Part, Parts, parts_of
-from hpcgen.recipe.selftest import selftest_script
+from hpcgen.recipe.selftest import rank_tests, selftest_script
 from hpcgen.recipe.stages import Assembly, Outline, Stage
 from hpcgen.support.hashing import sha256_of
 
@@ -57,8 +57,8 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
     parts = found.parts
     kept = _in_stage("final", parts)
     folders = sorted({path for part in kept for path in part.block.runtime(part.ctx).copies})
-    tests = [(part.label, [*part.block.test(part.ctx), *_of_python(part, found)]) for part in kept]
-    script = selftest_script(plan, tests, folders)
+    tests = [(part, [*part.block.test(part.ctx), *_of_python(part, found)]) for part in kept]
+    script = selftest_script(plan, [(part.label, each) for part, each in tests], folders)
     takes = {part.label: part.block.long_build(part.ctx) for part in parts}
     long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text]
     builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
@@ -70,6 +70,7 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
         final=final,
         labels=_labels(plan, content or content_hash([builder, final]), final.image, pins),
         selftest=script,
+        rank_tests=rank_tests(plan, [(part.planned.name, each) for part, each in tests]),
         inputs=[(part.planned, item) for part in parts for item in part.inputs],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
         notices=[*long, *unpinned, *(notice for part in parts for notice in part.block.notices(part.ctx))],

@@ -9,6 +9,7 @@ from pathlib import Path
 from hpcgen.blocks.steps import Test
 from hpcgen.model.image_paths import NOTEST, SELFTEST
 from hpcgen.model.plan import Plan
+from hpcgen.model.recipe_facts import RankTest
 from hpcgen.support.quoting import command, sh
 from hpcgen.support.templates import Template
 
@@ -43,6 +44,8 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
     lines = []
     for label, block_tests in tests:
         for test in block_tests:
+            if test.ranks:
+                continue
             words = f"{sh(f'{label}: {test.name}')} {sh(test.expect)} {sh(test.command)}"
             device = _device(plan, test.device)
             if _EXPANDED.search(test.command):
@@ -63,6 +66,29 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
         notest=NOTEST,
         tests=lines,
     )
+
+
+def rank_tests(plan: Plan, tests: list[tuple[str, list[Test]]]) -> list[RankTest]:
+    """Those that are started as ranks of a job over several nodes, for the kit's recipe.json.
+
+    Parameters
+    ----------
+    tests: pairs of a block's name and its tests.
+    """
+    return [
+        RankTest(
+            block=block,
+            name=test.name,
+            command=test.command,
+            ranks=test.ranks,
+            device=_device(plan, test.device),
+            expect=test.expect,
+            figures=test.figures,
+        )
+        for block, block_tests in tests
+        for test in block_tests
+        if test.ranks
+    ]
 
 
 def _device(plan: Plan, wanted: str) -> str:

@@ -8,6 +8,7 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
 from hpcgen.errors import InputError
 from hpcgen.model.plan import Finding, PlannedBlock
+from hpcgen.model.recipe_facts import RankTest
 
 
 class Stage(msgspec.Struct):
@@ -29,7 +30,7 @@ class Stage(msgspec.Struct):
 
 
 class Assembly(msgspec.Struct):
-    """Both stages of an image, its labels, self-test and inputs, and what a person should know.
+    """Both stages of an image, its labels, tests and inputs, and what a person should know.
 
     ``packages``: OS packages that blocks ask for, by stage. ``loose``: requirements of the wheel lists that nobody
     has made with hashes, by the list's name. ``capabilities`` of each block, by its name. ``long_builds``: what takes
@@ -40,6 +41,7 @@ class Assembly(msgspec.Struct):
     final: Stage
     labels: dict[str, str]
     selftest: str
+    rank_tests: list[RankTest]
     inputs: list[tuple[PlannedBlock, Input]]
     packages: dict[str, list[str]]
     notices: list[str]

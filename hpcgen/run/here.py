@@ -9,13 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
+from msgspec.structs import replace
+
 from hpcgen.errors import JobFailedError, PolicyError
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.launch.preflight import STATUS as PREFLIGHT_FAILED
 from hpcgen.launch.start import start
+from hpcgen.model.plan import Plan
 from hpcgen.run.image_job import ImageJob, checks, direct_script
-from hpcgen.schedulers import SCHEDULERS, launched_by, scheduler_for
+from hpcgen.schedulers import SCHEDULERS, Header, launched_by, scheduler_for
 from hpcgen.support.processes import GRACE_S, interruptible, require_program
+from hpcgen.support.quoting import command
 
 BROKEN_PIPE = (-signal.SIGPIPE, 128 + signal.SIGPIPE)
 
@@ -38,23 +42,52 @@ def notes(job: ImageJob, environ: Mapping[str, str]) -> list[str]:
 
     Raises
     ------
-    PolicyError: it needs an allocation, and there is none.
+    PolicyError: it needs an allocation, and there is none; it cannot be started as it is laid out.
     """
     plan = job.plan
-    batch = scheduler_for(plan.site.scheduler)
-    how = start(plan, job.environment)
-    if not batch.takes_jobs or allocation(environ):
+    allocates = _allocates(job)
+    if not scheduler_for(plan.site.scheduler).takes_jobs or allocation(environ):
         return []
-    starter = launched_by(how.outer[0], plan.site.scheduler) if how.outer else None
-    if starter is not None and starter.launcher_allocates:
-        return [f"not in an allocation of {plan.site.name}: {starter.launcher} requests one itself"]
-    if plan.job.nodes > 1:
-        raise PolicyError(
-            f"{plan.job.nodes} nodes need an allocation, and there is none here",
-            expected="--nodes 1",
-            remedy=f"hpcgen submit, or hpcgen run inside {batch.interactive}",
-        )
+    if allocates:
+        return [f"not in an allocation of {plan.site.name}: {allocates} requests one itself"]
+    require_nodes(job, environ, "hpcgen submit, or hpcgen run")
     return [f"not in an allocation of {plan.site.name}: it starts on this machine, which may be shared by all users"]
+
+
+def require_nodes(job: ImageJob, environ: Mapping[str, str], what: str) -> None:
+    """PolicyError where a job of several nodes cannot be started from here.
+
+    Parameters
+    ----------
+    what: the command that is to be given in an allocation.
+    """
+    plan = job.plan
+    if plan.job.nodes == 1 or _allocates(job) or allocation(environ):
+        return
+    raise PolicyError(
+        f"{plan.job.nodes} nodes need an allocation, and there is none here",
+        expected="--nodes 1",
+        remedy=f"{what} inside: {_asking(plan)}",
+    )
+
+
+def _allocates(job: ImageJob) -> str:
+    """The launcher of a job, if it asks for nodes of its own outside of an allocation; else ""."""
+    how = start(job.plan, job.environment)
+    starter = launched_by(how.outer[0], job.plan.site.scheduler) if how.outer else None
+    return starter.launcher if starter is not None and starter.launcher_allocates else ""
+
+
+def _asking(plan: Plan) -> str:
+    """The command that gives a shell in an allocation of a job's size."""
+    batch = scheduler_for(plan.site.scheduler)
+    # A shell has no output file.
+    facts = replace(plan.site.scheduler, output=None, error=None)
+    partition = plan.site.partitions[plan.partition]
+    header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=facts)
+    words = [word for option in batch.directives(header) for word in option.split(" ")]
+    account = [] if plan.job.account or facts.account != "required" else [f"{batch.account_option}YOUR-ACCOUNT"]
+    return " ".join([batch.interactive, command(*words), *account])
 
 
 def run_here(job: ImageJob, output: IO[str] | None = None) -> int:

@@ -8,6 +8,7 @@ import msgspec
 
 from hpcgen.blocks.rank_test import RANK_TEST
 from hpcgen.engines import engine_for
+from hpcgen.launch.collectives import gpu_network
 from hpcgen.launch.libraries import mpi_folders, swapped_in
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import TestResult
@@ -160,8 +161,10 @@ def rank_tests(plan: Plan, ended: StartResult | None) -> list[TestResult]:
         return _count(plan, ranks, ended)
 
     seconds = ended.seconds if ended is not None else 0.0
+    several = [run_check("nodes", lambda: _nodes(plan, started()), output)] if plan.job.nodes > 1 else []
     return [
         run_check("ranks", counted, output, seconds),
+        *several,
         run_check("MPI library", lambda: _library(plan, started()), output),
         run_check("one MPI library", lambda: _one_library(started()), output),
         run_check("MPI version", lambda: _version(plan, started()), output),
@@ -195,6 +198,12 @@ def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:
         how = "it took too long to end" if ended.status is None else f"the start ended with {status_text(ended.status)}"
         raise BrokenPromise(f"all {wanted} ranks came up, but {how}")
     return f"{wanted} of {wanted}"
+
+
+def _nodes(plan: Plan, ranks: Ranks) -> str:
+    if len(ranks.nodes) != plan.job.nodes:
+        raise BrokenPromise(f"ranks came up on {some(ranks.nodes, _FEW)}, not on {plan.job.nodes} nodes")
+    return some(ranks.nodes, _FEW)
 
 
 def _library(plan: Plan, ranks: Ranks) -> str:
@@ -253,6 +262,29 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
     if ranks.provider.split(";")[0] not in drivers(fabric.provider):
         raise BrokenPromise(f"{ranks.provider} is used, but the profile says {fabric.provider} for {fabric.kind}")
     return ranks.provider
+
+
+def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:
+    """GPUs of several nodes reach each other over the network that is meant.
+
+    Parameters
+    ----------
+    used: the networks that NCCL or RCCL named in a test that passed; None where there was none.
+    """
+
+    def check() -> str:
+        if not plan.gpu_collectives:
+            raise SkippedTest("no library of collectives between GPUs: MPI and Gloo name no network of their own")
+        if used is None:
+            raise SkippedTest("no test between GPUs passed; the block nccl_tests has one")
+        if not used:
+            raise SkippedTest("NCCL does not say which network it goes over")
+        meant = gpu_network(plan, engine_for(plan.engine, None))
+        if meant is not None and used != [meant.name]:
+            raise BrokenPromise(f"{' and '.join(used)} is used, and {meant.text} is meant")
+        return " and ".join(used)
+
+    return [run_check("collectives", check)]
 
 
 def older(here: str, wanted: str) -> bool:

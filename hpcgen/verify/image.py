@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -9,16 +10,20 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from hpcgen.blocks.rank_test import DEBUG, OPEN_MPI_DEBUG, RANK_PROGRAM
+from hpcgen.errors import PolicyError
 from hpcgen.images.reference import ImageReference
 from hpcgen.model.fields import EngineName
 from hpcgen.model.image_paths import SELFTEST
 from hpcgen.model.job import JobRequest
+from hpcgen.model.recipe_facts import RankTest
 from hpcgen.model.record import TestResult, TestRun
 from hpcgen.model.site import Site
+from hpcgen.run.here import require_nodes
 from hpcgen.run.image_job import ImageJob, plan_for_image
-from hpcgen.verify.contract import engine_tests, no_ranks, node_tests, rank_tests
+from hpcgen.verify.contract import collectives_tests, engine_tests, no_ranks, node_tests, rank_tests
 from hpcgen.verify.lines import CONTRACT, OnBegin, SelfTestLines
 from hpcgen.verify.node import engine_script, node_command, read_node
+from hpcgen.verify.several import command_of, networks, rank_tests_of, result_of, shape_of, skipped
 from hpcgen.verify.starts import start_job, start_script, with_layout
 
 if TYPE_CHECKING:
@@ -38,6 +43,7 @@ def verify_image(
     engine: EngineName | None = None,
     ranks_per_node: int | None = None,
     threads: int | None = None,
+    nodes: int = 1,
     timeout_s: float = TIMEOUT_S,
     on_begin: OnBegin = lambda group, name: None,
 ) -> TestRun:
@@ -48,6 +54,7 @@ def verify_image(
     catalog, trust: as for :func:`~hpcgen.run.image_job.plan_for_image`.
     site, partition, engine, ranks_per_node, threads: other than the recorded ones. Where a layout has one rank on
         a node, two are started unless ``ranks_per_node`` says otherwise.
+    nodes: with more than one, the ranks are started over so many, and the tests that blocks have for several nodes too.
     timeout_s: seconds for each start of the image.
     on_begin: called with the group and name of each test that begins.
 
@@ -58,16 +65,17 @@ def verify_image(
     Raises
     ------
     InputError: the image carries no record, or is for a site of which the user has no profile.
-    PolicyError: it cannot be started here, whatever the result would be.
+    PolicyError: it cannot be started here, whatever the result would be, such as several nodes without an allocation.
     """
-    request = JobRequest(ranks_per_node=ranks_per_node, threads_per_rank=threads)
+    # Of several nodes in the image's record one is used, unless they are asked for.
+    request = JobRequest(nodes=nodes if nodes > 1 else None, ranks_per_node=ranks_per_node, threads_per_rank=threads)
     started, began = datetime.now(timezone.utc), time.monotonic()
     job = plan_for_image(image, catalog, trust=trust, site=site, partition=partition, request=request, engine=engine)
-    if ranks_per_node is None:
+    if ranks_per_node is None and nodes == 1:
         job = _with_company(job)
-    # Of several nodes one is used.
-    job = with_layout(job, job.plan.job.command, job.plan.job.ranks_per_node)
-    proof = _Proof(job, timeout_s, on_begin)
+    job = with_layout(job, [], job.plan.job.ranks_per_node, nodes=nodes)
+    more = _for_several(image, job) if nodes > 1 else []
+    proof = _Proof(job, more, timeout_s, on_begin)
     proof.run()
     return TestRun(
         started=started.isoformat(timespec="seconds").replace("+00:00", "Z"),
@@ -76,7 +84,20 @@ def verify_image(
         # What the blocks say first, then what holds between image and host.
         results=sorted(proof.results, key=lambda each: each.group == CONTRACT),
         seconds=round(time.monotonic() - began, 3),
+        nodes=nodes,
     )
+
+
+def _for_several(image: ImageReference, job: ImageJob) -> list[RankTest] | None:
+    """The image's tests for several nodes, None where its kit cannot tell.
+
+    PolicyError where its job cannot be started on them from here.
+    """
+    plan = job.plan
+    if why := no_ranks(plan):
+        raise PolicyError(f"no ranks can be tried on {plan.job.nodes} nodes: {why}", "--nodes", "--nodes 1")
+    require_nodes(job, os.environ, "hpcgen test")
+    return rank_tests_of(image)
 
 
 def _with_company(job: ImageJob) -> ImageJob:
@@ -96,8 +117,9 @@ def failed(run: TestRun) -> list[TestResult]:
 class _Proof:
     """The starts of one image, one after the other."""
 
-    def __init__(self, job: ImageJob, timeout_s: float, on_begin: OnBegin) -> None:
+    def __init__(self, job: ImageJob, more: list[RankTest] | None, timeout_s: float, on_begin: OnBegin) -> None:
         self.results: list[TestResult] = []
+        self._more = more
         self._job = job
         self._timeout_s = timeout_s
         self._on_begin = on_begin
@@ -109,6 +131,8 @@ class _Proof:
         self._node()
         self._selftest()
         self._ranks()
+        if self._job.plan.job.nodes > 1:
+            self._several()
 
     def _engine(self) -> bool:
         """Whether there is one that starts."""
@@ -135,6 +159,28 @@ class _Proof:
             self._on_begin(CONTRACT, "ranks")
             asked = {**DEBUG, **OPEN_MPI_DEBUG}
             debug = {name: value for name, value in asked.items() if name not in plan.stack.run.environment}
-            job = with_layout(self._job, [RANK_PROGRAM], plan.job.ranks_per_node, debug)
+            layout = plan.job
+            job = with_layout(self._job, [RANK_PROGRAM], layout.ranks_per_node, debug, nodes=layout.nodes)
             ended = start_job(job, self._timeout_s)
         self.results += rank_tests(plan, ended)
+
+    def _several(self) -> None:
+        """What the blocks have for several nodes; the table of NCCL also tells by which network."""
+        used: list[str] | None = None
+        if self._more is None:
+            reason = "the image's kit does not say which tests its blocks have: another hpcgen wrote it"
+            self.results.append(TestResult(group=CONTRACT, name="blocks", result="skipped", reason=reason))
+        for test in self._more or ():
+            shape = shape_of(test, self._job.plan.job)
+            if shape is None:
+                self.results.append(skipped(test, "the job asks for no GPU"))
+                continue
+            self._on_begin(test.block, test.name)
+            asked = {"NCCL_DEBUG": "INFO"} if test.figures == "nccl_tests" else {}
+            sizes = {"nodes": shape.nodes, "threads": shape.threads}
+            ended = start_job(with_layout(self._job, command_of(test), shape.ranks, asked, **sizes), self._timeout_s)
+            result = result_of(test, shape, ended)
+            self.results.append(result)
+            if asked and result.result == "passed":
+                used = networks(ended.lines)
+        self.results += collectives_tests(self._job.plan, used)

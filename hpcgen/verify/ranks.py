@@ -29,6 +29,7 @@ class Ranks(msgspec.Struct, frozen=True):
     version: what the library says it is.
     others: by rank, what it says where that is not what it says in rank 0.
     provider: the provider of libfabric that was chosen, ``ucx`` for UCX; "" if the MPI does not say.
+    nodes: the names of the nodes that they ran on, sorted.
     """
 
     seen: list[tuple[int, int]]
@@ -36,6 +37,7 @@ class Ranks(msgspec.Struct, frozen=True):
     version: str = ""
     provider: str = ""
     others: dict[int, str] = {}
+    nodes: list[str] = []
 
     def mpi(self, rank: int) -> list[str]:
         """The MPI libraries mapped into a rank, sorted."""
@@ -47,10 +49,12 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
     seen: list[tuple[int, int]] = []
     maps: dict[int, list[str]] = {}
     others: dict[int, str] = {}
+    nodes: set[str] = set()
     version = provider = component = below = ""
     for line in lines:
         if found := _RANK.fullmatch(line):
             seen.append((int(found[2]), int(found[3])))
+            nodes.add(found[4])
         elif found := _MAPS.fullmatch(line):
             maps.setdefault(int(found[2]), []).append(found[3])
         elif found := _OTHER.fullmatch(line):
@@ -64,7 +68,7 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
         elif found := _OPEN_MPI_OFI.search(line):
             below = below or found["name"]
     by_component = below if component == "cm" else OPEN_MPI_PROVIDERS.get(component, "")
-    return Ranks(seen, maps, version, provider or by_component, others)
+    return Ranks(seen, maps, version, provider or by_component, others, sorted(nodes))
 
 
 def version_of(library: str) -> str:

@@ -66,13 +66,22 @@ def start_job(job: ImageJob, timeout_s: float, on_line: Callable[[str], None] | 
     return start_script(direct_script(job), timeout_s, on_line)
 
 
-def with_layout(job: ImageJob, command: list[str], ranks: int, environment: dict[str, str] | None = None) -> ImageJob:
-    """The same image with another command on one node.
+def with_layout(
+    job: ImageJob,
+    command: list[str],
+    ranks: int,
+    environment: dict[str, str] | None = None,
+    *,
+    nodes: int = 1,
+    threads: int | None = None,
+) -> ImageJob:
+    """The same image with another command.
 
     Parameters
     ----------
-    ranks: ranks on that node.
+    ranks: ranks on each node.
     environment: variables of the job beside the stack's own.
+    threads: of each rank, those of the job if None.
     """
     replace = msgspec.structs.replace
     plan = job.plan
@@ -80,5 +89,7 @@ def with_layout(job: ImageJob, command: list[str], ranks: int, environment: dict
         plan.stack,
         run=replace(plan.stack.run, environment={**plan.stack.run.environment, **(environment or {})}),
     )
-    layout = replace(plan.job, nodes=1, ranks_per_node=ranks, command=command, steps=[], memory_per_rank_gb=None)
+    threads = threads or plan.job.threads_per_rank
+    size = {"nodes": nodes, "ranks_per_node": ranks, "threads_per_rank": threads, "memory_per_rank_gb": None}
+    layout = replace(plan.job, **size, command=command, steps=[])
     return replace(job, plan=replace(plan, stack=stack, job=layout))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -55,6 +57,27 @@ def test_ranks_of_two_nodes_meet(site: Site, mpi_hello_image: Path, launcher: st
     assert done.returncode == 0, done.stdout + done.stderr
     assert "preflight: passed: 4 ranks with /opt/host-mpi/lib/libmpi.so.12 over tcp" in done.stdout
     check_ranks(done.stdout)
+
+
+def called(site: Site, image: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """``hpcgen test``, which has no time limit to ask for, behind the words of the login node."""
+    hpcgen = [sys.executable, "-m", "hpcgen", "--collection", str(site.collection), "test", str(image)]
+    layout = ["--site", "here", "--nodes", "2", "--ranks-per-node", "2", "--threads", "1", "--json"]
+    command = [*site.cluster.prefix, *words, *hpcgen, *layout]
+    return subprocess.run(command, cwd=site.work, env=site.env, capture_output=True, text=True, timeout=300)
+
+
+def test_the_contract_is_tried_over_two_nodes(site: Site, mpi_hello_image: Path) -> None:
+    """In an allocation; outside of one it is said how to get it."""
+    asked = ("salloc", "--nodes=2", "--ntasks-per-node=2", "--partition=nodes", "--time=5")
+    done = called(site, mpi_hello_image, *asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = {each["name"]: each for each in json.loads(done.stdout)["results"]}
+    assert (results["ranks"]["reason"], results["nodes"]["reason"]) == ("4 of 4", "n1, n2")
+    assert results["one MPI library"]["reason"] == "the same for all 4"
+    refused = called(site, mpi_hello_image)
+    assert refused.returncode == 6
+    assert "hpcgen test inside: salloc " in refused.stderr and "--nodes=2" in refused.stderr
 
 
 class Fault(Protocol):
