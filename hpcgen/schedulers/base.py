@@ -83,6 +83,7 @@ class Scheduler:
     records_after_s: how long after a job's end it may not know how that was.
     output_at_end: the output file appears when the job has ended.
     interactive: the command that gives a shell in an allocation.
+    interactive_lacks: options of a job's header that this command does not take.
     job_variable: is set in an allocation.
     queue_variable: holds the name of the queue there; "" if none does.
     node_list: words of shell that print the nodes of a job, each in a line; "" where nobody has said how.
@@ -115,6 +116,7 @@ class Scheduler:
     records_after_s: ClassVar[float] = 0.0
     output_at_end: ClassVar[bool] = False
     interactive: ClassVar[str] = ""
+    interactive_lacks: ClassVar[tuple[str, ...]] = ()
     job_variable: ClassVar[str] = ""
     queue_variable: ClassVar[str] = ""
     node_list: ClassVar[str] = ""

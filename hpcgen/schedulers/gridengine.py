@@ -40,6 +40,7 @@ class GridEngine(Scheduler):
     needs = ("parallel_environment",)
     records_after_s = 90.0
     interactive = "qrsh"
+    interactive_lacks = ("-S",)
     job_variable = "SGE_JOB_SPOOL_DIR"
     queue_variable = "QUEUE"
     node_list = """awk '{ print $1 }' "${PE_HOSTFILE:-}\""""

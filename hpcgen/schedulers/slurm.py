@@ -57,6 +57,8 @@ class Slurm(Scheduler):
     account_option = "--account="
     programs = ("sbatch", "scontrol")
     interactive = "salloc"
+    # man salloc; --get-user-env is for root there.
+    interactive_lacks = ("--export", "--get-user-env", "--requeue", "--no-requeue", "--open-mode")
     job_variable = "SLURM_JOB_ID"
     queue_variable = "SLURM_JOB_PARTITION"
     node_list = 'scontrol show hostnames "${SLURM_JOB_NODELIST:-}"'

@@ -23,7 +23,7 @@ from hpcgen.run.image_job import ImageJob, plan_for_image
 from hpcgen.verify.contract import collectives_tests, engine_tests, no_ranks, node_tests, rank_tests
 from hpcgen.verify.lines import CONTRACT, OnBegin, SelfTestLines
 from hpcgen.verify.node import engine_script, node_command, read_node
-from hpcgen.verify.several import command_of, networks, rank_tests_of, result_of, shape_of, skipped
+from hpcgen.verify.several import command_of, fixed_launcher, networks, rank_tests_of, result_of, shape_of, skipped
 from hpcgen.verify.starts import start_job, start_script, with_layout
 
 if TYPE_CHECKING:
@@ -165,22 +165,29 @@ class _Proof:
         self.results += rank_tests(plan, ended)
 
     def _several(self) -> None:
-        """What the blocks have for several nodes; the table of NCCL also tells by which network."""
+        """What the blocks have for several nodes."""
         used: list[str] | None = None
         if self._more is None:
             reason = "the image's kit does not say which tests its blocks have: another hpcgen wrote it"
             self.results.append(TestResult(group=CONTRACT, name="blocks", result="skipped", reason=reason))
         for test in self._more or ():
-            shape = shape_of(test, self._job.plan.job)
-            if shape is None:
-                self.results.append(skipped(test, "the job asks for no GPU"))
-                continue
-            self._on_begin(test.block, test.name)
-            asked = {"NCCL_DEBUG": "INFO"} if test.figures == "nccl_tests" else {}
-            sizes = {"nodes": shape.nodes, "threads": shape.threads}
-            ended = start_job(with_layout(self._job, command_of(test), shape.ranks, asked, **sizes), self._timeout_s)
-            result = result_of(test, shape, ended)
+            result, networks_used = self._on_ranks(test)
             self.results.append(result)
-            if asked and result.result == "passed":
-                used = networks(ended.lines)
+            used = used if networks_used is None else networks_used
         self.results += collectives_tests(self._job.plan, used)
+
+    def _on_ranks(self, test: RankTest) -> tuple[TestResult, list[str] | None]:
+        """The result of one of them; the networks of NCCL, if it is a test that passed and tells them."""
+        shape = shape_of(test, self._job.plan.job)
+        if shape is None:
+            return skipped(test, "the job asks for no GPU"), None
+        # The table of NCCL tells by which network, too, where it is asked.
+        asked = {"NCCL_DEBUG": "INFO"} if test.figures == "nccl_tests" else {}
+        size = {"nodes": shape.nodes, "threads": shape.threads}
+        job = with_layout(self._job, command_of(test), shape.ranks, asked, **size)
+        if fixed := fixed_launcher(self._job, job):
+            return skipped(test, f"{fixed} starts all ranks of the allocation, whatever is asked for"), None
+        self._on_begin(test.block, test.name)
+        ended = start_job(job, self._timeout_s)
+        result = result_of(test, shape, ended)
+        return result, networks(ended.lines) if asked and result.result == "passed" else None

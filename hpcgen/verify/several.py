@@ -11,11 +11,13 @@ from hpcgen.errors import InputError
 from hpcgen.images.recorded import recorded_kit
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import read_facts
+from hpcgen.launch.start import start
 from hpcgen.model.job import Job
 from hpcgen.model.recipe_facts import RankTest
 from hpcgen.model.record import TestResult
 from hpcgen.recipe.formats import FACTS_FILE
 from hpcgen.run.here import status_text
+from hpcgen.run.image_job import ImageJob
 from hpcgen.support.quoting import sh
 from hpcgen.support.units import counted, some
 from hpcgen.verify.figures import read_figures, summary
@@ -77,6 +79,13 @@ def command_of(test: RankTest) -> list[str]:
     device = sh(test.device)
     lacks = f'if [ ! -e {device} ]; then echo "{_LACKS} $(uname -n)"; exit {_NO_DEVICE}; fi; ' if test.device else ""
     return ["sh", "-c", f'{lacks}echo "{_MARK} $(uname -n)"; {test.command}']
+
+
+def fixed_launcher(whole: ImageJob, job: ImageJob) -> str:
+    """The launcher of a job, if it starts as many ranks as the allocation has instead of those of the job; else ""."""
+    sizes = [(each.plan.job.nodes, each.plan.job.ranks_per_node) for each in (whole, job)]
+    outer, other = (start(each.plan, each.environment).outer for each in (job, whole))
+    return outer[0] if sizes[0] != sizes[1] and outer and outer == other else ""
 
 
 def read_output(lines: Iterable[str]) -> Output:

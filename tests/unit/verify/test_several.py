@@ -17,9 +17,10 @@ from hpcgen.model.recipe_facts import RankTest
 from hpcgen.model.record import TestResult as Result
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
+from hpcgen.run.image_job import ImageJob
 from hpcgen.verify.contract import collectives_tests, rank_tests
-from hpcgen.verify.several import Shape, command_of, networks, result_of, shape_of
-from hpcgen.verify.starts import StartResult
+from hpcgen.verify.several import Shape, command_of, fixed_launcher, networks, result_of, shape_of
+from hpcgen.verify.starts import StartResult, with_layout
 from tests.conftest import Command
 
 replace = msgspec.structs.replace
@@ -77,6 +78,15 @@ def test_ranks_follow_what_the_test_asks_for() -> None:
         "all": Shape(4, 8, 2),
     }
     assert shape_of(GPUS, replace(job, gpus_per_node=0)) is None
+
+
+def test_a_launcher_that_starts_the_whole_allocation_is_known() -> None:
+    catalog = default_catalog()
+    for name, fixed in (("frontera", "ibrun"), ("supermuc", "")):
+        found = make_plan(catalog, catalog.site(name), catalog.stack("mpi-hello"), allow_unsupported=True)
+        whole = with_layout(ImageJob(found, {}), [], 4, nodes=2)
+        assert fixed_launcher(whole, with_layout(whole, ["x"], 1, nodes=2)) == fixed
+        assert fixed_launcher(whole, with_layout(whole, ["x"], 4, nodes=2)) == ""
 
 
 def test_a_rank_says_where_it_runs_before_it_begins() -> None:
@@ -240,3 +250,5 @@ def test_without_an_allocation_it_is_said_how_to_get_one(hpcgen: Command, image:
     assert "2 nodes need an allocation" in done.stderr
     assert "hpcgen test inside: salloc -J net-test --time=" in done.stderr
     assert " --nodes=2 " in done.stderr and "--account=YOUR-ACCOUNT" in done.stderr
+    # Options of its sbatch that salloc refuses.
+    assert "--export" not in done.stderr and "--no-requeue" not in done.stderr
