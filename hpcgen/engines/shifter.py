@@ -6,8 +6,9 @@ further volume for it would make every rank mount the image anew. Volumes need a
 /etc, /var, /dev, /proc and /opt/udiImage.
 
 The host's variables come in but ``LD_*`` and ``TMPDIR``, the image's go before them, those of modules before both.
-Modules are the site's own: ``mpich`` is the example of Shifter's documentation. ``gpu`` is what users of Perlmutter
-write, with which NERSC's own pages could not be compared; no documented module brings NCCL's plugin.
+Modules are the site's own: ``mpich`` is the example of Shifter's documentation, and on Perlmutter has the folder that
+podman-hpc's module shows, with the libraries for Slingshot (NERSC/podman-hpc@01b02d6 etc/modules.d/mpich.yaml). ``gpu``
+is what users there write; NERSC's own pages could not be read. No documented module brings NCCL's plugin.
 
 Where Slurm has Shifter's plugin, options of the job's header have each node set up the image once, if the start line
 says the same; else each rank mounts it for itself, with a loop device for each, of which a node may have too few.
