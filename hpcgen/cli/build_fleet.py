@@ -282,8 +282,9 @@ def _plan(ctx: click.Context, asked: dict[str, Any]) -> Plan:
 def _job(site: Site, partition: str, name: str, left_out: dict[str, int], asked: dict[str, Any]) -> BuildJob:
     """The job that calls this command again, without some of its options."""
     from hpcgen.cli.personal import account_for
-    from hpcgen.fleet.build_job import BuildJob, passed_on, without_options
+    from hpcgen.fleet.build_job import BuildJob
     from hpcgen.model.job import JobRequest
+    from hpcgen.run.own_job import passed_on, without_options
 
     account = account_for(site, asked["account"])
     return BuildJob(

@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, options_given, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
-from hpcgen.cli.words import IMAGE, PARTITION, SITE
+from hpcgen.cli.words import IMAGE, PARTITION, QUEUE, SITE
 from hpcgen.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
     from hpcgen.model.fields import EngineName
     from hpcgen.model.record import TestRun
+
+
+_submitted = option_group(
+    click.option("--submit", is_flag=True, help="Do it as a job of the site, and follow that."),
+    click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it."),
+    click.option("--time", metavar="TIME", help="With --submit: wall time."),
+    click.option("--queue", type=QUEUE, help="With --submit: scheduler partition or queue."),
+    click.option("--account", metavar="NAME", help="With --submit: account or project that the job is charged to."),
+    click.pass_context,
+)
+_NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--time": 1, "--queue": 1, "--account": 1}
 
 
 @click.command("test")
@@ -48,7 +61,7 @@ if TYPE_CHECKING:
     metavar="SECONDS",
     help="Time limit for each start of the image.",
 )
-@click.pass_context
+@_submitted
 def command(
     ctx: click.Context,
     image: str,
@@ -62,6 +75,7 @@ def command(
     as_json: bool,
     junit: Path | None,
     timeout: float,
+    **submission: Any,
 ) -> None:
     """Run the self-tests of every block in IMAGE right here, and check the image against this machine.
 
@@ -71,25 +85,69 @@ def command(
     from hpcgen.support.processes import interruptible
     from hpcgen.verify import verify_image
 
-    reference = parse_image(image, start=True)
+    reference = parse_image(image, start=not submission["submit"])
     catalog = catalog_of(ctx)
     profile = catalog.site(site) if site is not None else None
+    where: dict[str, Any] = {"trust": trust_image, "site": profile, "partition": partition, "engine": engine}
+    if submission["submit"]:
+        _submit(reference, catalog, (nodes, ranks_per_node, threads), submission, where)
+        return
+    if given := options_given(submission, free=()):
+        raise click.UsageError(f"{', '.join(given)} requires --submit")
     with interruptible(), _progress() as tell:
         run = verify_image(
             reference,
             catalog,
-            trust=trust_image,
-            site=profile,
-            partition=partition,
-            engine=engine,
             nodes=nodes,
             ranks_per_node=ranks_per_node,
             threads=threads,
             timeout_s=timeout,
             on_begin=tell,
+            **where,
         )
     _write(run, reference, as_json, junit)
     _fail(run)
+
+
+def _submit(
+    image: ImageReference,
+    catalog: Catalog,
+    size: tuple[int, int | None, int | None],
+    asked: dict[str, Any],
+    where: dict[str, Any],
+) -> None:
+    """The same command as a job, whose output has the results."""
+    from hpcgen.cli.personal import account_for
+    from hpcgen.cli.submit_command import followed
+    from hpcgen.model.job import JobRequest
+    from hpcgen.run.follow import failure
+    from hpcgen.run.own_job import passed_on, without_options
+    from hpcgen.run.submission import submit_itself
+    from hpcgen.verify import job_of_tests
+
+    nodes, ranks, threads = size
+    request = JobRequest(
+        nodes=nodes, ranks_per_node=ranks, threads_per_rank=threads, walltime=asked["time"], queue=asked["queue"]
+    )
+    job = job_of_tests(
+        image,
+        catalog,
+        request,
+        account=lambda here: account_for(here, asked["account"]),
+        elsewhere=True,
+        **where,
+    )
+    words = without_options(sys.argv[1:], _NOT_IN_JOB)
+    about = f"Tests of {job.plan.stack.name} on {job.plan.site.name} by hpcgen."
+    submitted = submit_itself(job, words, about, Path.cwd(), passed_on(os.environ))
+    say(f"job {submitted.id} submitted with {submitted.script}")
+    if asked["no_follow"]:
+        click.echo(submitted.id)
+        return
+    result = followed(submitted)
+    if not result.good:
+        raise failure(result, submitted.queue)
+    say(f"job {result.id} succeeded; output: {' '.join(result.output) or 'none'}")
 
 
 def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | None) -> None:

@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.config.yamlfile import Document
-from hpcgen.engines import builders
 from hpcgen.errors import PolicyError, Position, Problems
 from hpcgen.job.layout import resolve_job
-from hpcgen.model.image_paths import NOTEST
 from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.site import Site
 from hpcgen.model.stack import RunSpec, Stack
+from hpcgen.run.own_job import own_call, own_script
 from hpcgen.schedulers import Header, Scheduler, scheduler_for
-from hpcgen.support.quoting import sh, sh_assign
-from hpcgen.support.shell_words import loading
-
-PASSED_ON = (
-    "HPCGEN_COLLECTIONS",
-    "HPCGEN_TRUST_COLLECTIONS",
-    "HPCGEN_ENTRY_POINTS",
-    "HPCGEN_RECORDS",
-    "HPCGEN_CONFIG",
-    "HPCGEN_ACCEPT_LICENCES",
-    NOTEST,
-)
-"""hpcgen's own variables that a build job is given, written into the script, since many sites pass nothing on.
-
-No variable that may hold a secret is among them.
-"""
+from hpcgen.support.quoting import sh
 
 
 class BuildJob(msgspec.Struct, frozen=True):
@@ -45,7 +27,7 @@ class BuildJob(msgspec.Struct, frozen=True):
     members: with some, the job is an array with one task each, which gets ``--member NAME``.
     limit: how many tasks may run at once; 0 for no limit.
     after: the job that has to end first; "" for none.
-    environment: what :func:`passed_on` gives.
+    environment: what :func:`hpcgen.run.own_job.passed_on` gives.
     """
 
     site: Site
@@ -116,16 +98,8 @@ def build_script(job: BuildJob) -> tuple[str, str]:
         directives.append(scheduler.array(len(job.members), job.limit))
     if job.after:
         directives.append(scheduler.after(job.after))
-    modules = _modules(job)
-    # VALET is there in a login shell alone.
-    shell = "#!/bin/bash -l" if modules and site.system.modules == "valet" else "#!/bin/bash"
-    lines = [shell, *(f"{scheduler.mark} {each}" for each in directives)]
-    lines += ["", f"# {_about(job)}", *modules, "", "set -euo pipefail"]
-    lines += [line for line in [scheduler.start] if line]
-    lines += [f"cd {sh(str(job.folder))}"]
-    lines += [f"export {sh_assign(name, value)}" for name, value in job.environment.items()]
-    lines += ["", *_call(job, scheduler)]
-    return f"build.{scheduler.file_name.rpartition('.')[2]}", "\n".join(lines) + "\n"
+    text = own_script(site, directives, _about(job), _call(job, scheduler), job.folder, job.environment)
+    return f"build.{scheduler.file_name.rpartition('.')[2]}", text
 
 
 def arrays(job: BuildJob) -> list[BuildJob]:
@@ -159,50 +133,15 @@ def _laid_out(job: BuildJob) -> Job:
     return resolve_job(site, job.partition, build, request)
 
 
-def _modules(job: BuildJob) -> list[str]:
-    """Modules of the site and of its engines, before ``set -u``: their function may read what is not set."""
-    site = job.site
-    modules = [*site.scheduler.modules]
-    for engine in site.containers.engines.values():
-        if engine.allowed:
-            modules += engine.modules
-    return loading(site.system.modules, dict.fromkeys(modules))
-
-
 def _call(job: BuildJob, scheduler: Scheduler) -> list[str]:
-    python = sh(sys.executable)
-    words = " ".join(sh(word) for word in job.words)
+    call = own_call(job.words)
     if not job.members:
-        return [f"exec {python} -m hpcgen {words}"]
+        return [call]
     first = scheduler.first_task
     task = f"{scheduler.task_variable} - {first}" if first else scheduler.task_variable
     return [
         "members=(",
         *(f"    {sh(name)}" for name in job.members),
         ")",
-        f'exec {python} -m hpcgen {words} --member "${{members[${task}]}}"',
+        f'{call} --member "${{members[${task}]}}"',
     ]
-
-
-def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those variables of an environment that a build job is given: hpcgen's own, and where engines keep images."""
-    storage = (name for engine in builders().values() for name in engine.storage_variables)
-    return {name: environment[name] for name in (*PASSED_ON, *storage) if environment.get(name)}
-
-
-def without_options(words: Sequence[str], options: Mapping[str, int]) -> list[str]:
-    """Command-line words without some options; each is mapped to how many words its value takes."""
-    kept: list[str] = []
-    skip = 0
-    for position, word in enumerate(words):
-        if skip:
-            skip -= 1
-            continue
-        if word == "--":
-            return [*kept, *words[position:]]
-        name, equals, _ = word.partition("=")
-        if name in options:
-            skip = 0 if equals else options[name]
-            continue
-        kept.append(word)
-    return kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -10,7 +11,8 @@ import msgspec
 from hpcgen.errors import JobFailedError, PolicyError
 from hpcgen.launch.preflight import PREFLIGHT
 from hpcgen.run.image_job import ImageJob, batch_script, checks
-from hpcgen.schedulers import Scheduler, scheduler_for
+from hpcgen.run.own_job import own_call, own_script
+from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.support.processes import require_program
 from hpcgen.support.writing import write_file
 
@@ -50,12 +52,7 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     JobFailedError: the batch system refuses the job.
     """
     plan = job.plan
-    queue = scheduler_for(plan.site.scheduler)
-    if not queue.takes_jobs:
-        raise PolicyError(f"{plan.site.name} has no batch system", remedy="start it right here: hpcgen run")
-    if plan.site.scheduler.account == "required" and not plan.job.account:
-        raise PolicyError(f"{plan.site.name} requires an account, and none was given", remedy="add --account NAME")
-    require_programs(queue, plan.site.name)
+    queue = queue_for(job, "hpcgen run")
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     preflight = folder / f"{plan.stack.name}.{PREFLIGHT}"
@@ -65,6 +62,54 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     write_file(script, text, executable=True)
     before = plan.site.scheduler.before_submitting
     return Submitted(submit_script(queue, script, before), plan.stack.name, script, folder, job, queue)
+
+
+def queue_for(job: ImageJob, here: str) -> Scheduler:
+    """The batch system that takes a job.
+
+    Parameters
+    ----------
+    here: the command that does the same without one.
+
+    Raises
+    ------
+    PolicyError: the site has none, or requires an account. MissingToolError: its commands are not here.
+    """
+    site = job.plan.site
+    queue = scheduler_for(site.scheduler)
+    if not queue.takes_jobs:
+        raise PolicyError(f"{site.name} has no batch system", remedy=f"start it right here: {here}")
+    if site.scheduler.account == "required" and not job.plan.job.account:
+        raise PolicyError(f"{site.name} requires an account, and none was given", remedy="add --account NAME")
+    require_programs(queue, site.name)
+    return queue
+
+
+def submit_itself(
+    job: ImageJob, words: list[str], about: str, folder: Path, environment: Mapping[str, str]
+) -> Submitted:
+    """Submit a job of that size which calls this very hpcgen with some words, in the folder where they are typed.
+
+    Parameters
+    ----------
+    words: options and subcommand, as they are typed after ``hpcgen``.
+    about: what it does, in a sentence.
+    environment: what :func:`hpcgen.run.own_job.passed_on` gives.
+
+    Raises
+    ------
+    PolicyError, MissingToolError, OutputError, JobFailedError: as :func:`submit`.
+    """
+    plan = job.plan
+    queue = queue_for(job, "the same without --submit")
+    name = f"test-{plan.stack.name}"
+    partition = plan.site.partitions[plan.partition]
+    header = Header(name=name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
+    text = own_script(plan.site, queue.directives(header), about, [own_call(words)], folder, environment)
+    script = folder / f"{name}.{queue.file_name}"
+    write_file(script, text, executable=True)
+    before = plan.site.scheduler.before_submitting
+    return Submitted(submit_script(queue, script, before), name, script, folder, job, queue)
 
 
 def require_programs(queue: Scheduler, site: str) -> None:

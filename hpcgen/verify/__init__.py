@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from hpcgen.verify.image import TIMEOUT_S, failed, verify_image
+from hpcgen.verify.image import TIMEOUT_S, failed, job_of_tests, verify_image
 
-__all__ = ["TIMEOUT_S", "failed", "verify_image"]
+__all__ = ["TIMEOUT_S", "failed", "job_of_tests", "verify_image"]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -67,13 +68,9 @@ def verify_image(
     InputError: the image carries no record, or is for a site of which the user has no profile.
     PolicyError: it cannot be started here, whatever the result would be, such as several nodes without an allocation.
     """
-    # Of several nodes in the image's record one is used, unless they are asked for.
-    request = JobRequest(nodes=nodes if nodes > 1 else None, ranks_per_node=ranks_per_node, threads_per_rank=threads)
+    request = JobRequest(nodes=nodes, ranks_per_node=ranks_per_node, threads_per_rank=threads)
     started, began = datetime.now(timezone.utc), time.monotonic()
-    job = plan_for_image(image, catalog, trust=trust, site=site, partition=partition, request=request, engine=engine)
-    if ranks_per_node is None and nodes == 1:
-        job = _with_company(job)
-    job = with_layout(job, [], job.plan.job.ranks_per_node, nodes=nodes)
+    job = job_of_tests(image, catalog, request, trust=trust, site=site, partition=partition, engine=engine)
     more = _for_several(image, job) if nodes > 1 else []
     proof = _Proof(job, more, timeout_s, on_begin)
     proof.run()
@@ -88,15 +85,44 @@ def verify_image(
     )
 
 
+def job_of_tests(
+    image: ImageReference,
+    catalog: Catalog,
+    request: JobRequest,
+    *,
+    trust: bool = False,
+    site: Site | None = None,
+    partition: str | None = None,
+    engine: EngineName | None = None,
+    account: Callable[[Site], str | None] | None = None,
+    elsewhere: bool = False,
+) -> ImageJob:
+    """The job in whose layout an image is tested.
+
+    Parameters
+    ----------
+    request: what is asked of it. Of several nodes in the image's record one is used, unless more are asked for.
+    trust, site, partition, engine, account, elsewhere: as for :func:`~hpcgen.run.image_job.plan_for_image`, which
+        says what is raised.
+    """
+    nodes = request.nodes or 1
+    where: dict[str, Any] = {"site": site, "partition": partition, "engine": engine, "account": account}
+    asked = replace(request, nodes=nodes if nodes > 1 else None)
+    job = plan_for_image(image, catalog, trust=trust, request=asked, elsewhere=elsewhere, **where)
+    if request.ranks_per_node is None and nodes == 1:
+        job = _with_company(job)
+    job = with_layout(job, [], job.plan.job.ranks_per_node, nodes=nodes)
+    if nodes > 1 and (why := no_ranks(job.plan)):
+        raise PolicyError(f"no ranks can be tried on {nodes} nodes: {why}", "--nodes", "--nodes 1")
+    return job
+
+
 def _for_several(image: ImageReference, job: ImageJob) -> list[RankTest] | None:
     """The image's tests for several nodes, None where its kit cannot tell.
 
     PolicyError where its job cannot be started on them from here.
     """
-    plan = job.plan
-    if why := no_ranks(plan):
-        raise PolicyError(f"no ranks can be tried on {plan.job.nodes} nodes: {why}", "--nodes", "--nodes 1")
-    require_nodes(job, os.environ, "hpcgen test")
+    require_nodes(job, os.environ, "hpcgen test --submit, or hpcgen test")
     return rank_tests_of(image)
 
 

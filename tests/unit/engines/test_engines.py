@@ -13,10 +13,10 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.engines import ENGINES, builder_for, engine_for, runners
 from hpcgen.engines.building import Target
 from hpcgen.errors import InputError, MissingToolError, UnknownNameError
-from hpcgen.fleet.build_job import passed_on
 from hpcgen.fleet.publish import credentials
 from hpcgen.locking.base_shell import BaseShell
 from hpcgen.run.image_job import choose_engine
+from hpcgen.run.own_job import passed_on
 from tests.conftest import Command
 
 TOY = '''

@@ -14,13 +14,14 @@ import yaml
 
 from hpcgen.builders.choosing import builders_reading
 from hpcgen.errors import InputError, PolicyError
-from hpcgen.fleet.build_job import BuildJob, build_script, check_site, without_options
+from hpcgen.fleet.build_job import BuildJob, build_script, check_site
 from hpcgen.fleet.changes import member_states
 from hpcgen.fleet.file import load_fleet
 from hpcgen.fleet.lock import lock_text, read_lock, update_lock
 from hpcgen.fleet.publish import credentials, push_commands
 from hpcgen.model.fleet import LockedImage
 from hpcgen.model.job import JobRequest
+from hpcgen.run.own_job import without_options
 from tests.conftest import Command
 from tests.unit.builders.test_build import docker
 

@@ -248,7 +248,33 @@ def test_without_an_allocation_it_is_said_how_to_get_one(hpcgen: Command, image:
     done = called(hpcgen, image, "--nodes", "2", SLURM_JOB_ID="", PBS_JOBID="")
     assert done.returncode == 6
     assert "2 nodes need an allocation" in done.stderr
-    assert "hpcgen test inside: salloc -J net-test --time=" in done.stderr
+    assert "hpcgen test --submit, or hpcgen test inside: salloc -J net-test --time=" in done.stderr
     assert " --nodes=2 " in done.stderr and "--account=YOUR-ACCOUNT" in done.stderr
     # Options of its sbatch that salloc refuses.
     assert "--export" not in done.stderr and "--no-requeue" not in done.stderr
+
+
+def test_the_same_command_is_a_job_with_submit(hpcgen: Command, image: Path, tmp_path: Path) -> None:
+    """By a batch system that starts the script at once."""
+    programs = {"sbatch": '#!/bin/sh\nfor script; do :; done\ncp "$script" asked\necho 7\n', "scontrol": "#!/bin/sh\n"}
+    for name, text in programs.items():
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    words = ("--nodes", "2", "--ranks-per-node", "2", "--json")
+    refused = called(hpcgen, image, *words, "--no-follow")
+    assert refused.returncode == 2 and "--no-follow requires --submit" in refused.stderr
+    refused = called(hpcgen, image, *words, "--submit")
+    assert refused.returncode == 6 and "requires an account" in refused.stderr
+    (tmp_path / "work").mkdir()
+    env = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", "BASH_ENV": str(tmp_path / "env")}
+    more = ("--submit", "--no-follow", "--account", "abc", "--time", "20m")
+    done = hpcgen("test", str(image), *words, *more, env=env, cwd=tmp_path / "work")
+    assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+    script = tmp_path / "work" / "test-net-test.job.slurm"
+    text = script.read_text()
+    for option in ("--nodes=2", "--ntasks-per-node=2", "--account=abc", "--time=00:20:00"):
+        assert f"#SBATCH {option}\n" in text
+    env |= {"SLURM_JOB_ID": "7", "HPCGEN_RECORDS": str(tmp_path / "records")}
+    job = subprocess.run(["bash", script], env={**os.environ, **env}, capture_output=True, text=True)
+    results = {each["name"]: each for each in json.loads(job.stdout)["results"]}
+    assert results["allreduce"]["nodes"] == ["n1", "n2"], job.stdout + job.stderr
