@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc
 from hpcgen.blocks.steps import Environment, Run, Runtime, Test, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -27,7 +29,7 @@ class Hpl(Block):
         """Compile with its own make, whose dependencies are not fit for several jobs at once."""
         source = f"{SCRATCH}/hpl"
         flags = " ".join(["$(HPL_DEFS)", "-O3", *ctx.flags])
-        words = [f"TOPdir={source}", "CC=mpicc", f"CCFLAGS={flags}", "LINKER=mpicc", "LINKFLAGS="]
+        words = [f"TOPdir={source}", f"CC={mpicc(ctx)}", f"CCFLAGS={flags}", f"LINKER={mpicc(ctx)}", "LINKFLAGS="]
         yield run("fetch", ctx.unpack(ctx.archive(), source))
         yield run(
             "compile",
@@ -49,4 +51,8 @@ class Hpl(Block):
         """Its libraries are found. That it solves a system is tested by ``net_test``, which has the settings."""
         program = f"{ctx.prefix}/bin/xhpl"
         missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
-        return [Test("libraries", f"test -x {program} && {missing}")]
+        return [Test("libraries", f"test -x {program} && {missing}"), *linked_test(ctx, program)]
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """With which MPI interface it is linked."""
+        return linked(ctx)

@@ -10,6 +10,7 @@ from hpcgen.blocks.prefix_wheels import python_to_unpack, unpack_wheels
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import Value
+from hpcgen.platform.mpi_abi import wanted_abi
 
 UNPACKED = f"{SCRATCH}/intel-mpi"
 INSTALLED = f"{SCRATCH}/intel-mpi-installed"
@@ -57,7 +58,7 @@ class IntelMpi(Block):
     @classmethod
     def preference(cls, facts: Facts) -> int | None:
         """Best where the host's MPI is Intel's; of no use beside another ABI, or without x86-64."""
-        if facts.architecture != "x86_64" or (facts.mpi is not None and facts.mpi.abi != "mpich"):
+        if facts.architecture != "x86_64" or (facts.mpi is not None and wanted_abi(facts.mpi) != "mpich"):
             return None
         return 0 if facts.mpi is not None and facts.mpi.flavour == "intel" else 1
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
+from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
+from hpcgen.blocks.standard_mpi import by_standard, linked, mpicc
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
+from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.platform.mpi_abi import MPI_LIBRARIES
 
@@ -23,7 +26,8 @@ class Mpi4py(Block):
 
     The wheel has one module for the binary interface of MPICH and one for that of Open MPI, and loads the MPI that it
     finds at run time; ``MPI4PY_LIBMPI`` says which name to look for, so that a host's library is found where it comes
-    first. Compiled, it is linked with the image's MPI like any program.
+    first. For the standard's interface no wheel up to 4.1.2 has a module (CHANGES.rst of mpi4py: that comes with 4.2).
+    Compiled, it is linked with the image's MPI like any program, by the standard's interface since 4.1.
     """
 
     name = "mpi4py"
@@ -39,8 +43,24 @@ class Mpi4py(Block):
         """What is linked with the image's MPI is what sites have tried with theirs in its place."""
         return {"install": "source" if facts.mpi is not None and facts.mpi.shown_inside else "wheel"}
 
+    @classmethod
+    def site_ranges(cls, facts: Facts) -> list[SiteRange]:
+        """Those that know the MPI 5 standard, where programs are linked with its interface."""
+        if not by_standard(facts):
+            return []
+        reason = "it is linked by the interface of the MPI 5 standard, which 4.1 brought"
+        return [SiteRange(">=4.1", "mpi.abi", reason)]
+
     def inputs(self, ctx: Context) -> list[Input]:
-        """The wheel, or the source package and what it is built with."""
+        """The wheel, or the source package and what it is built with.
+
+        Raises
+        ------
+        ConflictError: the wheel has no module for the interface that programs are linked with.
+        """
+        if ctx.options.install == "wheel" and by_standard(ctx.facts):
+            message = f"the wheel of mpi4py {ctx.version} has no module for the interface of the MPI 5 standard"
+            raise ConflictError(message, remedy="--set mpi4py.install=source")
         return [_wheel(ctx)] if ctx.options.install == "wheel" else [*_build_tools(ctx), _source(ctx)]
 
     def environment(self, ctx: Context) -> Environment:
@@ -57,7 +77,7 @@ class Mpi4py(Block):
         else:
             for tools in _build_tools(ctx):
                 yield run("what it is built with", ctx.pip(tools, target=BUILD_TOOLS), caches=("pip",))
-            variables = {"MPICC": "mpicc", "PYTHONPATH": BUILD_TOOLS}
+            variables = {"MPICC": mpicc(ctx), "PYTHONPATH": BUILD_TOOLS}
             install = ctx.pip(_source(ctx), compiled="mpi4py", variables=variables, extra=["--no-build-isolation"])
             yield run("compile", install, command("rm", "-rf", BUILD_TOOLS), caches=("pip",))
         program = ctx.text_file("mpi4py_ranks.py")
@@ -77,6 +97,10 @@ class Mpi4py(Block):
             tests.append(Test("two ranks", ranks, expect="rank 1 of 2"))
         everywhere = command(python, f"{ctx.prefix}/share/ranks.py")
         return [*tests, Test("all ranks", everywhere, expect="the ranks add up to", ranks="all")]
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """With which MPI interface it is linked."""
+        return linked(ctx)
 
 
 def _wheel(ctx: Context) -> Wheels:

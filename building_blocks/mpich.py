@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import BlockOptions, Context, Facts, SiteRange, Situation, need
@@ -11,9 +11,10 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.prefix_wheels import from_source, from_wheels, install_prefix_wheel, prefix_wheel
 from hpcgen.blocks.rank_test import DEBUG, PROVIDER_IS
 from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
+from hpcgen.blocks.standard_mpi import by_standard
 from hpcgen.blocks.steps import Environment, Input, Packages, Run, Test, command
 from hpcgen.errors import ConflictError
-from hpcgen.platform.mpi_abi import mpich_of
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES, STANDARD, mpich_of, wanted_abi
 
 SLOW_PROVIDERS = ("rxm", "shm", "sockets", "tcp", "udp")
 """What the libfabric of the wheels has compiled in; its psm2, verbs and efa are plugins."""
@@ -21,6 +22,10 @@ SLOW_PROVIDERS = ("rxm", "shm", "sockets", "tcp", "udp")
 
 def _wheels_on_omni_path(situation: Situation) -> bool:
     return from_wheels(situation) and situation.facts.fabric.kind == "omni-path"
+
+
+FIRST_STANDARD = "5.0.2"
+"""Seen in the wheels: those of 5.0.0 and 5.0.1 call the standard's library ``libmpi_abi.so.0``."""
 
 
 class Mpich(AutotoolsBlock):
@@ -33,6 +38,9 @@ class Mpich(AutotoolsBlock):
     The wheel (github.com/mpi4py/mpi-publish) is installed in seconds and needs no compiler. It has C and C++, Hydra,
     and a UCX and a libfabric of its own, whose plugins for InfiniBand and Omni-Path want libraries that it lacks: these
     are the distribution's rdma-core, and PSM2, a block. Nothing in it drives Slingshot.
+
+    5.0.2 also has the library of the MPI 5 standard, ``libmpi_abi.so.1``, and ``mpicc_abi``, which links with it. Where
+    the profile says ``mpi.abi: mpi5``, programs are linked by that, and any MPI with that library can take its place.
 
     Processes are started by Hydra in the image or by the host's launcher. MPICH speaks PMI-1 by itself, which
     Hydra and Slurm's ``pmi2`` both serve; PMIx it has not.
@@ -62,19 +70,28 @@ class Mpich(AutotoolsBlock):
 
     @classmethod
     def preference(cls, facts: Facts) -> int | None:
-        """Where the host's MPI, if there is one, has MPICH's ABI; Intel's own is better beside Intel's."""
+        """Where the host's MPI, if there is one, has the standard's ABI or MPICH's, for which Intel's may be better."""
         if facts.mpi is None:
             return 0
-        if facts.mpi.abi != "mpich":
+        wanted = wanted_abi(facts.mpi)
+        if wanted not in ("mpich", STANDARD):
             return None
-        return 1 if facts.mpi.flavour == "intel" else 0
+        return 1 if facts.mpi.flavour == "intel" and wanted == "mpich" else 0
+
+    @classmethod
+    def defaults(cls, facts: Facts) -> dict[str, Any]:
+        """The standard's library is in the wheel: by these steps nobody has compiled one."""
+        return {"obtain": "wheels"} if by_standard(facts) else {}
 
     @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:
-        """Not newer than the host's MPICH, of the generation of the host's Cray MPICH."""
+        """Not newer than the host's MPICH, of the generation of its Cray MPICH; or with the standard's library."""
         host = facts.mpi
         if host is None or not host.shown_inside:
             return []
+        if by_standard(facts):
+            reason = f"programs are linked with {MPI_LIBRARIES[STANDARD]}, which releases before have by another name"
+            return [SiteRange(f">={FIRST_STANDARD}", "mpi.abi", reason)]
         if host.flavour == "mpich":
             return [SiteRange(f"<={host.version}", "mpi.version", f"the host's MPICH {host.version} takes its place")]
         base = mpich_of(host.version) if host.flavour == "cray-mpich" else ""
@@ -146,13 +163,13 @@ class Mpich(AutotoolsBlock):
         if ctx.options.obtain == "wheels":
             return _wheel_tests(ctx)
         return [
-            Test("library", f"ls {ctx.prefix}/lib", expect="libmpi.so.12"),
+            Test("library", f"ls {ctx.prefix}/lib", expect=_library(ctx)),
             Test("launcher", "mpiexec --version", expect=ctx.version),
             Test("provider", "mpichversion", expect="ch4:ofi"),
         ]
 
     def capabilities(self, ctx: Context) -> Capabilities:
-        """MPICH's ABI; PMI-1 alone, which Hydra and Slurm's pmi2 serve.
+        """MPICH's ABI, or the standard's; PMI-1 alone, which Hydra and Slurm's pmi2 serve.
 
         The providers are libfabric's to say, or the wheel's: psm2 where PSM2 is beside it, UCX where rdma-core is.
         """
@@ -161,9 +178,9 @@ class Mpich(AutotoolsBlock):
             fast = [name for name, there in (("psm2", ctx.has("fabric")), ("ucx", _netmod(ctx) == "ucx")) if there]
             providers = (*fast, *SLOW_PROVIDERS)
         return Capabilities(
-            mpi_abi="mpich",
+            mpi_abi=STANDARD if by_standard(ctx.facts) else "mpich",
             mpi_flavour="mpich",
-            mpi_library="libmpi.so.12",
+            mpi_library=_library(ctx),
             pmi=("hydra", "pmi", "pmi2"),
             providers=providers,
         )
@@ -174,13 +191,18 @@ def _replaced(ctx: Context) -> bool:
     return ctx.facts.mpi is not None and ctx.facts.mpi.shown_inside
 
 
+def _library(ctx: Context) -> str:
+    """The library that programs are linked with."""
+    return MPI_LIBRARIES[STANDARD if by_standard(ctx.facts) else "mpich"]
+
+
 def _netmod(ctx: Context) -> str:
     """UCX where it has a card to drive: over it, ranks in containers of their own do not find each other by memory."""
     return "ucx" if ctx.facts.fabric.kind == "infiniband" else "ofi"
 
 
 def _wheel_tests(ctx: Context) -> list[Test]:
-    library, plugins = f"{ctx.prefix}/lib/libmpi.so.12", f"{ctx.prefix}/lib/mpich"
+    library, plugins = f"{ctx.prefix}/lib/{_library(ctx)}", f"{ctx.prefix}/lib/mpich"
     tests = [
         Test("library", _complete(library)),
         Test("launcher", "mpiexec --version", expect=ctx.version),

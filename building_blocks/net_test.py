@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
+from hpcgen.blocks.standard_mpi import linked
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -51,3 +53,7 @@ class NetTest(Block):
             Test("HPL", own_ranks(2, program, "hpl", "500", "64"), expect="PASSED"),
             solve,
         ]
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """It starts programs of ``osu`` and ``hpl``, and is linked with nothing itself."""
+        return linked(ctx)

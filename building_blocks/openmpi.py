@@ -13,6 +13,7 @@ from hpcgen.blocks.rdma_packages import RDMA_LIBRARIES
 from hpcgen.blocks.steps import Environment, Input, Packages, Part, Run, Test, TextFile, command, lines, run
 from hpcgen.errors import ConflictError
 from hpcgen.model.image_paths import SCRATCH
+from hpcgen.platform.mpi_abi import wanted_abi
 
 CHECK = """\
 #include <mpi.h>
@@ -116,7 +117,7 @@ class Openmpi(AutotoolsBlock):
         """Beside a host's Open MPI; else after those that more hosts can replace."""
         if facts.mpi is None:
             return 2
-        return 0 if facts.mpi.abi == "openmpi" else None
+        return 0 if wanted_abi(facts.mpi) == "openmpi" else None
 
     @classmethod
     def site_ranges(cls, facts: Facts) -> list[SiteRange]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from hpcgen.blocks.autotools import AutotoolsBlock
 from hpcgen.blocks.base import Context, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
+from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc, mpicxx
 from hpcgen.blocks.steps import Environment, Part, RankLayout, Test, command
 
 BETWEEN_NODES: tuple[tuple[str, str, str, RankLayout], ...] = (
@@ -26,7 +28,7 @@ class Osu(AutotoolsBlock):
 
     def settings(self, ctx: Context) -> list[str]:
         # Older C libraries have clock_gettime in librt.
-        return ["CC=mpicc", "CXX=mpicxx", "LDFLAGS=-lrt", "--disable-dependency-tracking"]
+        return [f"CC={mpicc(ctx)}", f"CXX={mpicxx(ctx)}", "LDFLAGS=-lrt", "--disable-dependency-tracking"]
 
     def install(self, ctx: Context, source: str) -> list[Part]:
         """Install, and put links to all programs into one folder."""
@@ -47,7 +49,7 @@ class Osu(AutotoolsBlock):
         program = f"{ctx.prefix}/bin/osu_latency"
         # Open MPI 5 with CUDA links the driver's library, which is the host's.
         missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
-        tests = [Test("libraries", f"test -x {program} && {missing}")]
+        tests = [Test("libraries", f"test -x {program} && {missing}"), *linked_test(ctx, program)]
         if ctx.facts.mpi is None:
             ranks = own_ranks(2, program, "-m", "1:1024", "-i", "10")
             tests.append(Test("two ranks", ranks, expect="OSU MPI Latency Test"))
@@ -65,3 +67,7 @@ class Osu(AutotoolsBlock):
             )
             for name, program, title, ranks in BETWEEN_NODES
         ]
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """With which MPI interface its programs are linked."""
+        return linked(ctx)

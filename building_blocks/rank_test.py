@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpcgen.blocks.base import Block, Context, need
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.standard_mpi import linked, linked_test, mpicc
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -33,7 +35,7 @@ class RankTest(Block):
             "compile",
             TextFile("files/tests/rank_test.c", source, ctx.text_file("rank_test.c")),
             command("mkdir", "-p", f"{ctx.prefix}/bin"),
-            command("mpicc", "-O2", "-o", f"{ctx.prefix}/bin/rank_test", source),
+            command(mpicc(ctx), "-O2", "-o", f"{ctx.prefix}/bin/rank_test", source),
         )
 
     def runtime(self, ctx: Context) -> Runtime:
@@ -44,4 +46,8 @@ class RankTest(Block):
         program = f"{ctx.prefix}/bin/rank_test"
         # ldd of a file that is missing prints nothing to grep for. Open MPI 5 with CUDA links the driver's library.
         missing = f"ldd {program} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0"
-        return [Test("libraries", f"test -x {program} && {missing}")]
+        return [Test("libraries", f"test -x {program} && {missing}"), *linked_test(ctx, program)]
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """With which MPI interface it is linked."""
+        return linked(ctx)

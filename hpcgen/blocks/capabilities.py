@@ -26,7 +26,10 @@ class Capabilities(msgspec.Struct, frozen=True):
     Parameters
     ----------
     mpi_abi: ``mpich`` or ``openmpi``, of a block that provides MPI. The image's launcher and its ranks are treated as
-        those of MPICH or Open MPI accordingly.
+        those of MPICH or Open MPI accordingly. ``mpi5``: programs are linked with the standard's library; then they are
+        treated by ``mpi_flavour``.
+    linked_mpi: ``mpi5`` where all programs of a block that needs MPI are linked with the standard's library
+        (:mod:`hpcgen.blocks.standard_mpi`); without it they are taken to be linked with the MPI's own.
     mpi_library: the name (SONAME) of the library that programs are linked with, such as ``libmpi.so.12``.
     pmi: how its ranks can be told about each other: ``pmi``, ``pmi2``, ``pmix``, ``hydra``.
     providers: fabric providers that work in the image, by libfabric's names; ``ucx`` for UCX. Said by the block
@@ -54,3 +57,4 @@ class Capabilities(msgspec.Struct, frozen=True):
     gpu_networks: tuple[str, ...] = ()
     cpu_collectives: str = ""
     private_mpi: str = ""
+    linked_mpi: str = ""

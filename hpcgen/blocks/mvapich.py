@@ -9,6 +9,7 @@ from hpcgen.blocks.base import BlockOptions, Context, Facts
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.own_ranks import own_ranks
 from hpcgen.blocks.steps import Environment, Test
+from hpcgen.platform.mpi_abi import wanted_abi
 
 
 class MvapichBlock(AutotoolsBlock):
@@ -26,7 +27,7 @@ class MvapichBlock(AutotoolsBlock):
     @classmethod
     def preference(cls, facts: Facts) -> int | None:
         """After all others; of no use beside a host's Open MPI."""
-        return None if facts.mpi is not None and facts.mpi.abi != "mpich" else 9
+        return None if facts.mpi is not None and wanted_abi(facts.mpi) != "mpich" else 9
 
     def below(self, ctx: Context) -> Sequence[str]:
         """Words of ``configure`` for what drives the network."""

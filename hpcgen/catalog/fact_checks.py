@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Problem, Problems
-from hpcgen.model.site import Gpu, Partition, Site
+from hpcgen.model.site import Gpu, HostMpi, Partition, Site
 from hpcgen.platform.amdgpu import driver_release
-from hpcgen.platform.mpi_abi import abi_of
+from hpcgen.platform.mpi_abi import STANDARD, STANDARD_SINCE, abi_of, whose
 from hpcgen.support.cpu_lists import list_text, read_list
 from hpcgen.support.units import counted
 
@@ -22,14 +22,8 @@ def wrong_facts(site: Site, document: Document) -> Problems:
     for path, text in _versions(site):
         if text is not None and (wrong := _wrong_version(str(path[-1]), text)):
             problems.append(wrong.at(document.position(path)))
-    mpi = site.mpi
-    if mpi is not None and mpi.abi != abi_of(mpi.flavour):
-        problems.add(
-            f"{mpi.flavour} does not have the binary interface of {mpi.abi}",
-            where=document.position(["mpi", "abi"]),
-            expected=f"abi: {abi_of(mpi.flavour)}",
-            remedy="correct `abi`, or `flavour` if the host has another MPI",
-        )
+    if site.mpi is not None and (wrong := _wrong_abi(site.mpi)):
+        problems.append(wrong.at(document.position(["mpi", "abi"])))
     for name, partition in site.partitions.items():
         problems += _wrong_queues(name, partition, document)
         memory, gpu = partition.memory, partition.gpu
@@ -45,6 +39,21 @@ def wrong_facts(site: Site, document: Document) -> Problems:
         if gpu is not None and gpu.vendor == "amd" and (wrong := _wrong_amd_driver(gpu.driver or "")):
             problems.append(wrong.at(document.position(["partitions", name, "gpu", "driver"])))
     return problems
+
+
+def _wrong_abi(mpi: HostMpi) -> Problem | None:
+    """An interface that the MPI has not: another family's, or the standard's before it was there."""
+    own, remedy = f"abi: {abi_of(mpi.flavour)}", "correct `abi`, or `flavour` if the host has another MPI"
+    if mpi.abi != STANDARD:
+        message = f"{mpi.flavour} does not have the binary interface of {mpi.abi}"
+        return Problem(message, None, own, remedy) if mpi.abi != abi_of(mpi.flavour) else None
+    since = STANDARD_SINCE.get(mpi.flavour, ())
+    here = tuple(int(part) for part in re.findall(r"\d+", mpi.version))[: len(since)]
+    if here >= since[: len(here)]:
+        return None
+    message = f"{mpi.flavour} {mpi.version} does not have the binary interface of {whose(STANDARD)}"
+    first = f"{mpi.flavour} {'.'.join(map(str, since))} or newer"
+    return Problem(message, None, f"{own}, or {first}", "correct `abi`, or `version` if the host has a newer MPI")
 
 
 def _wrong_cpus(gpu: Gpu, place: Place, document: Document) -> Iterator[Problem]:

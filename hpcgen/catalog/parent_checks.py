@@ -49,7 +49,8 @@ def _open_facts(data: dict[str, Any]) -> dict[str, Any]:
     if "mpi" in data:
         mpi = _mapping(data, "mpi")
         flavour = mpi.get("flavour", "openmpi" if mpi.get("abi") == "openmpi" else "mpich")
-        facts["mpi"] = {"flavour": flavour, "version": "1", "abi": abi_of(flavour), "launcher": "mpiexec"}
+        # As if it were the newest, which has what others may lack.
+        facts["mpi"] = {"flavour": flavour, "version": "9999", "abi": abi_of(flavour), "launcher": "mpiexec"}
     return facts
 
 

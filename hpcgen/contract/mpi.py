@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpcgen.contract.case import Case, Check, holds, release_of, skipped, unknown
 from hpcgen.model.site import HostMpi
-from hpcgen.platform.mpi_abi import MPI_LIBRARIES, mpich_of, standard_of
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES, OTHERWISE_NAMED, STANDARD, abi_of, mpich_of, standard_of, whose
 from hpcgen.schedulers import launched_by
 
 NO_MPI = "the stack runs without MPI"
@@ -39,9 +39,32 @@ def abi(case: Case) -> list[Check]:
             f"{block.name} {block.version} of the image is {mine.mpi_library or mine.mpi_abi}, and the host's "
             f"{host.flavour} {host.version} is {expected}: programs would keep the image's own"
         )
-        remedy = f"use an MPI with the binary interface of {host.abi}: --set mpi.provider=…"
+        remedy = f"use an MPI with the binary interface of {whose(host.abi)}: --set mpi.provider=…"
         return [*found, Check(name, "broken", reason, remedy, expected, "mpi.abi")]
+    found += _by_standard(case, host) if host.abi == STANDARD else []
     return found or [holds(name, f"{block.name} and the host's {host.flavour} are both {expected}")]
+
+
+def _by_standard(case: Case, host: HostMpi) -> list[Check]:
+    """Blocks that are not linked with the standard's library, and a host that may have it by another name."""
+    name, expected, found = "MPI ABI", MPI_LIBRARIES[STANDARD], []
+    own, told = case.plan.mpi.family, f"the host's {host.flavour} {host.version}"
+    for block in case.plan.blocks:
+        if "mpi" not in block.needs or case.capabilities[block.name].linked_mpi == STANDARD:
+            continue
+        reason = (
+            f"{block.label} is linked with {own}'s own library, and not with {expected}, by which {told} would take "
+            "its place"
+        )
+        remedy = f"leave {block.name} out"
+        if own == abi_of(host.flavour):
+            remedy += f"; or, if the host's MPI also has {MPI_LIBRARIES[own]}, use a profile with `abi: {own}`"
+        found.append(Check(name, "broken", reason, remedy, f"programs linked with {expected}", "mpi.abi"))
+    if host.flavour == "mpich" and host.version in OTHERWISE_NAMED:
+        reason = f"{told} calls its library of {whose(STANDARD)} libmpi_abi.so.0, unless somebody mended it"
+        remedy = f"look for {expected} in the folders of mpi.libraries, or use MPICH 5.0.2 there"
+        found.append(Check(name, "doubtful", reason, remedy, expected, "mpi.version"))
+    return found
 
 
 def _packages(case: Case, host: HostMpi) -> list[Check]:
@@ -97,6 +120,8 @@ def version(case: Case) -> Check:
     if not case.swapped:
         return skipped(name, ONLY_STARTED)
     told = f"the image has {block.name} {block.version}, the host {host.flavour} {host.version}"
+    if case.plan.mpi.abi == STANDARD:
+        return holds(name, f"{told}: both have the functions of MPI 5.0, by whose interface programs are linked")
     image = release_of(block.version)
     flavour = case.plan.mpi.flavour
     if flavour == host.flavour:

@@ -65,7 +65,7 @@ network:
 # mpi:                      # the host's, if it takes the place of the image's
 #   flavour:                # intel, mpich, cray-mpich, mvapich2, parastation, openmpi
 #   version:
-#   abi:                    # mpich or openmpi, by the library's SONAME
+#   abi:                    # mpich or openmpi, by the library's SONAME; mpi5: the standard's
 #   root:
 #   launcher:               # srun, mpiexec, mpirun
 #   libraries: []

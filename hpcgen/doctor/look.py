@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from hpcgen.detect.detection import detect
 from hpcgen.detect.machine import Machine
 from hpcgen.detect.probes.batch import offered_pmi
-from hpcgen.detect.probes.mpi import ROOTS
+from hpcgen.detect.probes.mpi import ROOTS, standard_library
 from hpcgen.detect.seen import Seen
 from hpcgen.model.site import MPI_LAUNCHERS, Site
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES, STANDARD
 
 
 def seen_for(machine: Machine, site: Site) -> Seen:
@@ -29,7 +30,15 @@ def seen_for(machine: Machine, site: Site) -> Seen:
     elif mpi is not None and mpi.root is not None and not _is_that_mpi(machine, seen, [mpi.root, *mpi.libraries]):
         version, root = seen.value("mpi.version") or "of unknown version", seen.value("mpi.root")
         _forget_mpi(seen, f"the MPI that was found is another one: {version} in {root}")
+    elif mpi is not None and mpi.abi == STANDARD:
+        _see_standard(machine, seen, mpi.libraries)
     return seen
+
+
+def _see_standard(machine: Machine, seen: Seen, folders: Iterable[str]) -> None:
+    """That the MPI also has the standard's interface, where the profile names that and not the family's own."""
+    if library := next(filter(None, (standard_library(machine, folder) for folder in folders)), ""):
+        seen.add("mpi.abi", STANDARD, f"{library}, SONAME {MPI_LIBRARIES[STANDARD]}")
 
 
 def _is_that_mpi(machine: Machine, seen: Seen, places: Iterable[str]) -> bool:

@@ -36,7 +36,7 @@ class Call(msgspec.Struct, frozen=True):
     devices: device files of the fabric.
     join: ranks of a node that share one container, 0 if each has its own.
     shared_memory: whether processes inside talk to each other through memory.
-    mpi: the ABI of the host's MPI, if it takes part in the start; "" without.
+    mpi: the family of the host's MPI, ``mpich`` or ``openmpi``, if it takes part in the start; "" without.
     fabric: the kind of the site's fabric.
     gpu_collectives: libraries by which GPUs of several nodes send each other data, such as ``NCCL``, and for which the
         engine is to bring its plugin.

@@ -188,7 +188,7 @@ def local_rank(plan: Plan, mpi: HostMpi | None, *, inner: bool) -> str:
     inner: the image's own launcher starts them.
     """
     if inner:
-        return LOCAL_RANK["openmpi" if plan.mpi.abi == "openmpi" else "mpich"]
+        return LOCAL_RANK["openmpi" if plan.mpi.family == "openmpi" else "mpich"]
     if mpi is None:
         return ""
     batch: BatchSystem = plan.site.scheduler

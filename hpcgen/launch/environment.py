@@ -119,7 +119,7 @@ def _of_host_mpi(mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> dict
 
 def _of_inner_launcher(plan: Plan) -> dict[str, str]:
     """Ranks of one node are forked: the image has neither ssh nor the batch system."""
-    if plan.mpi.abi == "openmpi":
+    if plan.mpi.family == "openmpi":
         # Open MPI refuses root, which is who one is inside rootless podman.
         return {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return dict.fromkeys(BOOTSTRAP.values(), "fork")

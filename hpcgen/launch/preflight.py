@@ -286,7 +286,7 @@ def _ranks(plan: Plan, how: Start) -> dict[str, str]:
 
 def _is_open_mpi(plan: Plan) -> bool:
     host = plan.site.mpi
-    return plan.mpi.abi == "openmpi" or (host is not None and host.abi == "openmpi")
+    return plan.mpi.family == "openmpi" or (host is not None and host.flavour == "openmpi")
 
 
 def _open_mpi() -> str:

@@ -16,7 +16,7 @@ from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import BatchSystem, HostMpi, SiteEngine
-from hpcgen.platform.mpi_abi import MPI_PMI
+from hpcgen.platform.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
 from hpcgen.schedulers import launched_by, scheduler_for
 from hpcgen.support.shell_words import Shell
 
@@ -70,7 +70,7 @@ def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping
         devices=tuple(plan.fabric.devices),
         join=_join(plan, mpi),
         shared_memory=plan.stack.run.mpi or gpu is not None,
-        mpi=mpi.abi if mpi is not None else "",
+        mpi=_family(mpi) if mpi is not None else "",
         fabric=plan.fabric.kind,
         gpu_collectives=by_engine(plan, engine),
     )
@@ -110,17 +110,25 @@ def host_mpi(plan: Plan, engine: Engine) -> HostMpi | None:
     """
     if not _uses_mpi(plan) or not engine.started_by_launcher:
         return None
-    return plan.site.mpi or (_batch_launcher(plan) if plan.job.nodes > 1 else None)
+    if plan.site.mpi is None:
+        return _batch_launcher(plan) if plan.job.nodes > 1 else None
+    abi: Any = wanted_abi(plan.site.mpi)
+    return msgspec.structs.replace(plan.site.mpi, abi=abi)
 
 
 def _batch_launcher(plan: Plan) -> HostMpi | None:
     batch, block, own = scheduler_for(plan.site.scheduler), plan.block("mpi"), plan.mpi
-    pmi: list[Any] = [each for each in MPI_PMI.get(own.abi, ()) if each in batch.pmi]
+    pmi: list[Any] = [each for each in MPI_PMI.get(own.family, ()) if each in batch.pmi]
     if block is None or not batch.launcher or not pmi:
         return None
     flavour: Any = own.flavour
     abi: Any = own.abi
     return HostMpi(flavour=flavour, version=block.version, abi=abi, launcher=batch.launcher, pmi=pmi)
+
+
+def _family(mpi: HostMpi) -> str:
+    """Whose modules of an engine serve it: the standard's interface is anybody's."""
+    return abi_of(mpi.flavour) if mpi.abi == STANDARD else mpi.abi
 
 
 def launcher(mpi: HostMpi, job: Job, batch: BatchSystem, gpus_per_rank: int = 0) -> list[str]:
@@ -147,7 +155,7 @@ def _outer(plan: Plan, engine: Engine, mpi: HostMpi | None) -> list[str]:
 def _inner_launcher(plan: Plan) -> list[str]:
     words = ["mpiexec", "-n", str(plan.job.ranks)]
     # Open MPI binds one or two ranks to one core each, and all their threads with them.
-    return [*words, "--bind-to", "none"] if plan.mpi.abi == "openmpi" else words
+    return [*words, "--bind-to", "none"] if plan.mpi.family == "openmpi" else words
 
 
 def _uses_mpi(plan: Plan) -> bool:

@@ -17,6 +17,13 @@ class PlannedMpi(Record, frozen=True):
     abi: Text = ""
     flavour: Text = ""
 
+    @property
+    def family(self) -> str:
+        """Whose launcher and PMI it has, ``mpich`` or ``openmpi``: the standard's interface, ``mpi5``, is anybody's."""
+        if self.abi != "mpi5":
+            return self.abi
+        return "openmpi" if self.flavour == "openmpi" else "mpich"
+
 
 class PlannedBlock(Record, frozen=True):
     """One chosen block.

@@ -214,13 +214,14 @@ class HostMpi(Record, frozen=True, kw_only=True):
     ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used.
     Without ``libraries`` and ``binds`` it only starts the image's own MPI, and needs no ``root``, which is its prefix.
     ``launcher``: ``ibrun`` is TACC's, which takes nodes and ranks from the job. ``pmi``: what it offers to ranks.
+    ``abi``: its family's binary interface, or ``mpi5``, the standard's, where it has the library of that too.
     ``glibc``: the newest C library version that its libraries ask for, where somebody looked; else the host's own is
     assumed.
     """
 
     flavour: Literal["intel", "mpich", "cray-mpich", "mvapich2", "parastation", "openmpi"]
     version: Version
-    abi: Literal["mpich", "openmpi"]
+    abi: Literal["mpich", "openmpi", "mpi5"]
     root: AbsolutePath | None = None
     launcher: LauncherName
     libraries: list[AbsolutePath] = []

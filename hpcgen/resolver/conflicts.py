@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hpcgen.blocks.requirements import Candidate, Requirement, refusing_facts, version
 from hpcgen.errors import InputError
+from hpcgen.platform.mpi_abi import wanted_abi, whose
 from hpcgen.resolver.clash import clash
 from hpcgen.resolver.exact import exact
 from hpcgen.resolver.question import Question
@@ -80,8 +81,8 @@ def unsuited(question: Question, requirement: Requirement) -> list[str]:
     suited = question.providers(requirement.identifier)
     host, where = question.facts.mpi, ""
     if requirement.identifier == "mpi" and host is not None:
-        place = question.place("mpi.abi")
-        where = f", whose {host.flavour} {host.version} has the binary interface of {host.abi}"
+        place, abi = question.place("mpi.abi"), whose(wanted_abi(host))
+        where = f", whose {host.flavour} {host.version} has the binary interface of {abi}"
         where += f" ({place})" if place is not None else ""
     names = [name for name in requirement.allowed or () if name in providers and name not in suited]
     return [f"{name} cannot work at this site{where}" for name in names]

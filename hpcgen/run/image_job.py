@@ -26,6 +26,7 @@ from hpcgen.model.reasons import JobReason
 from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import Site
 from hpcgen.planning.reproduce import step_words
+from hpcgen.platform.mpi_abi import wanted_abi, whose
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.run.host_side import host_side
 from hpcgen.support.quoting import sh
@@ -322,12 +323,13 @@ def _check_mpi(plan: Plan) -> None:
     block, host = plan.block("mpi"), plan.site.mpi
     if block is None or host is None or not plan.stack.run.mpi:
         return
-    if plan.mpi.abi not in ("", host.abi):
+    wanted = wanted_abi(host)
+    if plan.mpi.abi not in ("", wanted):
         remedy = f"build it for this site: hpcgen build --site {plan.site.name} --stack {plan.stack.name}"
         message = (
             f"{block.name} {block.version} of the image cannot be replaced by the {host.flavour} of {plan.site.name}"
         )
-        raise PolicyError(message, expected=f"an MPI with the binary interface of {host.abi}", remedy=remedy)
+        raise PolicyError(message, expected=f"an MPI with the binary interface of {whose(wanted)}", remedy=remedy)
 
 
 def _contract(plan: Plan) -> list[Finding]:

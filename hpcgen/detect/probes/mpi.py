@@ -1,8 +1,9 @@
 """MPI libraries of the host: where they are, whose they are, and their ABI as the library itself names it.
 
 The ABI is the SONAME, because that is what a program asks for: libmpi.so.12 of the MPICH ABI initiative, libmpi.so.40
-of Open MPI 4 and 5. Sources: https://www.mpich.org/abi/, Open MPI's VERSION files; where vendors install: Intel's, HPE
-Cray's and the distributions' packages.
+of Open MPI 4 and 5. Beside either may lie libmpi_abi.so.1, of the MPI 5 standard. Sources:
+https://www.mpich.org/abi/, Open MPI's VERSION files; where vendors install: Intel's, HPE Cray's and the distributions'
+packages.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hpcgen.detect.machine import Machine
 from hpcgen.detect.probes.batch import offered_pmi
 from hpcgen.detect.probes.modules import loaded
 from hpcgen.detect.seen import Seen
+from hpcgen.platform.mpi_abi import MPI_LIBRARIES, STANDARD, abi_of, whose
 
 _NAME = re.compile(r"libmpi(ch|_[a-z]+(_\d+)?)?\.so\.\d+")
 SYMBOLS = ("MPII_Version_string", "MPIR_Version_string")
@@ -127,6 +129,11 @@ def probe(machine: Machine, seen: Seen) -> None:
         and (machine.real(each.file) or "").rsplit("/", 1)[0] not in _SYSTEM
     ]
     for each in found:
+        if each in usable and (library := standard_library(machine, each.folder)):
+            has = f"{library}: {each.flavour} {each.version or 'of unknown version'}"
+            seen.notes.append(
+                f"{has} also has the binary interface of {whose(STANDARD)}, for which `mpi.abi` is {STANDARD}"
+            )
         if not usable or each is not usable[0]:
             said = f"{each.flavour} {each.version or 'of unknown version'}, {each.library.soname} in {each.folder}"
             why = (
@@ -139,6 +146,14 @@ def probe(machine: Machine, seen: Seen) -> None:
         )
         return
     _facts(machine, usable[0], seen)
+
+
+def standard_library(machine: Machine, folder: str) -> str:
+    """The library of the MPI 5 standard's interface in the folder of an MPI, by its SONAME; "" if there is none."""
+    path = f"{folder}/{MPI_LIBRARIES[STANDARD]}"
+    with machine.blob(path) as blob:
+        library = read_library(blob) if blob is not None else None
+    return path if library is not None and library.soname == MPI_LIBRARIES[STANDARD] else ""
 
 
 def installations(machine: Machine) -> list[Installation]:
@@ -207,7 +222,7 @@ def _read(machine: Machine, folder: str, name: str, rank: int) -> Installation |
         # The year alone is less than a folder's name may say.
         if version is None or (more or "").startswith(f"{version}."):
             version, where = more, elsewhere
-    abi = "openmpi" if flavour == "openmpi" else "mpich"
+    abi = STANDARD if library.soname == MPI_LIBRARIES[STANDARD] else abi_of(flavour)
     return Installation(path, folder, root, library, flavour, abi, version, where, rank)
 
 
@@ -223,6 +238,8 @@ def _flavour(library: Library, vendor: re.Match[bytes] | None) -> str | None:
     if any(name.startswith("libpscom") for name in library.needed):
         return "parastation"
     if library.soname.startswith(("libmpi.so.12", "libmpich.so.12")):
+        return "mpich"
+    if library.soname == MPI_LIBRARIES[STANDARD] and library.strings:
         return "mpich"
     return None
 
@@ -320,7 +337,7 @@ def _launching(machine: Machine, each: Installation, seen: Seen) -> None:
     for folder in (f"{each.root}/bin", *machine.environment.get("PATH", "").split(":")):
         if folder.startswith("/") and machine.is_file(f"{folder}/{own}"):
             seen.add("mpi.launcher", own, f"{folder}/{own}")
-            seen.add("mpi.pmi", ["hydra" if each.abi == "mpich" else "pmix"], f"{folder}/{own}")
+            seen.add("mpi.pmi", ["pmix" if each.flavour == "openmpi" else "hydra"], f"{folder}/{own}")
             return
     seen.add_unseen(
         "mpi.launcher", f"srun offers no PMI that {each.flavour} is known to understand, nor is there {own}"

@@ -39,6 +39,13 @@ WRONG_SITES = [
     (mpi(abi="mpich"), "3:46: openmpi does not have the binary interface of mpich", "expected: abi: openmpi"),
     (mpi("intel", "2021.4"), "intel does not have the binary interface of openmpi", "expected: abi: mpich"),
     (mpi("cray-mpich", "8.1.29"), "cray-mpich does not have the binary interface of openmpi", "abi: mpich"),
+    (
+        mpi(version="5.0.6", abi="mpi5"),
+        "openmpi 5.0.6 does not have the binary interface of the MPI 5 standard",
+        "expected: abi: openmpi, or openmpi 6.0 or newer",
+    ),
+    (mpi("intel", "2021.16.2", "mpi5"), "intel 2021.16.2 does not have the binary interface", "intel 2021.17 or newer"),
+    (mpi("mpich", "4.3.2", "mpi5"), "mpich 4.3.2 does not have the binary interface", "mpich 5.0 or newer"),
     (gpu("capability: ampere"), "'ampere' is not a compute capability", "expected: two numbers such as 8.0"),
     (gpu("capability: sm_80"), "'sm_80' is not a compute capability", "8.0"),
     (gpu("count: 2, cpus: [0-3]"), "`cpus` has 1 list for 2 GPUs", "expected: 2 lists"),

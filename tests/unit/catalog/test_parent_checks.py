@@ -38,6 +38,11 @@ def written(folder: Path, **changed: str) -> Path:
     return path
 
 
+def test_a_parent_without_a_version_may_have_the_standards_mpi(hpcgen: Command, tmp_path: Path) -> None:
+    """Which release has it, is said by the sites."""
+    assert hpcgen("check", str(written(tmp_path, launcher="srun, abi: mpi5"))).returncode == 0
+
+
 @pytest.mark.parametrize("more", ["", "system: {glibc: '2.28'}", "fabric: {provider: verbs}", "mpi: null", "{}"])
 def test_a_parent_need_not_be_whole(hpcgen: Command, tmp_path: Path, more: str) -> None:
     path = written(tmp_path, more="" if more == "{}" else more)

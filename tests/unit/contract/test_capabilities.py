@@ -15,7 +15,7 @@ from hpcgen.launch.libraries import mpi_folders
 from hpcgen.model.job import JobRequest
 from hpcgen.run.image_job import _check_mpi, laid_out
 from tests.conftest import ROOT
-from tests.helpers.contract_cases import INFINIBAND, NVIDIA, SLINGSHOT, Workshop, changed
+from tests.helpers.contract_cases import INFINIBAND, NVIDIA, OMNI_PATH, SLINGSHOT, Workshop, changed
 
 CASES = {
     "the host's takes its place": (INFINIBAND, "openmpi", "5.0.6"),
@@ -63,4 +63,20 @@ def test_an_mpi_of_another_interface_does_not_go_to_the_host(workshop: Workshop)
     workshop.profile.write_text(json.dumps(changed(SLINGSHOT, {})))
     site = Catalog([workshop.folder]).site(str(workshop.profile))
     with pytest.raises(PolicyError, match=r"my_openmpi .* cannot be replaced by the cray-mpich"):
+        _check_mpi(laid_out(plan, site, None, JobRequest()))
+
+
+def test_an_image_for_the_standards_mpi_goes_to_hosts_that_have_it_alone(workshop: Workshop) -> None:
+    mpi = {"flavour": "mpich", "version": "5.0.2", "abi": "mpi5"}
+    here = changed(OMNI_PATH, {f"mpi.{name}": value for name, value in mpi.items()} | {"mpi.glibc": None})
+    plan = workshop.plan(here, "hello")
+    assert plan.mpi.abi == "mpi5"
+    for name, value in (("flavour", "intel"), ("version", "2021.18.0")):
+        here["mpi"][name] = value
+    workshop.profile.write_text(json.dumps(here))
+    _check_mpi(laid_out(plan, Catalog([workshop.folder]).site(str(workshop.profile)), None, JobRequest()))
+    here["mpi"]["abi"] = "mpich"
+    workshop.profile.write_text(json.dumps(here))
+    site = Catalog([workshop.folder]).site(str(workshop.profile))
+    with pytest.raises(PolicyError, match=r"cannot be replaced by the intel"):
         _check_mpi(laid_out(plan, site, None, JobRequest()))

@@ -325,6 +325,26 @@ def test_mpich_tells_its_version_by_a_symbol(tmp_path: Path) -> None:
     assert facts == ["mpich", "4.2.1", "mpich", "/opt/mpich", "2.34"]
 
 
+def test_an_mpi_that_also_has_the_standards_interface_keeps_its_own_and_says_so(tmp_path: Path) -> None:
+    """Only a person knows whether images are linked with that one."""
+    files: dict[str, str | bytes] = {
+        "/opt/mpich/lib/libmpi.so.12": library("libmpi.so.12", strings={"MPII_Version_string": "5.0.2"}),
+        "/opt/mpich/lib/libmpi_abi.so.1": library("libmpi_abi.so.1", strings={"MPII_Version_string": "5.0.2"}),
+    }
+    seen = seen_in(make_tree(tmp_path / "both", files))
+    assert seen.value("mpi.abi") == "mpich"
+    (said,) = [note for note in seen.notes if "standard" in note]
+    assert said == (
+        "/opt/mpich/lib/libmpi_abi.so.1: mpich 5.0.2 also has the binary interface of the MPI 5 standard, "
+        "for which `mpi.abi` is mpi5"
+    )
+    # As MPICH 5.0.0 and 5.0.1 call it: no program asks for that name.
+    files["/opt/mpich/lib/libmpi_abi.so.1"] = library("libmpi_abi.so.0")
+    assert not any("standard" in note for note in seen_in(make_tree(tmp_path / "other", files)).notes)
+    alone = {"/opt/mpich/lib/libmpi_abi.so.1": library("libmpi_abi.so.1", strings={"MPII_Version_string": "5.0.2"})}
+    assert seen_in(make_tree(tmp_path / "alone", dict(alone))).value("mpi.abi") == "mpi5"
+
+
 def test_an_mpi_among_the_systems_libraries_is_not_bound(tmp_path: Path) -> None:
     """/usr/lib64 holds the libraries of everything; to bind it into an image would break the image."""
     folder = "/usr/lib/x86_64-linux-gnu"

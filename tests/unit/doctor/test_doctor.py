@@ -231,6 +231,20 @@ def test_an_mpi_of_another_family_is_found_with_its_binary_interface(collection:
     assert {("mpi.flavour", "error"), ("mpi.abi", "error")} <= {(each.fact, each.severity) for each in report.drift}
 
 
+def test_the_standards_interface_holds_where_its_library_is_there(collection: Path, tree: Path, tmp_path: Path) -> None:
+    tree = shutil.copytree(tree, tmp_path / "own", symlinks=True)
+    profile = PROFILE.replace("abi: mpich", "abi: mpi5").replace("version: 2021.9\n", "version: 2021.18\n")
+    folder = tree / "root" / MPI.lstrip("/") / "lib" / "release"
+    version = b"\0Intel(R) MPI Library 2021.18.0 for Linux* OS\n\0"
+    (folder / "libmpi.so.12").write_bytes(stub(Library("libmpi.so.12", ("libc.so.6",), glibc="2.17"), version))
+    report = examined(collection, Machine.captured(tree), profile, partition="gpu")
+    assert [(each.fact, each.severity) for each in report.drift] == [("mpi.abi", "error")]
+    (folder / "libmpi_abi.so.1").write_bytes(stub(Library("libmpi_abi.so.1", ("libc.so.6",)), version))
+    report = examined(collection, Machine.captured(tree), profile, partition="gpu")
+    assert report.drift == ()
+    assert "mpi.abi" in report.agree
+
+
 def test_gpus_that_only_one_of_the_two_has(collection: Path, tree: Path) -> None:
     gpu = PROFILE[PROFILE.index("    gpu:\n") : PROFILE.index("    queues:")]
     report = examined(collection, Machine.captured(tree), PROFILE.replace(gpu, ""), partition="gpu")

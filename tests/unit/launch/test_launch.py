@@ -23,7 +23,7 @@ from hpcgen.job.layout import resolve_job
 from hpcgen.launch.script import job_script
 from hpcgen.model.fields import EngineName
 from hpcgen.model.job import JobRequest
-from hpcgen.model.plan import Plan, PlannedBlock
+from hpcgen.model.plan import Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Bind, FileSystem, Gpu, HostMpi, Queue, Site, SiteEngine
 from hpcgen.model.stack import RunSpec, Stack
 from hpcgen.recipe.assemble import bind_targets
@@ -286,6 +286,17 @@ def test_without_a_host_mpi_the_images_launcher_starts_the_ranks() -> None:
     assert openmpi[-5:] == ["mpiexec", "-n", "2", "--bind-to", "none"]
     assert variables(words)["I_MPI_HYDRA_BOOTSTRAP"] == "fork"
     assert {"PBS_NODEFILE", "SLURM_JOB_ID"} <= taken_out(words)
+
+
+@pytest.mark.parametrize(("flavour", "words"), [("mpich", ["-n", "2"]), ("openmpi", ["--bind-to", "none"])])
+def test_the_standards_mpi_is_started_as_its_flavour_asks(flavour: str, words: list[str]) -> None:
+    """The interface is anybody's; the launcher is that of the software."""
+    plan = make_plan("hlrs-testbed", ranks_per_node=2, mpi_block="mine")
+    *others, block = plan.blocks
+    mine = replace(block, mpi=PlannedMpi(abi="mpi5", flavour=flavour))
+    started = container(job_script(replace(plan, blocks=[*others, mine], number=2), IMAGE)[1])
+    assert started[-2:] == words
+    assert ("OMPI_ALLOW_RUN_AS_ROOT" in variables(started)) == (flavour == "openmpi")
 
 
 def test_a_stack_without_mpi_is_just_run() -> None:

@@ -517,6 +517,18 @@ def test_memory_that_is_taken_already(here: Here) -> None:
     failed(here, "memory on ", "expected 200000 GB for 2 ranks; seen: ", " GB free; start fewer ranks", plan=much)
 
 
+def test_by_the_standards_interface_another_library_is_looked_for(here: Here) -> None:
+    assert here.site.mpi is not None
+    here.site = replace(here.site, mpi=replace(here.site.mpi, version="2021.18.0", abi="mpi5"))
+    failed(here, ": expected libmpi_abi.so.1; seen: none in")
+    (here.host / "lib" / "libmpi_abi.so.1").write_text("")
+    mapped = "/opt/host-mpi/lib/libmpi_abi.so.1.0"
+    here.ranks(f"rank $RANK of 2 on n\nrank $RANK maps {mapped}")
+    status, said, started = here.run()
+    assert (status, started) == (0, True), said
+    assert f"2 ranks with {mapped}" in said
+
+
 # several nodes
 
 

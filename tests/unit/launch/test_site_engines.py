@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hpcgen.errors import PolicyError
-from tests.helpers.site_engines import AMD, INTEL, NVIDIA, kit, run_job
+from tests.helpers.site_engines import AMD, INTEL, NVIDIA, SITE, kit, run_job
 
 
 def test_podman_hpc_is_started_by_srun_with_its_modules(tmp_path: Path) -> None:
@@ -28,6 +29,23 @@ def test_podman_hpc_is_asked_for_migrated_images_too(tmp_path: Path, answer: str
     done = run_job(tmp_path, job, shown="*", programs={"podman-hpc": program})
     assert done.returncode == status, done.stderr
     assert ("there is no image mpi-hello:site" in done.stderr) == (status != 0)
+
+
+@pytest.mark.parametrize(
+    ("mpi", "module", "compiler"),
+    [
+        ({"abi": "mpi5"}, "--mpi", "mpicc_abi "),
+        ({"abi": "mpi5", "flavour": "openmpi", "version": "6.0.0", "pmi": ["pmix"]}, "--openmpi-pmix", "mpicc_abi "),
+        # What the engine shows is Cray's libmpi.so.12.
+        ({"abi": "mpi5", "binds": [], "libraries": []}, "--mpi", "mpicc "),
+    ],
+)
+def test_podman_hpc_has_modules_by_the_family_of_the_standards_mpi(
+    tmp_path: Path, mpi: dict[str, Any], module: str, compiler: str
+) -> None:
+    made = kit(tmp_path, "podman-hpc", mpi={**SITE["mpi"], **mpi})
+    assert f"    podman-hpc run --rm\n    {module}\n" in made.files["job.slurm"].text
+    assert f"{compiler}-O2 -o /opt/rank_test/bin/rank_test" in made.files["Dockerfile"].text
 
 
 def test_podman_hpc_has_no_module_for_other_gpus(tmp_path: Path) -> None:
