@@ -26,6 +26,8 @@ from hpcgen.model.record import BuiltImage
 _STEP = re.compile(r"(?:\[(\d+)/(\d+)\] )?STEP (\d+)/(\d+): ([A-Z]+)\b")
 _LAYER = re.compile(r"--> ([0-9a-f]{11,64})$")
 _SHORT = 11
+_STORE_BY = (b"CONTAINERS_STORAGE_CONF", b"STORAGE_DRIVER", b"XDG_DATA_HOME", b"HOME")
+"""Variables that decide where the store is.  Source: containers-storage.conf(5), buildah(1)."""
 _UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
 
@@ -177,13 +179,19 @@ class Buildah(DockerfileEngine):
 
 
 def _another_build() -> bool:
-    """Whether buildah or podman builds something now; ours has ended."""
+    """Whether buildah or podman builds something in this store now; ours has ended."""
+    ours = os.environb
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes().split(b"\0")
+            if words[0].rsplit(b"/", 1)[-1] not in (b"buildah", b"podman") or not {b"build", b"bud"} & set(words[1:3]):
+                continue
+            given = (folder / "environ").read_bytes().split(b"\0")
         except OSError:
+            # It has ended, or is another user's, whose store is another one.
             continue
-        if words[0].rsplit(b"/", 1)[-1] in (b"buildah", b"podman") and {b"build", b"bud"} & set(words[1:3]):
+        theirs = dict(each.partition(b"=")[::2] for each in given)
+        if all(ours.get(name) == theirs.get(name) for name in _STORE_BY):
             return True
     return False
 

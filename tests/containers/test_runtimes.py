@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from container_tools import ChImage
 from leftovers import remove
-from test_pytorch import built, mirror, wheel  # noqa: F401
+from test_pytorch import built
 from test_pytorch import collection as collection_with_torch
 
 collection = collection_with_torch
