@@ -133,12 +133,12 @@ def test_a_kit_with_a_wrong_field_names_it(hpcgen: Command, tmp_path: Path) -> N
     path = tmp_path / "kit" / "plan.json"
     plan = json.loads(path.read_text())
     plan["site"]["partitions"]["main"]["cpu"]["cores"] = "eight"
-    del plan["stack"]["run"]["command"]
+    del plan["stack"]["run"]
     path.write_text(json.dumps(plan))
     done = hpcgen("build", "kit", "--dry-run")
     assert done.returncode == 3
     assert "site.partitions.main.cpu.cores: `cores` must be a whole number of at least 1, not 'eight'" in done.stderr
-    assert "stack.run: `command` is missing in `run`" in done.stderr
+    assert "stack: `run` is missing in `stack`" in done.stderr
     plan["site"].update(title=3, name="A b", status="shut")
     path.write_text(json.dumps(plan))
     assert "; 2 more mistakes\n" in hpcgen("build", "kit", "--dry-run").stderr

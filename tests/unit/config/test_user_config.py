@@ -204,6 +204,7 @@ def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> No
         "added": (),
         "mirrors": (),
         "command": (),
+        "steps": (),
         "allow_unsupported": False,
         **dict.fromkeys(names),
     }
