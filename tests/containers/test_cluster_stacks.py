@@ -36,6 +36,8 @@ IMAGES = {
     "pytorch-ddp": ("pytorch-ddp", INTEL_MPI),
     "pytorch-horovod": ("pytorch-horovod", INTEL_MPI),
     "tf-horovod": ("tf-horovod", TF_HOROVOD),
+    "3dgan": ("3dgan", TF_HOROVOD),
+    "mpi-hello by the MPI 5 standard": ("mpi-hello", []),
 }
 SHAPES = [(2, 1), (2, 2), (4, 1)]
 
@@ -52,10 +54,15 @@ class Way(NamedTuple):
 BY_MPIEXEC = Way("host's mpiexec", True, {}, r"with /opt/host-mpi/lib/libmpi\.so\.12 over tcp")
 BY_SRUN = Way("host's MPI by srun", True, {"launcher": "srun", "pmi": ["pmi2"]}, BY_MPIEXEC.told)
 OWN = Way("image's MPI by srun", False, {}, r"with \S+/libmpi\.so\.(12|40)")
+BY_STANDARD = Way(
+    "host's MPI by the standard", True, {"abi": "mpi5"}, r"with /opt/host-mpi/lib/libmpi_abi\.so\.1 over tcp"
+)
 
 
 def ways(image: str) -> list[Way]:
     """How an image's ranks can be started: Open MPI has another binary interface than the host's Intel MPI."""
+    if "standard" in image:
+        return [BY_STANDARD]
     return [OWN] if "Open MPI" in image else [BY_MPIEXEC, BY_SRUN, OWN]
 
 
@@ -97,7 +104,8 @@ def built(
     profiles.mkdir(parents=True)
     with_host = torch_mirror.added_to(profile(machine_facts, plain_base_image, host_mpi))
     without = {**with_host, "name": "without", "mpi": None}
-    for here in (with_host, without):
+    standard = {**with_host, "name": "standard", "mpi": {**with_host["mpi"], **BY_STANDARD.mpi}}
+    for here in (with_host, without, standard):
         (profiles / f"{here['name']}.yaml").write_text(json.dumps(here))
     images: dict[str, Path] = {}
 
@@ -108,7 +116,7 @@ def built(
             images.clear()
             stack, chosen = IMAGES[name]
             kit = folder / re.sub(r"\W", "_", name)
-            site = "here" if BY_MPIEXEC in ways(name) else "without"
+            site = {BY_MPIEXEC.name: "here", BY_STANDARD.name: "standard"}.get(ways(name)[0].name, "without")
             words = ["--site", site, "--stack", stack, "--ranks-per-node", "2", *settings(chosen)]
             render_by_command(folder / "collection", kit, *words)
             words = ["bash", str(kit / "build.sh"), str(kit / "image")]
