@@ -144,6 +144,8 @@ def test_ranks_of_several_nodes_meet(
     assert done.returncode == 0, done.stdout + done.stderr
     said = re.search(rf"preflight: passed: {nodes * ranks} ranks {way.told}.*", done.stdout)
     assert said, done.stdout
-    met = sorted(int(rank) for rank, size in re.findall(r"^rank (\d+) (?:of|size) (\d+)", done.stdout, re.MULTILINE))
+    met = sorted(
+        int(rank) for rank, size in re.findall(r"^(?:jax \S+ )?rank (\d+) (?:of|size) (\d+)", done.stdout, re.MULTILINE)
+    )
     assert met == list(range(nodes * ranks)), done.stdout
     REPORTS.append(f"{image} | {way.name} | {nodes} x {ranks} | {said.group().removeprefix('preflight: ')}")
