@@ -36,19 +36,16 @@ from timing import Command, Spread, alternating, spread, start  # noqa: E402
 from virtual_cluster import VirtualCluster, virtual_cluster  # noqa: E402
 
 LAUNCHER = """\
-#!/usr/bin/awk -f
-BEGIN {
-    for (i = 1; i < ARGC; i++) {
-        ranks = ARGV[i] == "-n" ? ARGV[i + 1] : ranks
-        tests = tests || ARGV[i] ~ /rank_test/
-    }
-    for (i = 0; i < ranks; i++) {
+#!/bin/bash
+ranks=$2
+case "$*" in *rank_test*) tests=1 ;; *) tests=0 ;; esac
+exec awk -v ranks="$ranks" -v tests="$tests" 'BEGIN {
+    for (i = 0; i < ranks; i++)
         if (tests)
             printf "rank %d of %d on n%d\\nrank %d maps HOST/lib/libmpi.so.12\\n", i, ranks, i, i
         else
             printf "preflight-node\\tn%d\\n", i
-    }
-}
+}'
 """
 """A launcher that starts nothing: each of its ranks has answered, and all is well."""
 
