@@ -60,8 +60,9 @@ class Software(Record, frozen=True):
     """What computed it.
 
     ``framework``: its block; ``install``: where it is from; ``compiler``: a graph compiler or engine beside the
-    framework's own execution, such as ``xla`` or ``torch.compile``; ``engine``: what ran the container, ``none`` outside
-    of one; ``mpi``: whose library the ranks used; ``content``: the plan hash of the image, and ``blocks`` its versions.
+    framework's own execution, such as ``xla`` or ``torch.compile``; ``engine``: what ran the container, ``none`` where
+    there was none; ``mpi``: whose library the ranks used; ``content``: the plan hash of the image, and ``blocks`` its
+    versions.
     """
 
     framework: Name
