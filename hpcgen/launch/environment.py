@@ -15,6 +15,9 @@ from hpcgen.schedulers import SCHEDULERS, scheduler_for
 HARMFUL = ("BASH_ENV", "ENV", "LD_PRELOAD", "PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "TMPDIR")
 """Variables of a host that name files or folders which the image has not, or has another of."""
 
+ONLY_INSIDE = (*HARMFUL, "LD_LIBRARY_PATH", "PATH")
+"""Variables of the host's MPI that name files of a container, and would lead the host's own programs there."""
+
 BOOTSTRAP = {"intel": "I_MPI_HYDRA_BOOTSTRAP", "mpich": "HYDRA_BOOTSTRAP"}
 
 MPI_OUTPUT = (
@@ -93,9 +96,13 @@ def output_variables() -> list[str]:
 
 
 def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool) -> dict[str, str]:
-    """What the site and the stack set, collectives between nodes, the threads of a rank, and the number of ranks."""
+    """What the site and the stack set, collectives between nodes, the threads of a rank, and the number of ranks.
+
+    The host's launcher reads its MPI's variables, too: Intel MPI's binds the ranks.
+    """
     said = {**plan.site.environment_of(plan.partition), **plan.stack.run.environment}
-    exported = {**collectives_environment(plan, engine), **said}
+    of_mpi = {name: value for name, value in mpi.environment.items() if name not in ONLY_INSIDE} if mpi else {}
+    exported = {**collectives_environment(plan, engine), **said, **of_mpi}
     exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
     exported["HPCGEN_RANKS"] = str(plan.job.ranks)
     if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:

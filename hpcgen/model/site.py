@@ -211,7 +211,8 @@ class Bind(Record, frozen=True):
 class HostMpi(Record, frozen=True, kw_only=True):
     """The MPI of the host that the image's MPI is matched to and replaced by at run time.
 
-    ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used.
+    ``libraries`` are searched before the image's own; ``environment`` holds only while the host's MPI is used, for its
+    launcher and its ranks.
     Without ``libraries`` and ``binds`` it only starts the image's own MPI, and needs no ``root``, which is its prefix.
     ``launcher``: ``ibrun`` is TACC's, which takes nodes and ranks from the job. ``pmi``: what it offers to ranks.
     ``abi``: its family's binary interface, or ``mpi5``, the standard's, where it has the library of that too.

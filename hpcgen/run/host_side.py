@@ -109,8 +109,8 @@ def asked_of_host(recorded: Plan) -> str:
     partition = site.partitions[recorded.partition]
     engine = site.containers.engines.get(recorded.engine, SiteEngine())
     of_mpi = mpi if mpi is not None and recorded.stack.run.mpi else None
-    environment = {**site.environment_of(recorded.partition), **(of_mpi.environment if of_mpi is not None else {})}
-    environment |= recorded.stack.run.environment
+    environment = {**site.environment_of(recorded.partition), **recorded.stack.run.environment}
+    environment |= of_mpi.environment if of_mpi is not None else {}
     file_systems = [each for each in site.file_systems.values() if each.bind]
     parts = {
         "environment": [f"{name}={value}" for name, value in environment.items()],

@@ -394,6 +394,17 @@ def test_the_sites_value_wins_over_the_images() -> None:
     assert "FI_PROVIDER" not in variables(words)
 
 
+def test_variables_of_the_hosts_mpi_reach_its_launcher_and_its_ranks() -> None:
+    """But for those that name files of the container: they would keep the host's programs from starting."""
+    profile = with_mpi(site("hlrs-testbed"))
+    assert profile.mpi is not None
+    own = {"I_MPI_PIN": "off", "LD_LIBRARY_PATH": "/opt/host/more"}
+    profile = replace(profile, environment={"I_MPI_PIN": "on"}, mpi=replace(profile.mpi, environment=own))
+    text = job_script(make_plan(profile), IMAGE)[1]
+    assert "export I_MPI_PIN=off\n" in text and "export LD_LIBRARY_PATH" not in text
+    assert own.items() <= variables(container(text)).items()
+
+
 def test_amd_gpus_need_a_singularity_that_knows_them() -> None:
     profile = site("hlrs-testbed")
     amd = replace(profile.partitions["gpu"], gpu=Gpu(vendor="amd", model="MI50"))

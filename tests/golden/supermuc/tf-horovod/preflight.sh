@@ -43,6 +43,7 @@ if [ ! -e "$image" ]; then
 fi
 
 export FI_PROVIDER=psm2
+export FI_PROVIDER_PATH=/dss/dsshome1/lrz/sys/intel/impi2019u6/compilers_and_libraries_2020.0.154/linux/mpi/intel64/libfabric/lib/prov
 export HPCGEN_RANKS=4
 export I_MPI_FABRICS=shm:ofi
 export I_MPI_HYDRA_BOOTSTRAP=slurm
