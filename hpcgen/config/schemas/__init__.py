@@ -16,7 +16,7 @@ _VALUES = ("default", "examples", "enum", "const", "propertyNames", "pattern", "
 
 
 def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
-    """The JSON Schema of site, stack, releases, fleet or config, as text.
+    """The JSON Schema of site, stack, releases, fleet, request or config, as text.
 
     Parameters
     ----------
@@ -25,6 +25,7 @@ def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
     from hpcgen.config.decoding import schema
     from hpcgen.model.fleet import Fleet
     from hpcgen.model.release import ReleaseTable
+    from hpcgen.model.request import OptimiseRequest
     from hpcgen.model.site import Site
     from hpcgen.model.stack import Stack
     from hpcgen.model.user_config import UserConfig
@@ -34,6 +35,7 @@ def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
         "stack": Stack,
         "releases": ReleaseTable,
         "fleet": Fleet,
+        "request": OptimiseRequest,
         "config": UserConfig,
     }
     described = _with_names(schema(types[kind]), names)

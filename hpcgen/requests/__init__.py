@@ -1,0 +1,1 @@
+"""A request file, in any of the forms that are known, as one record."""

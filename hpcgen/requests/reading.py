@@ -1,0 +1,51 @@
+"""Request files: which form one has, and what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from hpcgen.config.decoding import convert
+from hpcgen.config.yamlfile import Document, load
+from hpcgen.errors import Position
+from hpcgen.model.plan import Finding
+from hpcgen.model.request import OptimiseRequest
+from hpcgen.requests.checks import checked
+
+Dialect = Literal["hpcgen", "listing", "released", "example"]
+"""hpcgen's own form; of MODAK the one printed in its paper, that of its release, and that of its longer examples."""
+
+
+class ReadRequest(msgspec.Struct, frozen=True):
+    """A request as it was read.
+
+    Parameters
+    ----------
+    findings: what the file says and hpcgen cannot do, or reads in a way that a person should know.
+    where: the place in the file that says a field of the request, such as ``("limits", "nodes")``; of the nearest
+        field above, where the file does not say it.
+    """
+
+    request: OptimiseRequest
+    findings: list[Finding]
+    dialect: Dialect
+    where: Callable[[tuple[str, ...]], Position]
+
+
+def read_request(path: Path) -> ReadRequest:
+    """Read a request file.
+
+    Raises
+    ------
+    InputError: with every mistake of the file, each with file, line and column.
+    """
+    return request_from(load(path))
+
+
+def request_from(document: Document) -> ReadRequest:
+    """The request of a document; as :func:`read_request`."""
+    request, findings = checked(convert(document, OptimiseRequest), document.position)
+    return ReadRequest(request, findings, "hpcgen", document.position)
