@@ -32,6 +32,7 @@ COMMANDS = {
     "fleet": "List many images, and which have to be built.",
     "ci": "Write the pipeline that builds a fleet.",
     "matrix": "Show which stack renders on which partition, and why not.",
+    "measurements": "List measurements, and import them from other tools.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
     "site": "Write and check site profiles.",

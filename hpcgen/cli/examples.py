@@ -54,6 +54,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen submit image.sif --nodes 4 --account pn12ab",
         "hpcgen submit image.sif --no-follow -- python3 train.py",
     ),
+    "measurements": ("hpcgen measurements --workload 3dgan --machine supermuc",),
+    "measurements import": (
+        "hpcgen measurements import modak results.csv --software code-aster --to ours/measurements/aster.jsonl",
+        "hpcgen measurements import reframe perflogs/ours/cpu/stream.log --to ours/measurements/stream.jsonl",
+    ),
     "inspect": ("hpcgen inspect image.sif", "hpcgen inspect podman:hello --json"),
     "rebuild": ("hpcgen rebuild image.sif -o kit",),
     "convert": ("hpcgen convert podman:hello hello.sif", "hpcgen convert hello.sif hello.sqfs"),

@@ -18,9 +18,10 @@ Metric = Literal[
     "gflops",
     "gigabytes_per_second",
     "memory_gb",
+    "free_memory_gb",
     "speedup",
 ]
-HIGHER_IS_BETTER = frozenset({"samples_per_second", "gflops", "gigabytes_per_second", "speedup"})
+HIGHER_IS_BETTER = frozenset({"samples_per_second", "gflops", "gigabytes_per_second", "free_memory_gb", "speedup"})
 UNITS: Mapping[Metric, str] = MappingProxyType(
     {
         "samples_per_second": "samples/s",
@@ -31,6 +32,7 @@ UNITS: Mapping[Metric, str] = MappingProxyType(
         "gflops": "GFLOP/s",
         "gigabytes_per_second": "GB/s",
         "memory_gb": "GB",
+        "free_memory_gb": "GB",
         "speedup": "times",
     }
 )
@@ -131,8 +133,8 @@ class Measurement(Record, frozen=True):
 class Series(Record, frozen=True):
     """Rows of a table that differ in little; each is a :class:`Measurement` with what is said here.
 
-    ``workload``, ``software``, ``baseline`` and ``hardware`` name entries of the same file. ``by_nodes``: value by the
-    number of nodes; ``doubtful``: reasons by number of nodes.
+    ``workload``, ``software``, ``baseline``, ``hardware`` and ``source`` name entries of the same file; ``note`` is
+    added to the source. ``by_nodes``: value by the number of nodes; ``doubtful``: reasons by number of nodes.
     """
 
     workload: Name
@@ -140,7 +142,8 @@ class Series(Record, frozen=True):
     hardware: Name
     metric: Metric
     by_nodes: dict[Count, Positive]
-    source: Source
+    source: Name
+    note: Text = ""
     ranks_per_node: Count = 1
     threads_per_rank: Count | None = None
     baseline: Name | None = None
@@ -151,6 +154,7 @@ class Series(Record, frozen=True):
 class MeasurementTable(Record, frozen=True):
     """A file of ``measurements/`` that people write: what the rows have in common once, then the numbers."""
 
+    sources: dict[Name, Source]
     workloads: dict[Name, Workload]
     software: dict[Name, Software]
     hardware: dict[Name, Hardware]

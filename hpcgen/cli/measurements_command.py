@@ -1,0 +1,96 @@
+"""``hpcgen measurements``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import PATH, catalog_of, option_group, print_json, print_json_list, say
+from hpcgen.cli.tables import table, word
+from hpcgen.support.units import counted
+
+if TYPE_CHECKING:
+    from hpcgen.measurements.lookup import Measurements
+    from hpcgen.model.measurement import Measurement
+
+_filters = option_group(
+    click.option("--workload", metavar="NAME", help="Only of this workload."),
+    click.option("--framework", metavar="NAME", help="Only by this framework."),
+    click.option("--machine", metavar="NAME", help="Only on this hardware, site, or SITE/PARTITION."),
+    click.option("--metric", metavar="NAME", help="Only of this kind, such as samples_per_second."),
+)
+
+
+@click.group("measurements", invoke_without_command=True)
+@click.option("--json", "as_json", is_flag=True, help="Print a list of objects as JSON.")
+@_filters
+@click.pass_context
+def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
+    """List what is measured, of all collections; import other tools' tables.
+
+    They are in measurements/ of a collection: tables that people write (YAML), and rows that programs add (JSON lines).
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    known = known_measurements(ctx)
+    rows = known.find(**asked)
+    if as_json:
+        print_json_list(rows)
+        return
+    if not rows:
+        say(f"no such measurements; there are {len(known)}, of {', '.join(known.workloads) or 'no workload'}")
+        return
+    head = ["workload", "software", "machine", "layout", "value", "from"]
+    click.echo(table(head, [_cells(row) for row in rows], sys.stdout))
+
+
+def known_measurements(ctx: click.Context) -> Measurements:
+    """The measurements of the collections that the command line, the environment and the config file name."""
+    from hpcgen.measurements.collection import load_measurements
+
+    catalog = catalog_of(ctx)
+    return load_measurements(catalog.folders, catalog.shown)
+
+
+def _cells(row: Measurement) -> list[str]:
+    from hpcgen.measurements.words import layout_words, software_words, value_words
+
+    source = row.source.from_ if row.source else row.command
+    doubt = f"DOUBTFUL: {row.doubtful}; " if row.doubtful else ""
+    baseline = f" against {software_words(row.baseline)}" if row.baseline else ""
+    software = software_words(row.software) + baseline
+    return [row.workload.name, software, row.hardware.name, layout_words(row), value_words(row), word(doubt + source)]
+
+
+@command.command("import")
+@click.argument("kind", type=click.Choice(["modak", "reframe"]))
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
+@click.option("--software", metavar="NAME", help="What computed it; required for MODAK's tables, which do not say it.")
+@click.option("--to", "target", type=PATH, help="Add the rows to this file of JSON lines; without it they are printed.")
+def import_(kind: str, files: tuple[Path, ...], software: str | None, target: Path | None) -> None:
+    """Take the rows of MODAK's CSV tables, or of ReFrame's performance logs."""
+    from hpcgen.measurements.lines import append
+    from hpcgen.measurements.modak_csv import read_modak_csv
+    from hpcgen.measurements.reframe_log import read_reframe_log
+
+    rows: list[Measurement] = []
+    for file in files:
+        if kind == "modak":
+            if software is None:
+                raise click.UsageError("--software is required: a table of MODAK's does not say what was measured")
+            rows += read_modak_csv(file, software)
+        else:
+            found, left = read_reframe_log(file, software)
+            rows += found
+            for each in left:
+                say(f"not taken from {file}: {each}")
+    if target is None:
+        print_json(rows)
+        return
+    if target.suffix != ".jsonl":
+        raise click.UsageError(f"--to {target}: rows are added to a file whose name ends in .jsonl")
+    append(target, rows)
+    say(f"added {counted(len(rows), 'row')} to {target}")

@@ -1,0 +1,1 @@
+"""Measurements of collections: read, looked up, added to, imported from other tools' files."""
