@@ -81,7 +81,7 @@ def measure(folder: Path, nodes: list[int], collect: list[int], rounds: int) -> 
     subprocess.run(build, env={**env, "HPCGEN_BUILD_OPTIONS": "--no-cache"}, check=True, capture_output=True)
     with virtual_cluster(env, max(nodes), folder) as cluster:
         (folder / "jobs").mkdir()
-        site = SlurmSite(folder / "jobs", facts, base, host, cluster, queue="nodes")
+        site = SlurmSite(folder / "jobs", facts, base, host, cluster)
         started = {number: _started(site, folder / "mpi-hello", number, rounds) for number in nodes}
         collected = {number: _collected(site, folder / "mpi-hello", number, rounds) for number in collect}
     return {"start": started, "collect": collected, "load": os.getloadavg()[0]}
@@ -110,7 +110,7 @@ def _started(site: SlurmSite[VirtualCluster], image: Path, nodes: int, rounds: i
     libraries = f"LD_LIBRARY_PATH={site.host.root}/lib"
     program = [*ranks, "env", libraries, f"{image}/opt/rank_test/bin/rank_test"]
     script = job.with_name("bare.sh")
-    script.write_text(f"export I_MPI_HYDRA_BOOTSTRAP=slurm\nexec {' '.join(program)}\n")
+    script.write_text(f"export I_MPI_HYDRA_BOOTSTRAP=slurm I_MPI_PIN=off\nexec {' '.join(program)}\n")
     allocation = ["salloc", "-Q", "-N", str(nodes), "--ntasks-per-node", "1", "--mem", "0"]
     inside = [sys.executable, __file__, "--rounds", str(rounds), "--inside", str(job)]
     done = subprocess.run(

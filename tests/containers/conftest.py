@@ -37,7 +37,9 @@ from container_tools import (
     variables,
 )
 from leftovers import Session, kept_while_used, remove_temporary_folders_of_killed_sessions
+from slurm_site import SlurmSite
 from torch_mirror import TorchMirror, torch_mirror_in
+from virtual_cluster import VirtualCluster, virtual_cluster
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -173,6 +175,31 @@ def slurm_cluster(testbed_env: dict[str, str]) -> Iterator[Callable[..., Slurm]]
     clusters = Clusters(testbed_env)
     yield clusters.get
     clusters.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(
+    request: pytest.FixtureRequest, testbed_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[VirtualCluster | Slurm]:
+    """The virtual nodes that NODES of the file of tests counts, or else this machine alone as Slurm's only node."""
+    nodes = getattr(request.module, "NODES", None)
+    if nodes is None:
+        yield request.getfixturevalue("slurm_cluster")("general")
+    else:
+        with virtual_cluster(testbed_env, nodes, tmp_path_factory.getbasetemp()) as started:
+            yield started
+
+
+@pytest.fixture
+def site(
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    host_mpi: HostMpi,
+    cluster: VirtualCluster | Slurm,
+    tmp_path: Path,
+) -> SlurmSite[Any]:
+    """``site.run("submit", …)`` calls hpcgen where that cluster's commands work; its profile is ``site.profile``."""
+    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, cluster)
 
 
 @pytest.fixture(scope="session")

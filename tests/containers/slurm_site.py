@@ -17,7 +17,7 @@ ClusterType = TypeVar("ClusterType", Slurm, VirtualCluster)
 
 
 class SlurmSite(Generic[ClusterType]):
-    """A profile with Slurm's queue ``queue``, and hpcgen called for it; ``work`` is where jobs are submitted from."""
+    """A profile with a Slurm's first queue, and hpcgen called for it; ``work`` is where jobs are submitted from."""
 
     def __init__(
         self,
@@ -26,11 +26,13 @@ class SlurmSite(Generic[ClusterType]):
         base: BaseImage,
         host: HostMpi,
         cluster: ClusterType,
-        queue: str = "general",
     ) -> None:
         self.profile = profile(facts, base, host, scheduler={"kind": "slurm", "output": "./%x.%j.out"})
         self.profile["mpi"].update(bootstrap="slurm", pmi=["hydra"])
-        self.profile["partitions"]["cpu"]["queues"] = [{"name": queue}]
+        self.profile["partitions"]["cpu"]["queues"] = [{"name": cluster.partitions[0]}]
+        if isinstance(cluster, VirtualCluster):
+            # Every node takes all processors for its own, and would bind its first rank to the first of them.
+            self.profile["mpi"]["environment"] = {"I_MPI_PIN": "off"}
         self.collection = folder / "collection"
         self.work = folder / "work"
         self.work.mkdir()

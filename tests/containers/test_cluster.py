@@ -3,36 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from container_tools import BaseImage, HostMpi
 from slurm_site import SlurmSite
-from virtual_cluster import VirtualCluster, virtual_cluster
+from virtual_cluster import VirtualCluster
 
 Site = SlurmSite[VirtualCluster]
-
-
-@pytest.fixture(scope="module")
-def cluster(testbed_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualCluster]:
-    with virtual_cluster(testbed_env, 2, tmp_path_factory.getbasetemp()) as started:
-        yield started
-
-
-@pytest.fixture
-def site(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    cluster: VirtualCluster,
-    tmp_path: Path,
-) -> Site:
-    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, cluster, queue="nodes")
+NODES = 2
 
 
 def submit(site: Site, image: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -57,6 +40,18 @@ def test_ranks_of_two_nodes_meet(site: Site, mpi_hello_image: Path, launcher: st
     assert done.returncode == 0, done.stdout + done.stderr
     assert "preflight: passed: 4 ranks with /opt/host-mpi/lib/libmpi.so.12 over tcp" in done.stdout
     check_ranks(done.stdout)
+
+
+def test_what_the_profile_sets_for_mpi_reaches_the_launcher(site: Site, mpi_hello_image: Path) -> None:
+    """Intel MPI's binds each rank to processors of its own, if it is not told to let them be."""
+    program = ("--", "grep", "Cpus_allowed_list", "/proc/self/status")
+    free = submit(site, mpi_hello_image, *program).stdout
+    site.profile["mpi"]["environment"] = {}
+    site.write()
+    bound = submit(site, mpi_hello_image, *program).stdout
+    (every,) = re.findall(r"^Cpus_allowed_list:.*$", Path("/proc/self/status").read_text(), re.MULTILINE)
+    assert free.splitlines().count(every) == 4, free
+    assert bound.count("Cpus_allowed_list:") == 4 and every not in bound.splitlines(), bound
 
 
 def called(site: Site, image: Path, *words: str) -> subprocess.CompletedProcess[str]:

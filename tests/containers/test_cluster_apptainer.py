@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ from container_tools import TESTBED, BaseImage, HostMpi, Sid
 from mpi_hello import profile, render
 from slurm_site import SlurmSite
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES
-from virtual_cluster import VirtualCluster, virtual_cluster
+from virtual_cluster import VirtualCluster
 
 pytestmark = pytest.mark.slow
-Site = SlurmSite[VirtualCluster]
+NODES = 2
 
 PROGRAM = """\
 #!/bin/bash
@@ -51,12 +50,6 @@ def image(
     return kit / "image"
 
 
-@pytest.fixture(scope="module")
-def cluster(testbed_env: dict[str, str], folder: Path) -> Iterator[VirtualCluster]:
-    with virtual_cluster(testbed_env, 2, folder) as started:
-        yield started
-
-
 @pytest.mark.parametrize(("launcher", "more"), [("mpiexec", {}), ("srun", {"pmi": ["pmi2"]})])
 @pytest.mark.parametrize("ranks", [1, 2])
 def test_ranks_of_two_nodes_meet(
@@ -73,7 +66,7 @@ def test_ranks_of_two_nodes_meet(
 ) -> None:
     place = folder / f"{launcher}-{ranks}"
     place.mkdir()
-    site = SlurmSite(place, machine_facts, plain_base_image, host_mpi, cluster, queue="nodes")
+    site = SlurmSite(place, machine_facts, plain_base_image, host_mpi, cluster)
     site.profile["containers"]["preferred"] = "apptainer"
     site.profile["mpi"].update(launcher=launcher, **more)
     site.write()

@@ -5,34 +5,16 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from container_tools import REPORTS, BaseImage, HostMpi, script
+from container_tools import REPORTS, script
 from slurm_site import SlurmSite
-from virtual_cluster import VirtualCluster, virtual_cluster
+from virtual_cluster import VirtualCluster
 
 pytestmark = pytest.mark.slow
 Site = SlurmSite[VirtualCluster]
-
-
-@pytest.fixture(scope="module")
-def cluster(testbed_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualCluster]:
-    with virtual_cluster(testbed_env, 2, tmp_path_factory.getbasetemp()) as started:
-        yield started
-
-
-@pytest.fixture
-def site(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    cluster: VirtualCluster,
-    tmp_path: Path,
-) -> Site:
-    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, cluster, queue="nodes")
+NODES = 2
 
 
 def submit(site: Site, image: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -19,10 +19,11 @@ from mpi_hello import profile
 from slurm_site import SlurmSite
 from test_rendered_kits import INTEL_MPI, TF_HOROVOD, render_by_command, settings
 from torch_mirror import TorchMirror
-from virtual_cluster import VirtualCluster, virtual_cluster
+from virtual_cluster import VirtualCluster
 
 pytestmark = pytest.mark.slow
 Site = SlurmSite[VirtualCluster]
+NODES = 4
 
 IMAGES = {
     "mpi-python over Intel MPI": ("mpi-python", INTEL_MPI),
@@ -67,23 +68,6 @@ def ways(image: str) -> list[Way]:
 
 
 RUNS = [(image, way, nodes, ranks) for image in IMAGES for way in ways(image) for nodes, ranks in SHAPES]
-
-
-@pytest.fixture(scope="module")
-def cluster(testbed_env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[VirtualCluster]:
-    with virtual_cluster(testbed_env, 4, tmp_path_factory.getbasetemp()) as started:
-        yield started
-
-
-@pytest.fixture
-def site(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    cluster: VirtualCluster,
-    tmp_path: Path,
-) -> Site:
-    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, cluster, queue="nodes")
 
 
 Build = Callable[[str], Path]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from container_tools import BaseImage, HostMpi, Slurm
 from test_submit import Site
 
 STACK = """\
@@ -21,17 +18,10 @@ PROGRAM = 'if [ -e state ]; then echo "goes on from $(cat state)"; exit; fi; ech
 
 
 @pytest.fixture
-def site(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    slurm_cluster: Callable[..., Slurm],
-    tmp_path: Path,
-) -> Site:
-    result = Site(tmp_path, machine_facts, plain_base_image, host_mpi, slurm_cluster("general"))
-    (result.collection / "recipes").mkdir()
-    (result.collection / "recipes" / "mine.yaml").write_text(STACK)
-    return result
+def site(site: Site) -> Site:
+    (site.collection / "recipes").mkdir()
+    (site.collection / "recipes" / "mine.yaml").write_text(STACK)
+    return site
 
 
 def ended(site: Site) -> None:

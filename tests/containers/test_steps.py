@@ -3,25 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pytest
-from container_tools import BaseImage, HostMpi, Slurm
 from test_submit import Site
-
-
-@pytest.fixture
-def site(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    slurm_cluster: Callable[..., Slurm],
-    tmp_path: Path,
-) -> Site:
-    return Site(tmp_path, machine_facts, plain_base_image, host_mpi, slurm_cluster("general"))
-
 
 RANKS = "/opt/rank_test/bin/rank_test"
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,17 +33,6 @@ while IFS= read -r name; do
 done < <(compgen -e | grep -E '^(PMI|I_MPI|HYDRA|FI_|OMP|HPCGEN_RANKS|SLURM_)')
 exec {enter} "${{options[@]}}" -b "$PWD:$PWD" -b {images}:{images} -b {mpi}:{here} -C "$PWD" -- apptainer "$@"
 """
-
-
-@pytest.fixture
-def site(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    host_mpi: HostMpi,
-    slurm_cluster: Callable[..., Slurm],
-    tmp_path: Path,
-) -> Site:
-    return SlurmSite(tmp_path, machine_facts, plain_base_image, host_mpi, slurm_cluster("general"))
 
 
 def test_charliecloud_job_is_followed_to_its_end(site: Site, mpi_hello_image: Path) -> None:

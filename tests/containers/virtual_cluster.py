@@ -27,6 +27,7 @@ class VirtualCluster(Tool):
 
     folder: Path
     processes: tuple[int, ...]
+    partitions = ("nodes",)
 
     @property
     def prefix(self) -> tuple[str, ...]:
