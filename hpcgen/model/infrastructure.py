@@ -1,6 +1,6 @@
 """A target system described in a request itself, where no site profile of it is there.
 
-The shape is that of the infrastructure descriptions of MODAK (SODALITE-EU/application-optimisation, Apache-2.0).
+Its fields are those of the infrastructure descriptions of MODAK (SODALITE-EU/application-optimisation).
 """
 
 from typing import Annotated, Literal
@@ -20,12 +20,6 @@ StorageUrl = Annotated[
     matching(r"^[a-z][a-z0-9+.-]*://[A-Za-z0-9._~/+@%:,=-]*$(?!\n)", "the URL of a place for files", "file:///scratch"),
 ]
 StorageClass = Literal["default-common", "default-high", "default-ssd", "default-ultra_high"]
-
-
-class Storage(Record, frozen=True):
-    """How good one place for files is."""
-
-    storage_class: StorageClass
 
 
 class NodeCpu(Record, frozen=True):
@@ -52,7 +46,7 @@ class InfrastructureNode(Record, frozen=True):
     memory: MemorySize
     naccel: Count | None = None
     accel: Accelerator | None = None
-    storage: dict[StorageUrl, Storage] = {}
+    storage: dict[StorageUrl, StorageClass] = {}
 
 
 class InfrastructurePartition(Record, frozen=True):
@@ -61,7 +55,7 @@ class InfrastructurePartition(Record, frozen=True):
     nnodes: Count
     node: InfrastructureNode
     default: bool = False
-    storage: dict[StorageUrl, Storage] = {}
+    storage: dict[StorageUrl, StorageClass] = {}
 
 
 PartitionName = Annotated[
@@ -79,4 +73,4 @@ class Infrastructure(Record, frozen=True):
     name: Name = "described"
     description: Text = ""
     scheduler: SchedulerName | None = None
-    storage: dict[StorageUrl, Storage] = {}
+    storage: dict[StorageUrl, StorageClass] = {}

@@ -87,3 +87,8 @@ def nearest(target: str, table: Mapping[str, str]) -> str:
 def vendor(target: str) -> str:
     """Who makes a CPU, as /proc/cpuinfo has it (``GenuineIntel``); ``generic`` of those that several make."""
     return str(_target(target).vendor)
+
+
+def family(target: str) -> str:
+    """The architecture of a CPU: ``x86_64``, ``aarch64``, ``ppc64le`` …; InputError for one that archspec lacks."""
+    return str(_target(target).family.name)

@@ -9,8 +9,11 @@ from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from hpcgen.errors import InputError, Position, Problems
+from hpcgen.model.infrastructure import InfrastructureNode
 from hpcgen.model.plan import Finding
 from hpcgen.model.request import OptimiseRequest
+from hpcgen.platform.microarchitecture import family
+from hpcgen.requests.values import gigabytes
 
 Where = Callable[[tuple[str, ...]], Position]
 _BARE = re.compile(r"\d+(\.\d+)*")
@@ -95,6 +98,26 @@ def _target(request: OptimiseRequest, where: Where, problems: Problems) -> None:
     elif len(default) > 1 or (len(names) > 1 and not default):
         remedy = "write `default: true` into one of them"
         problems.add(f"{len(default) or 'none'} of {len(names)} partitions is the default", place, "one", remedy)
+    for name, each in names.items():
+        _node(
+            each.node, lambda *path, name=name: where(("infrastructure", "partitions", name, "node", *path)), problems
+        )
+
+
+def _node(node: InfrastructureNode, at: Callable[..., Position], problems: Problems) -> None:
+    cpu = node.cpu
+    with problems.caught(lambda: at("cpu", "arch")):
+        if family(cpu.arch) not in ("x86_64", "aarch64"):
+            problems.add(f"hpcgen has no images for {cpu.arch}", at("cpu", "arch"), "x86_64 or aarch64")
+        with problems.caught(lambda: at("cpu", "microarch")):
+            if cpu.microarch is not None and family(cpu.microarch) != family(cpu.arch):
+                said = f"{cpu.microarch} is a CPU of {family(cpu.microarch)}, not of {cpu.arch}"
+                problems.add(said, at("cpu", "microarch"), f"a CPU of {cpu.arch}")
+    with problems.caught(lambda: at("memory")):
+        gigabytes(node.memory)
+    if (node.naccel is None) != (node.accel is None):
+        lacking = "accel" if node.accel is None else "naccel"
+        problems.add(f"`{lacking}` is missing in `node`", at(), "both `naccel` and `accel`", f"add `{lacking}: …`")
 
 
 def _limits(request: OptimiseRequest, where: Where, problems: Problems) -> None:

@@ -10,10 +10,12 @@ import msgspec
 
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document, load
-from hpcgen.errors import Position
+from hpcgen.errors import InputError, Position
 from hpcgen.model.plan import Finding
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.requests.checks import checked
+from hpcgen.requests.modak import is_modak, translate
+from hpcgen.requests.values import optimisation_of
 
 Dialect = Literal["hpcgen", "listing", "released", "example"]
 """hpcgen's own form; of MODAK the one printed in its paper, that of its release, and that of its longer examples."""
@@ -42,10 +44,29 @@ def read_request(path: Path) -> ReadRequest:
     ------
     InputError: with every mistake of the file, each with file, line and column.
     """
-    return request_from(load(path))
+    try:
+        document = load(path)
+    except InputError as error:
+        first = error.problems[0]
+        if path.suffix != ".json" or "a tab" not in first.message:
+            raise
+        # Outside of braces YAML has no tabs, which JSON is often indented with: a part of a file, such as one section.
+        remedy = "put the text between { and }"
+        raise InputError("this is only a part of a JSON file", first.where, "one mapping in braces", remedy) from error
+    return request_from(document)
 
 
 def request_from(document: Document) -> ReadRequest:
     """The request of a document; as :func:`read_request`."""
-    request, findings = checked(convert(document, OptimiseRequest), document.position)
-    return ReadRequest(request, findings, "hpcgen", document.position)
+    if not is_modak(document.data):
+        request, findings = checked(convert(document, OptimiseRequest), document.position)
+        return ReadRequest(request, findings, "hpcgen", document.position)
+    translated, findings, released = translate(document)
+    request, more = checked(convert(translated, OptimiseRequest), translated.position)
+    listing = {"ai_training", "ai_inference", "hpc"} & set(optimisation_of(document.data))
+    return ReadRequest(
+        request,
+        [*findings, *more],
+        "listing" if listing else "released" if released else "example",
+        translated.position,
+    )
