@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -106,9 +106,17 @@ def job_of_tests(
         says what is raised.
     """
     nodes = request.nodes or 1
-    where: dict[str, Any] = {"site": site, "partition": partition, "engine": engine, "account": account}
-    asked = replace(request, nodes=nodes if nodes > 1 else None)
-    job = plan_for_image(image, catalog, trust=trust, request=asked, elsewhere=elsewhere, **where)
+    job = plan_for_image(
+        image,
+        catalog,
+        trust=trust,
+        site=site,
+        partition=partition,
+        engine=engine,
+        request=replace(request, nodes=nodes if nodes > 1 else None),
+        account=account,
+        elsewhere=elsewhere,
+    )
     if request.ranks_per_node is None and nodes == 1:
         job = _with_company(job)
     job = with_layout(job, [], job.plan.job.ranks_per_node, nodes=nodes)
