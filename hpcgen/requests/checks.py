@@ -8,12 +8,13 @@ from collections.abc import Callable
 from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from hpcgen.errors import InputError, Position, Problems
+from hpcgen.errors import InputError, Position, Problems, did_you_mean
 from hpcgen.model.infrastructure import InfrastructureNode
 from hpcgen.model.plan import Finding
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.platform.microarchitecture import family
 from hpcgen.requests.values import gigabytes
+from hpcgen.schedulers import SCHEDULERS
 
 Where = Callable[[tuple[str, ...]], Position]
 _BARE = re.compile(r"\d+(\.\d+)*")
@@ -88,6 +89,11 @@ def _target(request: OptimiseRequest, where: Where, problems: Problems) -> None:
     if request.site is not None and request.infrastructure is not None:
         remedy = "remove `infrastructure`, or name no site"
         problems.add("both `site` and `infrastructure` say where", where(("infrastructure",)), "one of the two", remedy)
+    described = None if request.infrastructure is None else request.infrastructure.scheduler
+    for path, name in ((("scheduler",), request.scheduler), (("infrastructure", "scheduler"), described)):
+        if name is not None and name not in SCHEDULERS:
+            remedy = did_you_mean(name, SCHEDULERS.names())
+            problems.add(f"no batch system is called {name!r}", where(path), remedy=remedy)
     if request.infrastructure is None:
         return
     names = request.infrastructure.partitions

@@ -71,6 +71,7 @@ def described_site(request: OptimiseRequest, date: str, extends: str | None = No
     profile: dict[str, Any] = {
         "name": system.name,
         "title": system.description or f"{system.name}, as a request describes it",
+        **({"extends": extends} if extends is not None else {}),
         "system": {"architecture": architectures[default]},
         "default_partition": _partition_name(default),
         "partitions": dict(partitions),
@@ -84,10 +85,8 @@ def described_site(request: OptimiseRequest, date: str, extends: str | None = No
     paths += [path for path in ("scheduler.kind", "file_systems") if path.partition(".")[0] in profile]
     profile["sources"] = {path: {"from": SOURCE, "checked": date, "verified": "no"} for path in paths}
     missing = [path for path in _REQUIRED if path not in profile]
-    if extends is not None:
-        profile["extends"] = extends
-        if "main" not in partitions:
-            profile["partitions"]["main"] = None
+    if extends is not None and "main" not in partitions:
+        profile["partitions"]["main"] = None
     return DescribedSite(profile, missing, _findings(system.name, missing, extends, notes))
 
 
