@@ -22,6 +22,7 @@ COMMANDS = {
     "contract": "Check whether the image will work on the host.",
     "build": "Build an image with a container engine.",
     "test": "Test an image on this machine.",
+    "bench": "Measure standard workloads in images.",
     "job": "Print the job script that starts an image.",
     "run": "Start an image right here, as its site does.",
     "submit": "Submit an image as a job and follow it.",

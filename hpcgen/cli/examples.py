@@ -45,6 +45,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen build kit --dry-run",
     ),
     "test": ("hpcgen test image.sif", "hpcgen test podman:hello --site workstation --junit tests.xml"),
+    "bench": (
+        "hpcgen bench image.sif --workload mnist-cnn --vary threads=1,2,4",
+        "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
+        "hpcgen bench one.sif other.sif --workload gemm --layout 1x8 --layout 2x4 --rounds 7",
+    ),
     "job": (
         "hpcgen job image.sif --nodes 4 --time 2h -- python3 train.py",
         "hpcgen job --site supermuc --stack mpi-hello -o job.slurm",

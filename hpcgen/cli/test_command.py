@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, options_given, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
-from hpcgen.cli.words import IMAGE, PARTITION, QUEUE, SITE
+from hpcgen.cli.own_job_options import submit_own_call, submitted_options
+from hpcgen.cli.words import IMAGE, PARTITION, SITE
 from hpcgen.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
     from hpcgen.model.fields import EngineName
     from hpcgen.model.record import TestRun
-
-
-_submitted = option_group(
-    click.option("--submit", is_flag=True, help="Do it as a job of the site, and follow that."),
-    click.option("--no-follow", is_flag=True, help="With --submit: print the job's id and do not wait for it."),
-    click.option("--time", metavar="TIME", help="With --submit: wall time."),
-    click.option("--queue", type=QUEUE, help="With --submit: scheduler partition or queue."),
-    click.option("--account", metavar="NAME", help="With --submit: account or project that the job is charged to."),
-    click.pass_context,
-)
-_NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--time": 1, "--queue": 1, "--account": 1}
 
 
 @click.command("test")
@@ -61,7 +50,7 @@ _NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--time": 1, "--queue": 1, "--ac
     metavar="SECONDS",
     help="Time limit for each start of the image.",
 )
-@_submitted
+@submitted_options
 def command(
     ctx: click.Context,
     image: str,
@@ -118,11 +107,7 @@ def _submit(
 ) -> None:
     """The same command as a job, whose output has the results."""
     from hpcgen.cli.personal import account_for
-    from hpcgen.cli.submit_command import followed
     from hpcgen.model.job import JobRequest
-    from hpcgen.run.follow import failure
-    from hpcgen.run.own_job import passed_on, without_options
-    from hpcgen.run.submission import submit_itself
     from hpcgen.verify import job_of_tests
 
     nodes, ranks, threads = size
@@ -137,17 +122,7 @@ def _submit(
         elsewhere=True,
         **where,
     )
-    words = without_options(sys.argv[1:], _NOT_IN_JOB)
-    about = f"Tests of {job.plan.stack.name} on {job.plan.site.name} by hpcgen."
-    submitted = submit_itself(job, words, about, Path.cwd(), passed_on(os.environ))
-    say(f"job {submitted.id} submitted with {submitted.script}")
-    if asked["no_follow"]:
-        click.echo(submitted.id)
-        return
-    result = followed(submitted)
-    if not result.good:
-        raise failure(result, submitted.queue)
-    say(f"job {result.id} succeeded; output: {' '.join(result.output) or 'none'}")
+    submit_own_call(job, f"Tests of {job.plan.stack.name} on {job.plan.site.name} by hpcgen.", asked)
 
 
 def _write(run: TestRun, image: ImageReference, as_json: bool, junit: Path | None) -> None:

@@ -104,7 +104,8 @@ class Measurement(Record, frozen=True):
     """One number: ``value`` in the unit of ``metric`` (``UNITS``), over all ranks.
 
     ``low``, ``high``: its 95 % interval from ``repetitions``. ``speedup`` is the speed in relation to the same with
-    ``baseline``. ``measured``: the day; ``command`` by which. ``doubtful``: why nobody should trust it.
+    ``baseline``. ``interop_threads``: of a rank between operations, where that was asked for. ``measured``: the day;
+    ``command`` by which. ``doubtful``: why nobody should trust it.
     """
 
     workload: Workload
@@ -115,6 +116,7 @@ class Measurement(Record, frozen=True):
     nodes: Count = 1
     ranks_per_node: Count = 1
     threads_per_rank: Count | None = None
+    interop_threads: Count | None = None
     low: Positive | None = None
     high: Positive | None = None
     repetitions: Count | None = None

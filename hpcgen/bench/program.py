@@ -1,0 +1,112 @@
+"""The command of a workload's program: its whole text is a word of the launch line, so the image needs nothing more."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpcgen.bench.variants import Variant
+from hpcgen.bench.workloads import BenchWorkload
+from hpcgen.errors import InputError, Problem
+from hpcgen.model.job import Job
+
+MARK = "hpcgen-bench:"
+"""What a line with a result begins with, as programs/bench_common.py writes it."""
+
+RANKS_OF_PYTORCH = "/opt/pytorch/share/ranks.py"
+"""Starts a program as a rank of a job; the block pytorch puts it there."""
+
+_FOLDER = Path(__file__).with_name("programs")
+_MODULE = """
+def module(name, text):
+    import linecache, sys, types
+    file = name + ".py"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    made = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, file, "exec"), made.__dict__)
+"""
+
+
+def command_of(workload: BenchWorkload, framework: str, variant: Variant, job: Job, seconds: float) -> list[str]:
+    """What each rank starts."""
+    start = ["python3", "-c", bootstrap(framework), asked(workload, variant, job, seconds)]
+    several = framework == "pytorch" and job.ranks > 1
+    return ["python3", RANKS_OF_PYTORCH, *start] if several else start
+
+
+def asked(workload: BenchWorkload, variant: Variant, job: Job, seconds: float) -> str:
+    """What the program is to do, as JSON on one line of ASCII."""
+    record, network = workload.record, workload.network
+    data: dict[str, Any] = {
+        "workload": record.name,
+        "kind": record.kind,
+        "ranks": job.ranks,
+        "threads": job.threads_per_rank,
+        "interop": variant.interop or 0,
+        "compiler": variant.compiler,
+        "allocator": variant.allocator,
+        "batch": variant.batch or record.batch or 0,
+        "precision": variant.precision or record.precision,
+        "environment": sorted(variant.environment),
+        "seconds": seconds,
+        "size": workload.size,
+        "layers": [],
+        "generator": [],
+    }
+    if network is not None:
+        data |= msgspec.to_builtins(network)
+    return msgspec.json.encode(data).decode()
+
+
+@cache
+def bootstrap(framework: str) -> str:
+    """One line of Python that makes modules of the texts and runs the framework's."""
+    parts = [_MODULE]
+    for name in ("bench_common", f"bench_{framework}"):
+        text = (_FOLDER / f"{name}.py").read_text("utf-8")
+        parts.append(f"module({name!r}, {text!r})\n")
+    packed = base64.b64encode(zlib.compress("".join(parts).encode(), 9)).decode()
+    return f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{packed}')))"
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What one rank measured. ``overhead``: seconds that the first step took more than the others."""
+
+    rate: float
+    step_seconds: float
+    steps: int
+    overhead: float
+    version: str
+    parameters: int | None = None
+    library: str | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why there is no result."""
+
+    cannot: str
+
+
+def read_results(lines: list[str]) -> list[Result | Refusal]:
+    """What the ranks of a start said, in the order of their lines.
+
+    Raises
+    ------
+    InputError: a line has the mark, but is not what a program writes.
+    """
+    found: list[Result | Refusal] = []
+    for line in lines:
+        if not line.startswith(MARK):
+            continue
+        text = line.removeprefix(MARK)
+        try:
+            data = msgspec.json.decode(text, type=dict[str, Any])
+            found.append(msgspec.convert(data, Refusal) if "cannot" in data else msgspec.convert(data, Result))
+        except msgspec.MsgspecError as failure:
+            raise InputError(Problem(f"a line of the program is damaged: {failure}")) from failure
+    return found

@@ -1,0 +1,112 @@
+"""What the programs of ``hpcgen bench`` have in common: what is asked, the allocator, the time of steps, the result.
+
+They run with the image's Python, from 3.6 on, and the framework alone. What is asked is the JSON of the one argument;
+the result is one line with a mark and JSON, or a line that says why there is none.
+"""
+
+import importlib
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+MARK = "hpcgen-bench:"
+LEAST_STEPS = 3
+PLACES = ("opt/*/lib*", "usr/lib*", "usr/lib/*-linux-gnu", "usr/local/lib*")
+ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
+
+
+class Cannot(Exception):
+    """The image, or this machine, cannot do what is asked."""
+
+
+def tell(**said):
+    """One line, in one write, so that the lines of several ranks do not mix."""
+    sys.stdout.write(f"\n{MARK} {json.dumps(said, sort_keys=True)}\n")
+    sys.stdout.flush()
+
+
+def loaded(allocator):
+    """Whether this process has a library of that name."""
+    return "/lib" + allocator in Path("/proc/self/maps").read_text()
+
+
+def with_allocator(wanted):
+    """Begin this process anew with another allocator, unless it has it; its library, None for the C library's."""
+    if wanted == "malloc":
+        for name in ALLOCATORS:
+            if loaded(name):
+                raise Cannot(f"the image puts {name} before every program")
+    if wanted in ("", "malloc"):
+        return None
+    found = sorted(str(path) for place in PLACES for path in Path("/").glob(f"{place}/lib{wanted}*.so*"))
+    if loaded(wanted):
+        return os.environ.get("LD_PRELOAD") or found[0]
+    if not found:
+        raise Cannot(f"the image has no lib{wanted}: add the block jemalloc or gperftools, or the package")
+    if os.environ.get("LD_PRELOAD") == found[0]:
+        raise Cannot(f"{found[0]} was not loaded")
+    words = Path("/proc/self/cmdline").read_bytes().split(b"\0")[1:-1]
+    os.environ["LD_PRELOAD"] = found[0]
+    os.execv(sys.executable, [os.fsencode(sys.executable), *words])
+
+
+def timed(step, seconds, together=max, wait=lambda: None):
+    """Seconds of one step, how many were timed, and what the first took more.
+
+    Parameters
+    ----------
+    seconds: about how long steps are timed, after one that is not and two that tell how long they take.
+    together: of the number of steps that each rank finds, the number that all take.
+    wait: returns when the device has done all that was begun.
+    """
+    begin = time.perf_counter()
+    step()
+    wait()
+    first = time.perf_counter() - begin
+    begin = time.perf_counter()
+    for _ in range(2):
+        step()
+    wait()
+    about = max((time.perf_counter() - begin) / 2, 1e-9)
+    count = together([max(LEAST_STEPS, int(seconds / about))])
+    begin = time.perf_counter()
+    for _ in range(count):
+        step()
+    wait()
+    each = (time.perf_counter() - begin) / count
+    return {"step_seconds": each, "steps": count, "overhead": max(first - each, 0.0)}
+
+
+def begin():
+    """What is asked, once this process has its allocator; before a framework is imported."""
+    asked = json.loads(sys.argv[1])
+    try:
+        asked["library"] = with_allocator(asked["allocator"])
+    except Cannot as why:
+        give_up(why)
+    return asked
+
+
+def give_up(why):
+    """Say why there is no result, and end."""
+    tell(cannot=str(why))
+    sys.exit(0)
+
+
+def imported(name):
+    """A module of the image."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as failure:
+        give_up(f"Python cannot import {name}: {failure}")
+
+
+def main(run, asked):
+    """Do what is asked, and print the result."""
+    try:
+        result = run(asked)
+    except Cannot as why:
+        give_up(why)
+    tell(**dict(result, library=asked["library"]))

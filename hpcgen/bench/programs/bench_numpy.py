@@ -1,0 +1,34 @@
+"""Matrix products and the triad with NumPy and the library for linear algebra that it is linked with."""
+
+from bench_common import Cannot, begin, imported, main, timed
+
+ASKED = begin()
+np = imported("numpy")
+DTYPES = {"fp32": "float32", "fp64": "float64"}
+
+
+def run(asked):
+    if asked["ranks"] > 1:
+        raise Cannot("NumPy is started on one rank here")
+    if asked["compiler"] not in ("", "none"):
+        raise Cannot("NumPy has no compiler {}".format(asked["compiler"]))
+    if asked["precision"] not in DTYPES:
+        raise Cannot("NumPy computes in fp32 or fp64, not in {}".format(asked["precision"]))
+    dtype, n = DTYPES[asked["precision"]], asked["size"]
+    random = np.random.RandomState(7)
+    if asked["workload"] == "gemm":
+        a, b = (random.rand(n, n).astype(dtype) for _ in range(2))
+        found = timed(lambda: np.dot(a, b), asked["seconds"])
+        return dict(found, rate=2e-9 * n**3 / found["step_seconds"], version=np.__version__)
+    a, b, c = (random.rand(n).astype(dtype) for _ in range(3))
+
+    def triad():
+        np.multiply(c, a.dtype.type(3), out=a)
+        np.add(a, b, out=a)
+
+    # Two operations: c is read and a written, then a and b are read and a written.
+    found = timed(triad, asked["seconds"])
+    return dict(found, rate=5e-9 * a.nbytes / found["step_seconds"], version=np.__version__)
+
+
+main(run, ASKED)

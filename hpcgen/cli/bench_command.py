@@ -1,0 +1,221 @@
+"""``hpcgen bench``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json, say, shows_progress
+from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.numbers import COUNT, SECONDS
+from hpcgen.cli.own_job_options import submit_own_call, submitted_options
+from hpcgen.cli.words import IMAGE, PARTITION, SITE
+from hpcgen.errors import JobFailedError, Problem
+
+if TYPE_CHECKING:
+    from hpcgen.bench import BenchCase, BenchWorkload, Outcome, Variant
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.model.measurement import Measurement
+
+
+@click.command("bench")
+@click.argument("images", metavar="IMAGE...", nargs=-1, type=IMAGE)
+@click.option("--workload", "workloads", metavar="NAME,NAME", multiple=True, help="What is run; without it, a list.")
+@click.option("--layout", "layouts", metavar="RANKSxTHREADS", multiple=True, help="Ranks, and threads of each.")
+@click.option(
+    "--vary",
+    metavar="NAME=VALUE,VALUE",
+    multiple=True,
+    help="What varies: threads, interop, framework, compiler, allocator, batch, precision or env.NAME.",
+)
+@click.option(
+    "--rounds", type=COUNT, default=5, show_default=True, metavar="N", help="Every variant runs once in each."
+)
+@click.option(
+    "--seconds", type=SECONDS, default=2.0, show_default=True, metavar="SECONDS", help="Time of the steps that count."
+)
+@click.option("--to", metavar="FILE", type=PATH, help="Add the measurements to this file of JSON lines.")
+@click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
+@TRUST
+@click.option("--partition", type=PARTITION, help="Kind of node.")
+@click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option(
+    "--timeout",
+    type=SECONDS,
+    default=900.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time limit for each start of an image.",
+)
+@submitted_options
+def command(
+    ctx: click.Context,
+    images: tuple[str, ...],
+    workloads: tuple[str, ...],
+    layouts: tuple[str, ...],
+    vary: tuple[str, ...],
+    **asked: Any,
+) -> None:
+    """Measure standard workloads in IMAGES right here, variant against variant, and keep the numbers.
+
+    Every combination of --layout and --vary is a variant; the first of the first image is what the others are compared
+    with.
+    """
+    from hpcgen.bench import parse_variants, workload_named
+    from hpcgen.cli.bench_report import list_of_workloads
+
+    if not images and not workloads:
+        click.echo(list_of_workloads(sys.stdout))
+        return
+    if not images or not workloads:
+        raise click.UsageError("give at least one IMAGE and --workload; hpcgen bench alone lists the workloads")
+    variants = parse_variants(vary, layouts)
+    chosen = [workload_named(name) for each in workloads for name in each.split(",")]
+    catalog = catalog_of(ctx)
+    if asked["submit"]:
+        _submit(images, catalog, asked)
+        return
+    submission = {name: asked[name] for name in ("no_follow", "time", "queue", "account")}
+    if given := options_given(submission, free=()):
+        raise click.UsageError(f"{', '.join(given)} requires --submit")
+    cases = [_case(image, catalog, asked) for image in images]
+    to = asked["to"] or _own_file(catalog)
+    _measure(cases, list(dict.fromkeys(chosen)), variants, to, asked)
+
+
+def _place(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
+    profile = catalog.site(asked["site"]) if asked["site"] is not None else None
+    engine = {name: asked[name] for name in ("partition", "engine")}
+    return {"trust": asked["trust_image"], "site": profile, **engine}
+
+
+def _case(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
+    """An image with its job on one node."""
+    from hpcgen.bench import BenchCase
+    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.images.reference import parse_image
+    from hpcgen.run.image_job import plan_for_image
+    from hpcgen.verify.starts import with_layout
+
+    reference: ImageReference = parse_image(image)
+    job = plan_for_image(reference, catalog, **_place(catalog, asked))
+    job = with_layout(job, [], job.plan.job.ranks_per_node)
+    return BenchCase(reference.name, job, recorded_kit(reference).content)
+
+
+def _submit(images: Sequence[str], catalog: Catalog, asked: dict[str, Any]) -> None:
+    """The same command as a job of the first image's size."""
+    from hpcgen.cli.personal import account_for
+    from hpcgen.images.reference import parse_image
+    from hpcgen.model.job import JobRequest
+    from hpcgen.run.image_job import plan_for_image
+    from hpcgen.verify.starts import with_layout
+
+    job = plan_for_image(
+        parse_image(images[0], start=False),
+        catalog,
+        request=JobRequest(walltime=asked["time"], queue=asked["queue"]),
+        account=lambda here: account_for(here, asked["account"]),
+        elsewhere=True,
+        **_place(catalog, asked),
+    )
+    job = with_layout(job, [], job.plan.job.ranks_per_node)
+    submit_own_call(job, f"Measurements on {job.plan.site.name} by hpcgen.", asked)
+
+
+def _own_file(catalog: Catalog) -> Path | None:
+    """Where measurements are kept without --to: the first collection of one's own, if there is one."""
+    from hpcgen.measurements.collection import FOLDER
+
+    own = catalog.folders[:-1]
+    return own[0] / FOLDER / "bench.jsonl" if own else None
+
+
+def _measure(
+    cases: list[BenchCase],
+    workloads: list[BenchWorkload],
+    variants: list[Variant],
+    to: Path | None,
+    asked: dict[str, Any],
+) -> None:
+    from hpcgen.bench import outcomes_for, run_rounds
+    from hpcgen.support.processes import interruptible
+
+    outcomes = outcomes_for(cases, workloads, variants)
+    how = {"rounds": asked["rounds"], "seconds": asked["seconds"], "timeout_s": asked["timeout"]}
+    try:
+        with interruptible(), _progress(outcomes, asked["rounds"]) as tell:
+            run_rounds(outcomes, **how, on_begin=tell)
+    except KeyboardInterrupt:
+        say("warning: interrupted; what was measured until then follows")
+        _write(outcomes, to, asked["as_json"])
+        raise
+    _write(outcomes, to, asked["as_json"])
+    if not any(each.rates for each in outcomes):
+        raise JobFailedError([Problem(each.reason, each.workload.name) for each in outcomes])
+
+
+def _write(outcomes: list[Outcome], to: Path | None, as_json: bool) -> None:
+    """Print what there is, and add it to the file."""
+    from hpcgen.bench.comparison import compare
+    from hpcgen.cli.bench_report import data, report
+
+    rows = _rows(outcomes)
+    if to is not None and rows:
+        from hpcgen.measurements.lines import append
+
+        append(to, rows)
+    compared = compare(outcomes)
+    if as_json:
+        print_json({"variants": data(compared), "measurements": rows, "file": str(to) if to and rows else None})
+    else:
+        click.echo(report(compared, sys.stdout))
+    if not rows:
+        return
+    if to is not None:
+        say(f"{len(rows)} measurements added to {to}")
+    else:
+        say("nothing is kept: there is no collection of your own, and no --to FILE")
+
+
+def _rows(outcomes: list[Outcome]) -> list[Measurement]:
+    from datetime import date
+
+    from hpcgen.bench.rows import rows_of
+    from hpcgen.support.quoting import command as quoted
+
+    today, line = date.today().isoformat(), quoted("hpcgen", *sys.argv[1:])
+    return [row for each in outcomes for row in rows_of(each, today, line)]
+
+
+@contextmanager
+def _progress(outcomes: list[Outcome], rounds: int) -> Iterator[Callable[[Outcome, int], None]]:
+    """What runs now and the best so far: always on a terminal, once in each round in a log."""
+    from hpcgen.cli.bench_report import best_so_far
+
+    said: set[tuple[str, int]] = set()
+
+    def text(outcome: Outcome, number: int) -> str:
+        best = best_so_far(outcomes, outcome.workload)
+        return f"{outcome.workload.name}: round {number + 1} of {rounds}{best}"
+
+    def log(outcome: Outcome, number: int) -> None:
+        if (outcome.workload.name, number) not in said:
+            said.add((outcome.workload.name, number))
+            say(text(outcome, number))
+
+    if not shows_progress():
+        yield log
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda outcome, number: status.update(Text(f"{text(outcome, number)}; now {outcome.variant}"))

@@ -1,0 +1,86 @@
+"""Results of ``hpcgen bench`` as a table and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from hpcgen.cli.tables import table
+from hpcgen.model.measurement import UNITS
+
+if TYPE_CHECKING:
+    from hpcgen.bench.comparison import Compared
+    from hpcgen.bench.intervals import Interval
+    from hpcgen.bench.running import Outcome
+    from hpcgen.bench.workloads import BenchWorkload
+
+_MANY = 10
+"""So many comparisons with 95 % each, and one that is wrong is no surprise."""
+
+
+def report(compared: Sequence[Compared], out: TextIO) -> str:
+    """A table for all workloads; what a person has to know to read it below."""
+    several = len({each.outcome.case.image for each in compared}) > 1
+    head = ["workload", *(["image"] if several else []), "variant", "by", "median", "95 %", "ratio", "95 %", "verdict"]
+    rows = []
+    for each in compared:
+        outcome = each.outcome
+        unit = UNITS[outcome.workload.metric]
+        speed = [f"{each.speed.value:.4g} {unit}", _bounds(each.speed)] if each.speed else ["", ""]
+        ratio = [f"{each.ratio.value:.3f}", _bounds(each.ratio)] if each.ratio else ["", ""]
+        image = [outcome.case.image] if several else []
+        by = outcome.framework
+        rows.append([outcome.workload.name, *image, str(outcome.variant), by, *speed, *ratio, each.verdict])
+    parts = [table(head, rows, out)]
+    count = sum(each.ratio is not None for each in compared)
+    if count >= _MANY:
+        parts.append(f"{count} comparisons: about {count / 20:.0f} would show a difference where there is none")
+    return "\n\n".join(parts)
+
+
+def _bounds(interval: Interval) -> str:
+    if interval.low is None or interval.high is None:
+        return ""
+    return f"{interval.low:.4g} to {interval.high:.4g}"
+
+
+def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
+    """The same for programs, with the rate of every round."""
+    return [
+        {
+            "workload": each.outcome.workload.name,
+            "image": each.outcome.case.image,
+            "variant": each.outcome.variant,
+            "framework": each.outcome.framework,
+            "metric": each.outcome.workload.metric,
+            "rates": each.outcome.values,
+            "speed": each.speed,
+            "ratio": each.ratio,
+            "first": each.first,
+            "verdict": each.verdict,
+        }
+        for each in compared
+    ]
+
+
+def best_so_far(outcomes: Sequence[Outcome], workload: BenchWorkload) -> str:
+    """``; best so far threads=2, 447.6 samples/s``, by the median; nothing before the first rate."""
+    import statistics
+
+    known = [(statistics.median(each.values), each) for each in outcomes if each.workload is workload and each.rates]
+    if not known:
+        return ""
+    value, best = max(known, key=lambda pair: pair[0])
+    return f"; best so far {best.variant}, {value:.4g} {UNITS[workload.metric]}"
+
+
+def list_of_workloads(out: TextIO) -> str:
+    """What there is to run, and by which frameworks."""
+    from hpcgen.bench.workloads import workloads
+
+    rows = []
+    for each in workloads().values():
+        record = each.record
+        parameters = f"{record.parameters:,}" if record.parameters else ""
+        rows.append([each.name, each.title, str(record.batch or ""), parameters, ", ".join(each.frameworks)])
+    return table(["workload", "what", "batch", "parameters", "by"], rows, out)
