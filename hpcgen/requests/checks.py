@@ -8,6 +8,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
+from hpcgen.config.type_words import shown
 from hpcgen.errors import InputError, Position, Problems, did_you_mean
 from hpcgen.model.infrastructure import InfrastructureNode
 from hpcgen.model.plan import Finding
@@ -18,6 +19,7 @@ from hpcgen.schedulers import SCHEDULERS
 
 Where = Callable[[tuple[str, ...]], Position]
 _BARE = re.compile(r"\d+(\.\d+)*")
+_LONGEST = 200
 
 
 def version_range(text: str) -> str:
@@ -28,12 +30,14 @@ def version_range(text: str) -> str:
     InputError: it is neither a version nor a range.
     """
     text = text.strip()
-    found = f"=={text}.*" if _BARE.fullmatch(text) else text
+    found = f"=={text}.*" if _BARE.fullmatch(text) else f"=={text}" if text[:1].isdigit() else text
     try:
+        if len(text) > _LONGEST:
+            raise InvalidSpecifier
         SpecifierSet(found)
     except InvalidSpecifier:
         expected = 'a range such as ">=2.3,<2.16", or a version such as 2.1, which stands for 2.1.*'
-        raise InputError(f"{text!r} is not a version range", expected=expected) from None
+        raise InputError(f"{shown(text)} is not a version range", expected=expected) from None
     return found
 
 

@@ -118,7 +118,7 @@ _JOB_OPTIONS = (
     same(f"{OPTIONS}.node_count", "limits.nodes"),
     same(f"{OPTIONS}.process_count_per_node", "limits.ranks_per_node"),
     same(f"{OPTIONS}.core_count_per_process", "limits.threads", "example"),
-    Row(f"{OPTIONS}.request_gpus", "`limits.gpus_per_node`", as_it_is("limits.gpus_per_node")),
+    same(f"{OPTIONS}.request_gpus", "limits.gpus_per_node"),
     lost(f"{OPTIONS}.core_count", "jobs get whole nodes", "their cores follow from ranks and threads"),
     Row(f"{OPTIONS}.memory_limit", "`limits.memory_gb`", memory("limits.memory_gb", "on each node"), "example"),
     Row(
@@ -201,8 +201,8 @@ _OPTIMISATION = (
         "released",
     ),
     same(f"{WISH}.enable_autotuning", "tune"),
-    lost(f"{WISH}.autotuning.tuner", "hpcgen tries settings out by itself", "see `tune`"),
-    lost(f"{WISH}.autotuning.input", "hpcgen tries settings out by itself", "see `tune`"),
+    lost(f"{WISH}.autotuning.tuner", "no tuner is started by its name", "`tune` lets runs try settings out"),
+    lost(f"{WISH}.autotuning.input", "no tuner is started by its name", "`tune` lets runs try settings out"),
     Row(f"{WISH}.app_name", "`framework` or `mpi.library`", app_name, "example"),
     Row(f"{WISH}.app_build.version", "`version` or `mpi.version`", app_version, "example"),
 )
@@ -238,15 +238,15 @@ _HPC = (
     lost(f"{DIRECTIVES}.{{compiler|version}}", "images have GNU's compilers and LLVM's", form="example"),
     same(f"{DIRECTIVES}.number_of_acc", "limits.gpus_per_node", "example"),
 )
-_DATA = f"{WISH}.{{app_type-ai_training|app_type-ai_inference|app_type-hpc|ai_training|ai_inference|hpc}}.data"
+DATA = f"{WISH}.{{app_type-ai_training|app_type-ai_inference|app_type-hpc|ai_training|ai_inference|hpc}}.data"
 _DATA_ROWS = (
-    same(f"{_DATA}.location", "workload.data.location"),
-    same(f"{_DATA}.basedata", "workload.data.name"),
-    lost(f"{_DATA}.size", "it has no unit", "write `workload.data.size_gb`"),
-    same(f"{_DATA}.count", "workload.data.samples"),
-    Row(f"{_DATA}.etl.prefetch", "`workload.data.prefetch`, if it is a number", prefetch),
-    Row(f"{_DATA}.etl.cache", "`workload.data.cache`", cache),
-    lost(f"{_DATA}.*", "nothing here depends on it"),
+    same(f"{DATA}.location", "workload.data.location"),
+    same(f"{DATA}.basedata", "workload.data.name"),
+    lost(f"{DATA}.size", "it has no unit", "write `workload.data.size_gb`"),
+    same(f"{DATA}.count", "workload.data.samples"),
+    Row(f"{DATA}.etl.prefetch", "`workload.data.prefetch`, if it is a number", prefetch),
+    Row(f"{DATA}.etl.cache", "`workload.data.cache`", cache),
+    lost(f"{DATA}.*", "nothing here depends on it"),
 )
 
 ROWS = (*_JOB_OPTIONS, *_TARGET, *_APPLICATION, *_OPTIMISATION, *_TRAINING, *_HPC, *_DATA_ROWS)

@@ -40,6 +40,15 @@ def test_a_version_is_a_range_and_never_a_part_of_a_longer_one() -> None:
     assert [each for each in ("2.1.0", "2.1.4", "2.11", "2.10.1", "12.1") if each in fits] == ["2.1.0", "2.1.4"]
     assert version_range(">=2.1,<3") == ">=2.1,<3"
     assert version_range("") == ""
+    assert [version_range(each) for each in ("2.1.*", "2.1rc1", "~=2.1")] == ["==2.1.*", "==2.1rc1", "~=2.1"]
+    for wrong in ("2.1 or so", "9" * 5000, "2.1,3"):
+        with pytest.raises(InputError, match="is not a version range"):
+            version_range(wrong)
+
+
+def test_json_is_read_too() -> None:
+    got = read('{"kind": "ai_training",\n\t"framework": "pytorch", "limits": {"nodes": 4}, "site": "supermuc"}')
+    assert (got.dialect, got.request.limits.nodes, got.where(("limits", "nodes")).line) == ("hpcgen", 4, 2)
 
 
 def test_all_mistakes_are_told_at_once_each_at_its_place() -> None:
