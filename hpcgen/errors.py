@@ -45,6 +45,12 @@ class Problem(msgspec.Struct, frozen=True):
         """The same problem, at the place that the caller knows."""
         return Problem(self.message, where, self.expected, self.remedy)
 
+    @property
+    def on_one_line(self) -> str:
+        """Message and remedy on one line, without the place."""
+        message = "; ".join(line.strip().removeprefix("- ") for line in self.message.splitlines())
+        return message.replace(":;", ":") + (f" → {self.remedy.splitlines()[0]}" if self.remedy else "")
+
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where is not None else ""
         lines = [f"{place}{self.message}"]

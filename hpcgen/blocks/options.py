@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -31,6 +32,13 @@ class BlockChoice(msgspec.Struct, frozen=True):
 def option_fields(options: type[msgspec.Struct]) -> tuple[msgspec.structs.FieldInfo, ...]:
     """The fields of a block's options; msgspec works them out anew each time it is asked."""
     return msgspec.structs.fields(options)
+
+
+def literal_words(kind: Any) -> list[str]:
+    """The words that an option's type allows, if it allows some words alone."""
+    if typing.get_origin(kind) is typing.Literal:
+        return [value for value in typing.get_args(kind) if isinstance(value, str)]
+    return [word for part in typing.get_args(kind) for word in literal_words(part)]
 
 
 def block_options(

@@ -16,6 +16,7 @@ from hpcgen.errors import HpcgenError, did_you_mean
 
 COMMANDS = {
     "render": "Write the recipe, or the whole kit with -o.",
+    "optimise": "Choose framework build, compiler and layout by what is measured.",
     "lock": "Pin everything that a build downloads.",
     "bundle": "Fetch, check, compare and join what a lock pins.",
     "plan": "Show what would be built, and why.",

@@ -14,6 +14,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen render --site workstation --stack tf-horovod --set tensorflow.install=pip",
         "hpcgen render --locked hpcgen.lock -o kit",
     ),
+    "optimise": (
+        "hpcgen optimise request.yaml",
+        "hpcgen optimise request.yaml -o kit --without xla",
+    ),
     "lock": (
         "hpcgen lock --site lumi-c --stack mpi-hello",
         "hpcgen lock --check",

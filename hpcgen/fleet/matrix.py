@@ -11,7 +11,7 @@ import msgspec
 
 from hpcgen.blocks.base import Facts
 from hpcgen.blocks.guarded import BlockCodeError
-from hpcgen.blocks.options import block_options, option_fields
+from hpcgen.blocks.options import block_options, literal_words, option_fields
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.contract import gpu
 from hpcgen.contract.verdict import case_of
@@ -96,7 +96,7 @@ def _ways(catalog: Catalog, site: str, partition: str, stack: Stack, only: str) 
     first = next(iter(stack.blocks))
     block = None if first in catalog.virtuals else catalog.block(first)
     for field in option_fields(block.Options) if block is not None else ():
-        values = _words(field.type)
+        values = literal_words(field.type)
         if field.encode_name in WAYS and len(values) > 1:
             assert block is not None
             facts = Facts.of(catalog.site(site), partition)
@@ -108,13 +108,6 @@ def _ways(catalog: Catalog, site: str, partition: str, stack: Stack, only: str) 
             return
     if not only:
         yield Combination(site, partition, stack.name)
-
-
-def _words(kind: Any) -> list[str]:
-    """The words that a type allows, if it allows some words alone."""
-    if typing.get_origin(kind) is Literal:
-        return [value for value in typing.get_args(kind) if isinstance(value, str)]
-    return [word for part in typing.get_args(kind) for word in _words(part)]
 
 
 def outcome(catalog: Catalog, which: Combination) -> Outcome:
@@ -137,9 +130,9 @@ def outcome(catalog: Catalog, which: Combination) -> Outcome:
         )
         unused = gpus_left_alone(catalog, plan)
     except BlockCodeError as error:
-        return answer("bug", why=one_line(error.problems[0]), problems=[*map(_as_words, error.problems)])
+        return answer("bug", why=error.problems[0].on_one_line, problems=[*map(_as_words, error.problems)])
     except HpcgenError as error:
-        return answer("refused", why=one_line(error.problems[0]), problems=[*map(_as_words, error.problems)])
+        return answer("refused", why=error.problems[0].on_one_line, problems=[*map(_as_words, error.problems)])
     except Exception as error:
         return answer("bug", why=f"{type(error).__name__}: {error}".partition("\n")[0])
     first = plan.block(next(iter(plan.stack.blocks)))
@@ -155,12 +148,6 @@ def gpus_left_alone(catalog: Catalog, plan: Plan) -> str:
         return ""
     who = [str(r) for r in plan.job.reasons if isinstance(r, JobReason) and r.field == "gpus_per_node"]
     return "; ".join(check.reason for check in checks) + (f" ({', '.join(who)})" if who else "")
-
-
-def one_line(problem: Problem) -> str:
-    """A problem with its remedy, in one line, without its place."""
-    message = "; ".join(line.strip().removeprefix("- ") for line in problem.message.splitlines())
-    return message.replace(":;", ":") + (f" → {problem.remedy.splitlines()[0]}" if problem.remedy else "")
 
 
 def _as_words(problem: Problem) -> dict[str, str]:

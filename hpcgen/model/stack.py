@@ -1,5 +1,7 @@
 """A stack: one set of software and how it is started."""
 
+from typing import Literal
+
 from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, RankGpus, Record, Text, VersionRange, WholeNumber
 from hpcgen.model.job import JobStep
 
@@ -35,10 +37,24 @@ class RunSpec(Record, frozen=True):
     checkpoint: list[Text] = []
 
 
+class Suited(Record, frozen=True):
+    """What ``hpcgen optimise`` may take a stack for: programs of these kinds that use the framework.
+
+    ``compiler``: the graph compiler that computes then; ``settings``: what ``--set`` says for that. ``takes``: other
+    frameworks whose models it runs once these are converted to ONNX.
+    """
+
+    kinds: list[Literal["ai_training", "ai_inference", "hpc", "mpi", "python"]]
+    framework: Name | None = None
+    compiler: Text = ""
+    settings: list[Text] = []
+    takes: list[Name] = []
+
+
 class Stack(Record, frozen=True):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
 
-    ``extends``: the recipe that this one is laid over.
+    ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it.
     """
 
     name: Name
@@ -47,3 +63,4 @@ class Stack(Record, frozen=True):
     run: RunSpec
     notes: list[Text] = []
     extends: Name | None = None
+    suits: list[Suited] = []

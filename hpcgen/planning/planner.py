@@ -114,7 +114,9 @@ class _Planner(msgspec.Struct, frozen=True):
         findings.sort(key=lambda finding: finding.severity == "note")
         # By what other names somebody finds the site says nothing of what is built for it.
         nameless = msgspec.structs.replace(self.site, aliases=[])
-        return msgspec.structs.replace(promised, findings=findings, site=nameless)
+        # Nor does what else a stack could have been chosen for.
+        chosen = msgspec.structs.replace(promised.stack, suits=[])
+        return msgspec.structs.replace(promised, findings=findings, site=nameless, stack=chosen)
 
     def _draft(self, asked: Asked, request: JobRequest) -> tuple[Plan, list[Problem]]:
         """Blocks and job, before the contract is asked, and why the job does not fit."""

@@ -10,7 +10,7 @@ import pytest
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import Problem
-from hpcgen.fleet.matrix import Combination, combinations, concrete_sites, counts, one_line, outcome, outcomes
+from hpcgen.fleet.matrix import Combination, combinations, concrete_sites, counts, outcome, outcomes
 from hpcgen.fleet.matrix_cache import remembered
 from hpcgen.fleet.matrix_view import columns_that_fit, grid, markdown
 from tests.conftest import Command
@@ -88,7 +88,7 @@ def test_a_refusal_has_all_problems_and_one_line(catalog: Catalog) -> None:
 
 
 def test_one_line_joins_what_stands_below_each_other() -> None:
-    assert one_line(Problem("nothing fits:\n  - a\n  - b", remedy="take c\nor d")) == "nothing fits: a; b → take c"
+    assert Problem("nothing fits:\n  - a\n  - b", remedy="take c\nor d").on_one_line == "nothing fits: a; b → take c"
 
 
 def test_several_processes_say_the_same_in_the_same_order(catalog: Catalog) -> None:

@@ -1,0 +1,110 @@
+"""``hpcgen optimise``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+import click
+import msgspec
+from msgspec.structs import replace
+
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, shown_files
+from hpcgen.cli.licences import say_licences
+from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.words import SITE
+from hpcgen.model.request import GraphCompiler
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.model.plan import Finding
+    from hpcgen.model.request import OptimiseRequest
+    from hpcgen.model.site import Site
+    from hpcgen.optimise.decide import Optimised
+    from hpcgen.support.writing import KitFile
+
+
+@click.command("optimise")
+@click.argument("request", metavar="REQUEST", type=PATH)
+@click.option("--site", type=SITE, help="Site profile, where the request names none.")
+@click.option(
+    "--without",
+    multiple=True,
+    type=click.Choice(get_args(GraphCompiler)),
+    help="Do not choose this graph compiler; once for each.",
+)
+@click.option("--top", type=COUNT, metavar="N", help="Show only the first N alternatives.")
+@click.option("-o", "--output", metavar="DIR", type=PATH, help="Write the kit with decision.json and decision.md.")
+@click.option("--json", "as_json", is_flag=True, help="Print the decision as JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    request: Path,
+    site: str | None,
+    without: tuple[str, ...],
+    top: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Choose framework build, graph compiler, partition and layout for REQUEST by what is measured, and say why.
+
+    REQUEST is a file of hpcgen's own (YAML), or of MODAK's (JSON). Without evidence the stack's default is taken.
+    """
+    from hpcgen.cli.measurements_command import known_measurements
+    from hpcgen.optimise.decide import optimise
+    from hpcgen.optimise.report import report
+    from hpcgen.requests.reading import read_request
+
+    catalog = catalog_of(ctx)
+    read = read_request(request)
+    wanted = _narrowed(read.request, without)
+    target, said = _target(catalog, wanted, site)
+    result = optimise(catalog, wanted, target, known_measurements(ctx), [*read.findings, *said], request.name)
+    text = report(result.decision, top)
+    if output is not None:
+        from hpcgen.kit.kit import store_kit
+
+        files = kit_files(result, catalog, text)
+        store_kit(output, files)
+        say(f"wrote {shown_files(files)} to {output}")
+    if as_json:
+        print_json(result.decision)
+    else:
+        # With a kit the report is a file of it.
+        click.echo(text if output is None else text.partition("\n## ")[0], nl=False)
+    say_licences(result.plan)
+
+
+def _narrowed(request: OptimiseRequest, without: tuple[str, ...]) -> OptimiseRequest:
+    """The request without some graph compilers."""
+    if not without:
+        return request
+    rules = request.compilers
+    if rules.use in without:
+        raise click.UsageError(f"--without {rules.use}: the request says to use it")
+    return replace(request, compilers=replace(rules, without=[*rules.without, *without]))
+
+
+def _target(catalog: Catalog, request: OptimiseRequest, named: str | None) -> tuple[Site, list[Finding]]:
+    """The profile that is meant, with the request's wishes for its jobs, and what there is to know of it."""
+    from datetime import date
+
+    from hpcgen.optimise.target import target_of, with_wishes
+
+    if named is not None:
+        if request.site not in (None, named):
+            raise click.UsageError(f"--site {named}: the request names {request.site}")
+        request = replace(request, site=named)
+    site, said = target_of(request, catalog, date.today().isoformat())
+    site, more = with_wishes(site, request)
+    return site, [*said, *more]
+
+
+def kit_files(result: Optimised, catalog: Catalog, text: str) -> dict[str, KitFile]:
+    """The kit of a decision's plan, with the decision."""
+    from hpcgen.kit.kit import DECISION, REPORT, make_kit
+    from hpcgen.support.writing import KitFile
+
+    decision = msgspec.json.format(msgspec.json.encode(result.decision), indent=1).decode() + "\n"
+    files = make_kit(result.plan, catalog).files
+    return {**files, DECISION: KitFile(decision), REPORT: KitFile(text)}

@@ -1,0 +1,201 @@
+"""Request → decision and plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import ConflictError, HpcgenError, InputError, Problem
+from hpcgen.measurements.lookup import Measurements
+from hpcgen.model.decision import Alternative, Decision, LayoutOption
+from hpcgen.model.job import JobRequest
+from hpcgen.model.measurement import Measurement
+from hpcgen.model.plan import Finding, Plan
+from hpcgen.model.request import OptimiseRequest
+from hpcgen.model.site import Site
+from hpcgen.optimise.candidates import Candidate, candidates, fitting_partitions
+from hpcgen.optimise.evidence import rows_of_workload, software_of
+from hpcgen.optimise.judge import Judged, best_of, judged, planned
+from hpcgen.optimise.layouts import layouts
+from hpcgen.optimise.modelled import Modelled
+from hpcgen.optimise.words import basis_words
+from hpcgen.planning.planner import make_plan
+
+
+class Optimised(msgspec.Struct, frozen=True):
+    """What was decided, and its plan."""
+
+    decision: Decision
+    plan: Plan
+
+
+def optimise(
+    catalog: Catalog,
+    request: OptimiseRequest,
+    site: Site,
+    known: Measurements,
+    findings: Sequence[Finding] = (),
+    name: str = "request",
+) -> Optimised:
+    """Choose stack, versions, way of installing, graph compiler, partition and layout.
+
+    Parameters
+    ----------
+    site: the target: the profile that the request names, or one made of its infrastructure.
+    known: what the choice rests on.
+    findings: what reading the request had to say.
+    name: of the request, for the report.
+
+    Raises
+    ------
+    ConflictError: no candidate can be planned; every candidate's reason.
+    InputError: the request fits nothing that is known.
+    """
+    if request.partition is not None and request.partition not in site.partitions:
+        raise InputError(
+            f"{site.name} has no partition {request.partition!r}", expected=" or ".join(sorted(site.partitions))
+        )
+
+    def make(candidate: Candidate, layout: LayoutOption | None = None) -> Plan:
+        return make_plan(
+            catalog,
+            site,
+            candidate.stack,
+            partition=candidate.partition,
+            settings=candidate.settings,
+            added=candidate.added,
+            job=job_request(request, candidate.stack.run.mpi, layout),
+            site_document=catalog.document_of(site),
+            stack_document=catalog.document_of(candidate.stack),
+        )
+
+    rows = rows_of_workload(known, request.workload.name)
+    modelled = Modelled(known, request)
+    partitions, notes = _partitions(request, site, rows)
+    found = judged(planned(candidates(catalog, request, site, partitions), make), rows, modelled)
+    best = best_of(found)
+    if best is None or best.plan is None:
+        problems = [Problem(f"{_label(each.candidate)}: {each.refused}") for each in found]
+        raise ConflictError([Problem("nothing that suits the request can be planned"), *problems])
+    options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
+    plan, options, misfits = _laid_out(best, options, make)
+    notes += misfits + _evidence_notes(found, best, request, known)
+    decision = Decision(
+        request=name,
+        goal=request.goal,
+        workload=request.workload.name,
+        site=site.name,
+        partition=plan.partition,
+        stack=best.candidate.stack.name,
+        alternatives=[_alternative(each, best) for each in found],
+        layouts=options,
+        findings=[*findings, *notes, *plan.findings],
+        measure=_measure(modelled, found),
+        command=plan.command,
+    )
+    return Optimised(decision, plan)
+
+
+def _partitions(request: OptimiseRequest, site: Site, rows: Sequence[Measurement]) -> tuple[list[str], list[Finding]]:
+    """The partitions to choose from: the first that fits, and others of which something is measured."""
+    fitting = fitting_partitions(request, site)
+    measured = {row.hardware.partition for row in rows if row.hardware.site == site.name}
+    taken = [name for index, name in enumerate(fitting) if not index or name in measured]
+    left = [name for name in fitting if name not in taken]
+    if not left:
+        return taken, []
+    message = f"not considered, since nothing is measured there: partitions {', '.join(left)}"
+    return taken, [Finding(name="partition", severity="note", message=message, remedy="name one: `partition: …`")]
+
+
+def _laid_out(
+    best: Judged, options: list[LayoutOption], make: object
+) -> tuple[Plan, list[LayoutOption], list[Finding]]:
+    """The plan in the chosen layout; in the site's own one where the chosen does not fit, with the reason."""
+    assert best.plan is not None
+    chosen = next((each for each in options if each.chosen), None)
+    if chosen is None:
+        return best.plan, options, []
+    try:
+        return make(best.candidate, chosen), options, []  # type: ignore[operator]
+    except HpcgenError as error:
+        why = error.problems[0].message
+        options = [msgspec.structs.replace(each, chosen=False) if each is chosen else each for each in options]
+        said = f"the fastest layout that was measured does not fit: {why}"
+        return best.plan, options, [Finding(name="layout", severity="warning", message=said)]
+
+
+def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | None = None) -> JobRequest:
+    """What a request asks of the job, in a layout that was chosen or in the site's own.
+
+    Parameters
+    ----------
+    ranks: the program runs as several, which may be as many as the limits allow; one process is one whatever they say.
+    """
+    limits, wishes = request.limits, request.job
+    command = [*request.run.command, *request.run.arguments]
+    gpus = 0 if request.hardware.accelerator == "none" else limits.gpus_per_node
+    return JobRequest(
+        nodes=layout.nodes if layout is not None else limits.nodes if ranks else None,
+        ranks_per_node=layout.ranks_per_node if layout is not None else limits.ranks_per_node if ranks else None,
+        threads_per_rank=layout.threads_per_rank if layout is not None else limits.threads,
+        walltime=limits.walltime,
+        queue=wishes.queue or None,
+        account=wishes.account or None,
+        memory_per_rank_gb=limits.memory_per_rank_gb,
+        gpus_per_node=gpus,
+        command=command or None,
+    )
+
+
+def _evidence_notes(
+    found: Sequence[Judged], best: Judged, request: OptimiseRequest, known: Measurements
+) -> list[Finding]:
+    """What a person should know of the evidence: that there is none, or that it tells nothing apart."""
+    if request.workload.name and request.workload.name not in known.workloads:
+        near = ", ".join(known.workloads)
+        message = f"no row is of the workload {request.workload.name!r}; there are rows of {near}"
+        return [Finding(name="evidence", severity="note", message=message)]
+    if (
+        all(each.ratio is None for each in found if each is not best)
+        and sum(each.plan is not None for each in found) > 1
+    ):
+        message = "nothing that is measured tells the alternatives apart: this is the stack's documented default"
+        return [Finding(name="evidence", severity="note", message=message)]
+    return []
+
+
+def _alternative(each: Judged, best: Judged) -> Alternative:
+    candidate, plan = each.candidate, each.plan
+    block = plan.block(candidate.framework) if plan is not None else None
+    both = each.ratio is not None and best.ratio is not None and each is not best
+    return Alternative(
+        stack=candidate.stack.name,
+        partition=candidate.partition,
+        result="chosen" if each is best else "refused" if plan is None else "planned",
+        software=block.label if block is not None else candidate.framework,
+        compiler=candidate.suited.compiler,
+        install=software_of(candidate, plan).install if plan is not None else candidate.install,
+        settings=list(candidate.settings),
+        estimate=each.estimate,
+        slowdown=round(best.ratio / each.ratio, 4) if both and each.ratio and best.ratio else None,
+        why=each.refused or basis_words(each, best),
+    )
+
+
+def _label(candidate: Candidate) -> str:
+    compiler = f" with {candidate.suited.compiler}" if candidate.suited.compiler else ""
+    return f"{candidate.stack.name}{compiler} on {candidate.partition}"
+
+
+def _measure(modelled: Modelled, found: Sequence[Judged]) -> list[str]:
+    """What to measure so that the choice rests on more: the candidates of which nothing is known."""
+    workload = modelled.workload.name
+    unknown = [each for each in found if each.plan is not None and each.estimate.basis != "measured"]
+    lines = []
+    for each in unknown:
+        compiler = f" --vary compiler={each.candidate.suited.compiler}" if each.candidate.suited.compiler else ""
+        lines.append(f"hpcgen bench IMAGE-OF-{each.candidate.stack.name} --workload {workload}{compiler}")
+    return list(dict.fromkeys(lines))

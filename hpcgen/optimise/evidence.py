@@ -1,0 +1,153 @@
+"""What is measured of a candidate: rows of its own software on its own machine, or ratios to the default's."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from hpcgen.measurements.lookup import Measurements, machines
+from hpcgen.measurements.words import layout_words, software_words, value_words
+from hpcgen.model.decision import Estimate
+from hpcgen.model.measurement import HIGHER_IS_BETTER, Measurement, Metric, Software
+from hpcgen.model.plan import Plan
+from hpcgen.optimise.candidates import Candidate
+
+SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "seconds_per_batch", "seconds", "gflops")
+"""Metrics that say how fast a program is, what people look at first."""
+_INSTALL = {"pip": "pip", "wheel": "pip", "source": "source", "hub": "hub", "package": "package"}
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """A planned candidate, and what the rows of its workload say of it.
+
+    ``speed``: in units that all candidates of one question share, higher is better; None where nothing is known.
+    """
+
+    candidate: Candidate
+    plan: Plan
+    estimate: Estimate
+    speed: float | None = None
+
+
+def software_of(candidate: Candidate, plan: Plan) -> Software:
+    """What a plan's rows would say of its software."""
+    block = plan.block(candidate.framework)
+    options = block.options if block is not None else {}
+    install = _INSTALL.get(str(options.get("install", "")), "")
+    return msgspec.convert(
+        {
+            "framework": candidate.framework,
+            "version": block.version if block is not None else None,
+            "install": install,
+            "compiler": candidate.suited.compiler,
+            "stack": candidate.stack.name,
+            "engine": plan.engine,
+        },
+        Software,
+    )
+
+
+def is_of(row: Software, software: Software) -> bool:
+    """Whether a row's software is this one, as far as the row says what it was."""
+    version = software.version or ""
+    return (
+        row.framework == software.framework
+        and (row.version is None or version == row.version or version.startswith(f"{row.version}."))
+        and row.compiler == software.compiler
+        and row.install in ("", software.install)
+    )
+
+
+def on_gpus(plan: Plan) -> bool:
+    """Whether a plan's job computes on GPUs."""
+    return bool(plan.job.gpus_per_node)
+
+
+def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -> Estimate:
+    """The speed of the same software on the same partition, by the fewest nodes that were measured."""
+    machine = f"{plan.site.name}/{plan.partition}"
+    found = [
+        row
+        for row in rows
+        if row.metric in SPEEDS
+        and is_of(row.software, software)
+        and machine in machines(row)
+        and bool(row.hardware.gpu) == on_gpus(plan)
+    ]
+    for metric in SPEEDS:
+        of_metric = [row for row in found if row.metric == metric]
+        fewest = min((row.nodes for row in of_metric), default=0)
+        of_layout = [row for row in of_metric if row.nodes == fewest]
+        if of_layout:
+            best = (max if metric in HIGHER_IS_BETTER else min)(of_layout, key=lambda row: row.value)
+            return Estimate(
+                basis="measured",
+                metric=metric,
+                value=best.value,
+                low=best.low,
+                high=best.high,
+                rows=[words(row) for row in of_layout],
+                why=f"on {fewest} node(s), the best layout that was measured" if len(of_layout) > 1 else "",
+            )
+    return Estimate(basis="none")
+
+
+def ratio_to(rows: Iterable[Measurement], software: Software, default: Software, plan: Plan) -> Estimate:
+    """How much faster than the default's the software is, by ratios that were measured of the same workload.
+
+    On the same partition where it was measured there; on other machines with (or without) GPUs alike otherwise, which
+    makes it a prediction.
+    """
+    found = [
+        row
+        for row in rows
+        if row.metric == "speedup"
+        and row.baseline is not None
+        and _differs_alike(row.software, row.baseline, software, default)
+        and bool(row.hardware.gpu) == on_gpus(plan)
+    ]
+    machine = f"{plan.site.name}/{plan.partition}"
+    here = [row for row in found if machine in machines(row)]
+    used = here or found
+    if not used:
+        return Estimate(basis="none")
+    value = math.exp(statistics.fmean(math.log(row.value) for row in used))
+    low, high = (min, max) if not here else (None, None)
+    return Estimate(
+        basis="measured" if here else "predicted",
+        metric="speedup",
+        value=value,
+        low=low and low(row.low or row.value for row in used),
+        high=high and high(row.high or row.value for row in used),
+        rows=[words(row) for row in used],
+        why="" if here else "measured on other machines",
+    )
+
+
+def _differs_alike(row: Software, baseline: Software, software: Software, default: Software) -> bool:
+    """Whether the two of a row differ in the graph compiler, or in the way of installing, as the two candidates do."""
+    if row.framework != software.framework or baseline.framework != default.framework:
+        return False
+    if (row.compiler, baseline.compiler) != (software.compiler, default.compiler):
+        return False
+    if row.version != baseline.version:
+        return False
+    if software.compiler != default.compiler:
+        return True
+    return (row.install, baseline.install) == (software.install, default.install) and row.install != baseline.install
+
+
+def words(row: Measurement) -> str:
+    """A row on one line, with its source."""
+    against = f" against {software_words(row.baseline)}" if row.baseline else ""
+    source = row.source.from_ if row.source is not None else row.command or "no source"
+    measured = f"{row.workload.name}: {value_words(row)}, {software_words(row.software)}{against}"
+    return f"{measured}, on {row.hardware.name}, {layout_words(row)} ({source})"
+
+
+def rows_of_workload(known: Measurements, name: str) -> Sequence[Measurement]:
+    """The rows of a workload that can be trusted; none without a name."""
+    return known.find(workload=name, doubtful=False) if name else []

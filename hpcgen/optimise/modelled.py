@@ -1,0 +1,124 @@
+"""What the linear model of all measurements says of a candidate for which there is no row."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hpcgen.errors import InputError, MissingToolError
+from hpcgen.measurements.lookup import Measurements
+from hpcgen.model.decision import Estimate
+from hpcgen.model.measurement import Hardware, Software, Workload
+from hpcgen.model.plan import Plan
+from hpcgen.model.request import OptimiseRequest
+from hpcgen.optimise.evidence import on_gpus
+
+if TYPE_CHECKING:
+    from hpcgen.predict.linear import LinearModel
+    from hpcgen.predict.prediction import MeasureNext, Prediction, Refusal
+
+UNNAMED = "unnamed"
+_KINDS = {"ai_training": "training", "ai_inference": "inference", "hpc": "hpc", "mpi": "hpc", "python": "hpc"}
+
+
+class Modelled:
+    """The model of all rows, fitted when it is first asked; ``why`` there is none."""
+
+    def __init__(self, known: Measurements, request: OptimiseRequest) -> None:
+        self._known = known
+        self._request = request
+        self.why = ""
+        self.measure: list[MeasureNext] = []
+
+    @cached_property
+    def _model(self) -> LinearModel | None:
+        from hpcgen.predict.fitting import fit
+
+        try:
+            return fit(self._known.rows)
+        except (InputError, MissingToolError) as error:
+            self.why = error.problems[0].message
+            return None
+
+    def estimate(self, software: Software, plan: Plan) -> Estimate:
+        """The speed, or the time, of one candidate in the layout of its plan."""
+        if self._model is None:
+            return Estimate(basis="none", why=self.why)
+        job = plan.job
+        layout = (job.nodes, job.ranks_per_node, job.threads_per_rank)
+        return self._told(self._model.predict(self.workload, software, self.hardware(plan), *layout))
+
+    def compared(self, software: Software, plan: Plan, base: Software, default: Plan | None) -> Estimate:
+        """How many times as fast as the default one candidate is; of candidates on the same kind of node alone."""
+        if self._model is None or default is None:
+            return Estimate(basis="none", why=self.why)
+        if self.hardware(plan) != self.hardware(default):
+            return Estimate(basis="none", why="it runs on other nodes than the default")
+        job = plan.job
+        layout = (job.nodes, job.ranks_per_node, job.threads_per_rank)
+        return self._told(self._model.compare(self.workload, software, base, self.hardware(plan), *layout))
+
+    def _told(self, answer: Prediction | Refusal) -> Estimate:
+        from hpcgen.predict.prediction import Prediction
+
+        if not isinstance(answer, Prediction):
+            if answer.measure_next is not None and answer.measure_next not in self.measure:
+                self.measure.append(answer.measure_next)
+            return Estimate(basis="none", why=answer.reason)
+        return Estimate(
+            basis="predicted",
+            metric=answer.metric,
+            value=answer.value,
+            low=answer.low,
+            high=answer.high,
+            rows=[f"{row.label}: {row.value:.4g} ({row.source or 'no source'})" for row in answer.rows_used],
+            why=f"the linear model, for a {answer.situation} case",
+        )
+
+    @cached_property
+    def workload(self) -> Workload:
+        """The request's workload as rows have it; what the request does not say is taken from rows of that name."""
+        wanted = self._request.workload
+        rows = self._known.find(workload=wanted.name) if wanted.name else []
+        known = rows[0].workload if rows else Workload(name=UNNAMED, kind="hpc")
+        said = {
+            "name": wanted.name or UNNAMED,
+            "kind": known.kind if rows else _KINDS[self._request.kind],
+            "parameters": wanted.parameters or known.parameters,
+            "layers": wanted.layers or known.layers,
+            "batch": wanted.batch or known.batch,
+            "shape": wanted.shape or known.shape,
+            "precision": wanted.precision or known.precision,
+            "samples": wanted.data.samples or known.samples,
+            "gflop_per_sample": known.gflop_per_sample,
+        }
+        return msgspec.convert(said, Workload)
+
+    def hardware(self, plan: Plan) -> Hardware:
+        """The nodes of a plan as rows have them, where some are of these nodes."""
+        gpus = on_gpus(plan)
+        for row in self._known.rows:
+            here = row.hardware
+            if (here.site, here.partition, bool(here.gpu)) == (plan.site.name, plan.partition, gpus):
+                return here
+        return hardware_of(plan)
+
+
+def hardware_of(plan: Plan) -> Hardware:
+    """A row's description of the nodes of a plan."""
+    partition = plan.site.partitions[plan.partition]
+    gpu = partition.gpu if on_gpus(plan) else None
+    return Hardware(
+        name=f"{plan.site.name}-{plan.partition}"[:64],
+        site=plan.site.name,
+        partition=plan.partition,
+        cpu=partition.cpu.target,
+        model=partition.cpu.model,
+        cores=partition.cpu.cores,
+        memory_gb=partition.memory.total_gb,
+        gpu=f"{gpu.vendor} {gpu.model}" if gpu is not None else "",
+        gpus=gpu.count if gpu is not None else None,
+        fabric=plan.fabric.kind,
+    )

@@ -1,0 +1,69 @@
+"""The site that a request is for: a profile, or one made of the system that the request describes."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.in_memory import InMemory
+from hpcgen.errors import InputError
+from hpcgen.model.plan import Finding
+from hpcgen.model.request import OptimiseRequest
+from hpcgen.model.site import Site
+from hpcgen.requests.described_site import described_site
+from hpcgen.requests.mail import mail_directives
+
+_GENERIC = {"nvidia": "slurm-nvidia", "amd": "slurm-amd", None: "slurm-cpu"}
+"""By the vendor of a system's GPUs, the profile that says what a description leaves out."""
+
+
+def target_of(request: OptimiseRequest, catalog: Catalog, today: str) -> tuple[Site, list[Finding]]:
+    """The site, and what a person should know of it.
+
+    Parameters
+    ----------
+    today: the date of the facts that the request itself states.
+
+    Raises
+    ------
+    InputError: the request names none and describes none.
+    """
+    if request.site is not None:
+        return catalog.site(request.site), []
+    if request.infrastructure is None:
+        accelerator = request.hardware.accelerator
+        generic = _GENERIC.get(None if accelerator == "none" else accelerator, "slurm-cpu")
+        raise InputError(
+            "the request does not say where the program runs",
+            expected="`site: NAME`, `infrastructure`, or --site",
+            remedy=f"hpcgen list sites; where yours is not among them, --site {generic} stands for one like it",
+        )
+    plain = described_site(request, today)
+    default = plain.profile["partitions"][plain.profile["default_partition"]]
+    vendor = (default.get("gpu") or {}).get("vendor")
+    found = described_site(request, today, _GENERIC.get(vendor, "slurm-cpu"))
+    document = InMemory(found.profile, f"infrastructure {found.profile['name']}")
+    return catalog.site_from(catalog.with_parents(document, (found.profile["name"],))), found.findings
+
+
+def with_wishes(site: Site, request: OptimiseRequest) -> tuple[Site, list[Finding]]:
+    """The site with what the request wants of its job's header, and the wishes that it cannot have."""
+    wishes, batch = request.job, site.scheduler
+    options, unknown = mail_directives(batch.kind, wishes)
+    said = []
+    if unknown:
+        events = ", ".join(unknown)
+        said.append(Finding(name="job", severity="note", message=f"{batch.kind} sends no mail at {events}"))
+    if wishes.name:
+        message = f"the job is called after its stack, not {wishes.name}"
+        said.append(Finding(name="job", severity="note", message=message, remedy="write a stack of that name"))
+    if request.limits.memory_gb is not None:
+        message = "limits.memory_gb is not held against anything: limits.memory_per_rank_gb is"
+        said.append(Finding(name="limits", severity="note", message=message))
+    header = replace(
+        batch,
+        output=wishes.output or batch.output,
+        error=wishes.error or batch.error,
+        directives=[*batch.directives, *options],
+    )
+    return replace(site, scheduler=header), said

@@ -1,0 +1,188 @@
+"""What is chosen for a request, by which rows, and what is said where no row tells anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.yamlfile import loads
+from hpcgen.errors import ConflictError, HpcgenError
+from hpcgen.measurements.collection import load_measurements
+from hpcgen.measurements.lookup import Measurements
+from hpcgen.model.decision import Decision
+from hpcgen.model.measurement import Hardware, Measurement, Software, Workload
+from hpcgen.optimise.decide import optimise
+from hpcgen.optimise.report import report
+from hpcgen.optimise.target import target_of, with_wishes
+from hpcgen.requests.reading import request_from
+
+TRAINING = "kind: ai_training\nframework: tensorflow\nversion: 2.1\nsite: hlrs-testbed\n"
+MNIST = TRAINING + "workload: {name: mnist-cnn}\nhardware: {accelerator: none}\n"
+RESNET = TRAINING + "workload: {name: resnet50}\n"
+SQUEEZENET = "kind: ai_inference\nframework: pytorch\nsite: crpl-skywalker\nworkload: {name: squeezenet-inference}\n"
+MACHINE = Hardware(name="hlrs-modak-cpu", site="hlrs-testbed", partition="gpu", cpu="broadwell", cores=10)
+
+
+@pytest.fixture(scope="module")
+def catalog() -> Catalog:
+    return Catalog()
+
+
+@pytest.fixture(scope="module")
+def papers(catalog: Catalog) -> Measurements:
+    return load_measurements(catalog.folders)
+
+
+def decide(catalog: Catalog, text: str, known: Measurements) -> Decision:
+    read = request_from(loads(text, "request.yaml"))
+    site, found = target_of(read.request, catalog, "2026-11-20")
+    site, more = with_wishes(site, read.request)
+    return optimise(catalog, read.request, site, known, [*read.findings, *found, *more], "request.yaml").decision
+
+
+def chosen(decision: Decision) -> tuple[str, str]:
+    (each,) = [each for each in decision.alternatives if each.result == "chosen"]
+    return each.stack, each.compiler
+
+
+def row(compiler: str, value: float, **more: Any) -> Measurement:
+    fields: dict[str, Any] = {
+        "workload": Workload(name="mnist-cnn", kind="training"),
+        "software": Software(framework="tensorflow", version="2.1", compiler=compiler),
+        "hardware": MACHINE,
+        "metric": "samples_per_second",
+        "value": value,
+    }
+    return Measurement(**{**fields, **more})
+
+
+def test_xla_is_taken_where_it_was_faster_and_left_where_it_was_slower(catalog: Catalog, papers: Measurements) -> None:
+    on_cpu, on_gpu = decide(catalog, MNIST, papers), decide(catalog, RESNET, papers)
+    assert (chosen(on_cpu), chosen(on_gpu)) == (("tf", ""), ("tf-xla", "xla"))
+    slow = next(each for each in on_cpu.alternatives if each.compiler == "xla")
+    assert slow.slowdown == pytest.approx(1 / 0.7, abs=0.001)
+    assert "MODAK" in slow.estimate.rows[0]
+
+
+def test_graph_compiler_that_is_refused_is_no_alternative(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, RESNET + "compilers: {without: [xla]}\n", papers)
+    assert chosen(decision) == ("tf", "")
+    assert "xla" not in {each.compiler for each in decision.alternatives}
+
+
+def test_model_is_run_by_another_runtime_where_that_was_faster(catalog: Catalog, papers: Measurements) -> None:
+    assert chosen(decide(catalog, SQUEEZENET, papers)) == ("onnxruntime", "")
+    assert chosen(decide(catalog, SQUEEZENET.replace("squeezenet", "alexnet"), papers)) == ("pytorch", "")
+
+
+def test_version_is_a_range_of_releases_and_no_substring(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, MNIST, papers)
+    assert {each.software for each in decision.alternatives if each.stack == "tf"} == {"tensorflow 2.1.4"}
+    newer = decide(catalog, MNIST.replace("hlrs-testbed", "workstation").replace("2.1\n", "2.11\n"), papers)
+    assert {each.software for each in newer.alternatives if each.stack == "tf"} == {"tensorflow 2.11.1"}
+
+
+def test_the_best_row_decides_and_not_the_last(catalog: Catalog) -> None:
+    rows = [row("xla", 900.0), row("", 500.0), row("xla", 100.0)]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf-xla", "xla")
+    rows = [row("xla", 400.0), row("", 500.0), row("xla", 450.0)]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf", "")
+
+
+def test_rows_that_nobody_should_trust_decide_nothing(catalog: Catalog) -> None:
+    rows = [row("", 500.0), row("xla", 900.0, doubtful="the clock stood still")]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf", "")
+
+
+def test_without_evidence_the_default_is_taken_and_said_so(catalog: Catalog) -> None:
+    decision = decide(catalog, RESNET, Measurements([]))
+    assert chosen(decision) == ("tf", "")
+    assert any("no row is of the workload 'resnet50'" in each.message for each in decision.findings)
+    assert any("--workload resnet50" in line for line in decision.measure)
+
+
+def test_nothing_that_can_be_planned_is_told_with_all_reasons(catalog: Catalog, papers: Measurements) -> None:
+    with pytest.raises(ConflictError) as caught:
+        decide(catalog, MNIST.replace("2.1\n", "0.9\n"), papers)
+    assert "tf on gpu" in str(caught.value)
+    assert "tf-xla with xla on gpu" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (RESNET.replace("site: hlrs-testbed\n", ""), "where the program runs"),
+        (RESNET + "partition: fast\n", "fast"),
+        (RESNET + "hardware: {accelerator: amd}\n", "no partition of hlrs-testbed"),
+        (RESNET.replace("tensorflow", "cntk").replace("version: 2.1\n", "install: [hub]\n"), "in no way of hub"),
+    ],
+)
+def test_request_that_fits_nothing_is_refused(catalog: Catalog, papers: Measurements, text: str, said: str) -> None:
+    with pytest.raises(HpcgenError) as caught:
+        decide(catalog, text, papers)
+    assert said in str(caught.value)
+
+
+def test_limits_are_no_wishes_of_a_program_that_is_one_process(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, RESNET + "limits: {nodes: 4}\nrun: {mpi: false}\n", papers)
+    assert "--nodes" not in decision.command
+
+
+def test_report_shows_rows_and_what_else_there_was(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, RESNET, papers)
+    text = report(decision)
+    assert "**Taken:** tensorflow 2.1.4 (pip) + xla; 1.09 times as fast as the default" in text
+    assert "tf-ngraph" in text
+    assert "tf-ngraph" not in report(decision, top=1).partition("## To know")[0].partition("| stack |")[2]
+    assert decision.command in text
+
+
+GAN = "kind: ai_training\nstack: 3dgan\nsite: supermuc\nworkload: {name: 3dgan}\njob: {account: abc}\n"
+
+
+def layout(decision: Decision) -> tuple[int, int, int]:
+    (each,) = [each for each in decision.layouts if each.chosen]
+    return each.nodes, each.ranks_per_node, each.threads_per_rank
+
+
+def test_fastest_measured_layout_is_taken_on_as_many_nodes_as_are_allowed(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 128}\n", papers)
+    assert layout(decision) == (128, 4, 12)
+    assert "--nodes 128 --ranks-per-node 4 --threads 12" in decision.command
+    (best,) = [each for each in decision.layouts if each.chosen]
+    assert (best.estimate.basis, best.estimate.value) == ("measured", 31.22)
+
+
+def test_number_of_nodes_that_was_not_measured_is_predicted_with_an_interval(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 100}\n", papers)
+    assert layout(decision) == (100, 4, 12)
+    (best,) = [each for each in decision.layouts if each.chosen]
+    estimate = best.estimate
+    assert estimate.basis == "predicted"
+    assert estimate.low and estimate.value and estimate.high
+    assert 31.22 < estimate.low < estimate.value < estimate.high < 62.24
+
+
+def test_efficiency_takes_the_layout_with_the_least_node_time(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, GAN + "goal: efficiency\nlimits: {nodes: 700, efficiency: 0.92}\n", papers)
+    nodes, ranks, threads = layout(decision)
+    assert (ranks, threads) == (4, 12)
+    assert 16 <= nodes < 32
+
+
+def test_layout_beyond_the_limits_is_not_considered(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 64, ranks_per_node: 1}\n", papers)
+    assert [(each.ranks_per_node, each.threads_per_rank) for each in decision.layouts] == [(1, 48)]
+    assert layout(decision) == (64, 1, 48)
+
+
+def test_layout_that_was_measured_and_does_not_fit_is_told(catalog: Catalog, papers: Measurements) -> None:
+    decision = decide(catalog, GAN + "limits: {nodes: 128, memory_per_rank_gb: 40}\n", papers)
+    assert [each for each in decision.layouts if each.chosen] == []
+    assert any("does not fit" in each.message and "GB" in each.message for each in decision.findings)
