@@ -81,8 +81,8 @@ def _what(request: OptimiseRequest, where: Where, problems: Problems) -> None:
     if request.backend is not None and request.framework != "keras":
         problems.add("only Keras has a `backend`", where(("backend",)), "framework: keras", "remove it")
     use, compilers = request.compilers.use, request.compilers
-    refused = use is not None and (use in compilers.without or use not in (compilers.allow or [use]))
-    if refused:
+    allowed = [use] if compilers.allow is None else compilers.allow
+    if use is not None and (use in compilers.without or use not in allowed):
         remedy = f"take {use} out of `without`, and write it into `allow` where there is one"
         problems.add(f"{use} is to be used and may not be chosen", where(("compilers", "use")), remedy=remedy)
     if request.build is None and request.run.arguments and not request.run.command:
@@ -108,6 +108,10 @@ def _target(request: OptimiseRequest, where: Where, problems: Problems) -> None:
     elif len(default) > 1 or (len(names) > 1 and not default):
         remedy = "write `default: true` into one of them"
         problems.add(f"{len(default) or 'none'} of {len(names)} partitions is the default", place, "one", remedy)
+    known = [name.replace("*", "main") for name in names]
+    if known and request.partition is not None and request.partition not in known:
+        remedy = did_you_mean(request.partition, known)
+        problems.add(f"`infrastructure` has no partition {request.partition!r}", where(("partition",)), remedy=remedy)
     for name, each in names.items():
         _node(
             each.node, lambda *path, name=name: where(("infrastructure", "partitions", name, "node", *path)), problems

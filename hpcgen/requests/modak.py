@@ -14,6 +14,7 @@ from hpcgen.errors import InputError, Position, Problems, did_you_mean
 from hpcgen.model.plan import Finding
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.requests.modak_fields import CHOSEN_BY, ROWS, Row, expanded
+from hpcgen.requests.values import FRAMEWORKS
 
 Path = tuple[str | int, ...]
 WISHES = ("optimisation", "optimization")
@@ -214,6 +215,14 @@ class _Translation:
                 self.problems.add("`app_type` is missing in `optimisation`", self.document.position(()))
             self.fields["kind",] = "python"
             self.find(("job", "application", "app_type"), "it is not said, so the program is started once, without MPI")
+        if (
+            str(self.fields.get(("kind",))).startswith("ai_")
+            and ("framework",) not in self.fields
+            and not self.problems
+        ):
+            place = self.document.position(self.origins["kind",])
+            remedy = "write `config: {ai_framework: …}` into its section"
+            self.problems.add("`ai_framework` is not said", place, f"one of {', '.join(FRAMEWORKS)}", remedy)
         if ("infrastructure",) in self.fields and (site := self.fields.pop(("site",), None)) is not None:
             self.fields["infrastructure",].setdefault("name", site)
 

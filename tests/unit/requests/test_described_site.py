@@ -115,6 +115,12 @@ def test_hpcgens_own_form_takes_it_too() -> None:
     assert profile["partitions"]["main"]["memory"] == {"total_gb": 29.802322}
 
 
+def test_the_partition_is_one_of_the_description() -> None:
+    assert read(CONFIGURATION, job_options={"partition": "gpu"}).request.partition == "gpu"
+    with pytest.raises(InputError, match=r"request.json:8:17: `infrastructure` has no partition 'gpus'\n.*mean gpu"):
+        read(CONFIGURATION, job_options={"partition": "gpus"})
+
+
 def test_what_no_profile_holds_is_left_out_and_said() -> None:
     for model, said in (("Alveo U280", "nobody knows who makes Alveo U280"), ("MI250X", "")):
         data = changed("partitions.gpu.node.accel", {"type": "gpu", "model": model})

@@ -235,6 +235,12 @@ def test_a_program_without_a_kind_is_started_once() -> None:
     assert "`app_type` is missing in `optimisation`" in refused({"optimisation": {"enable_opt_build": True}})
 
 
+def test_a_training_names_its_framework() -> None:
+    data = training("pytorch", version="1.5")
+    del data["optimisation"]["app_type-ai_training"]
+    assert "request.json:4:15: `ai_framework` is not said\n  expected: one of tensorflow, pytorch" in refused(data)
+
+
 def test_openmp_starts_no_ranks() -> None:
     hpc = {"config": {"parallelisation": ["OpenMP"]}, "parallelisation-openmp": {"number_of_threads": 8}}
     wish = {"app_type": "hpc", "app_type-hpc": hpc}

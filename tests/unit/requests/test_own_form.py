@@ -71,6 +71,7 @@ def test_all_mistakes_are_told_at_once_each_at_its_place() -> None:
         (f"{SHORT}version: new\n", "4:10: 'new' is not a version range"),
         ("kind: hpc\nstack: gromacs\nversion: 1\n", "3:10: `version` is that of a framework"),
         (f"{SHORT}compilers: {{use: xla, without: [xla]}}\n", "4:18: xla is to be used and may not be chosen"),
+        (f"{SHORT}compilers: {{use: xla, allow: []}}\n", "4:18: xla is to be used and may not be chosen"),
         (f"{SHORT}job: {{notify: [end]}}\n", "4:15: `notify` without the address"),
         (f"{SHORT}limits: {{walltime: 0h}}\n", "4:20: 0h is no time for a job"),
         (f"{SHORT}limits: {{efficiency: 0}}\n", "4:22: `efficiency` must be a number more than 0"),
