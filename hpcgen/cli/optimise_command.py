@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command("optimise")
 @click.argument("request", metavar="REQUEST", type=PATH)
-@click.option("--site", type=SITE, help="Site profile, where the request names none.")
+@click.option("--site", type=SITE, help="Site profile, in the place of the one that the request names or describes.")
 @click.option(
     "--without",
     multiple=True,
@@ -93,7 +93,7 @@ def _target(catalog: Catalog, request: OptimiseRequest, named: str | None) -> tu
 
     if named is not None:
         if request.site not in (None, named):
-            raise click.UsageError(f"--site {named}: the request names {request.site}")
+            say(f"note: for {named}, where the request names {request.site}")
         request = replace(request, site=named)
     site, said = target_of(request, catalog, date.today().isoformat())
     site, more = with_wishes(site, request)

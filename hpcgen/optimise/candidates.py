@@ -55,7 +55,11 @@ def candidates(catalog: Catalog, request: OptimiseRequest, site: Site, partition
     stacks = list(_stacks(catalog, request))
     if not stacks:
         wanted = " ".join(filter(None, [request.framework or "", request.kind]))
-        raise InputError(f"no stack is for {wanted}", remedy="name one: `stack: …` (hpcgen list stacks)")
+        compiler = f" with {request.compilers.use}" if request.compilers.use else ""
+        ranks = ", as several ranks" if wants_ranks(request) else ""
+        raise InputError(
+            f"no stack is for {wanted}{compiler}{ranks}", remedy="name one: `stack: …` (hpcgen list stacks)"
+        )
     found = []
     ways: list[str] = [*request.install] or [""]
     for partition in partitions:
@@ -140,7 +144,7 @@ def wants_ranks(request: OptimiseRequest) -> bool:
     if request.run.mpi is not None:
         return request.run.mpi
     limits = request.limits
-    several = (limits.nodes or 1) > 1 or (limits.ranks or 1) > 1 or (limits.ranks_per_node or 1) > 1
+    several = (limits.nodes or 1) > 1 or (limits.ranks or 1) > 1
     return bool(request.workload.distributed) or several or request.kind in ("mpi", "hpc", "python")
 
 

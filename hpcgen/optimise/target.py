@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.in_memory import InMemory
-from hpcgen.errors import InputError
 from hpcgen.model.plan import Finding
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.model.site import Site
@@ -26,24 +25,32 @@ def target_of(request: OptimiseRequest, catalog: Catalog, today: str) -> tuple[S
 
     Raises
     ------
-    InputError: the request names none and describes none.
+    UnknownNameError: there is no such profile. InputError: what is described makes none.
     """
     if request.site is not None:
         return catalog.site(request.site), []
     if request.infrastructure is None:
-        accelerator = request.hardware.accelerator
-        generic = _GENERIC.get(None if accelerator == "none" else accelerator, "slurm-cpu")
-        raise InputError(
-            "the request does not say where the program runs",
-            expected="`site: NAME`, `infrastructure`, or --site",
-            remedy=f"hpcgen list sites; where yours is not among them, --site {generic} stands for one like it",
-        )
+        return _generic(request, catalog)
     plain = described_site(request, today)
     default = plain.profile["partitions"][plain.profile["default_partition"]]
     vendor = (default.get("gpu") or {}).get("vendor")
     found = described_site(request, today, _GENERIC.get(vendor, "slurm-cpu"))
     document = InMemory(found.profile, f"infrastructure {found.profile['name']}")
     return catalog.site_from(catalog.with_parents(document, (found.profile["name"],))), found.findings
+
+
+def _generic(request: OptimiseRequest, catalog: Catalog) -> tuple[Site, list[Finding]]:
+    """The profile that stands for any cluster with such GPUs, which is no promise for any one of them."""
+    accelerator = request.hardware.accelerator
+    site = catalog.site(_GENERIC.get(None if accelerator == "none" else accelerator, "slurm-cpu"))
+    message = f"the request does not say where the program runs: this is for {site.name}, which no machine need be like"
+    found = [Finding(name="site", severity="warning", message=message, remedy="--site NAME: hpcgen list sites")]
+    if request.scheduler not in (None, site.scheduler.kind):
+        message = (
+            f"{site.name} has {site.scheduler.kind} as its batch system, and the request wants {request.scheduler}"
+        )
+        found.append(Finding(name="site", severity="warning", message=message))
+    return site, found
 
 
 def with_wishes(site: Site, request: OptimiseRequest) -> tuple[Site, list[Finding]]:

@@ -11,7 +11,6 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from hpcgen.config.type_words import shown
 from hpcgen.errors import InputError, Position, Problems, did_you_mean
 from hpcgen.model.infrastructure import InfrastructureNode
-from hpcgen.model.plan import Finding
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.platform.microarchitecture import family
 from hpcgen.requests.values import gigabytes
@@ -41,8 +40,8 @@ def version_range(text: str) -> str:
     return found
 
 
-def checked(request: OptimiseRequest, where: Where) -> tuple[OptimiseRequest, list[Finding]]:
-    """The request with its version ranges written out, and what a person should know of it.
+def checked(request: OptimiseRequest, where: Where) -> OptimiseRequest:
+    """The request with its version ranges written out.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ def checked(request: OptimiseRequest, where: Where) -> tuple[OptimiseRequest, li
     _target(request, where, problems)
     _limits(request, where, problems)
     problems.raise_as(InputError)
-    return replace(request, version=version, mpi=mpi), _findings(request)
+    return replace(request, version=version, mpi=mpi)
 
 
 def _what(request: OptimiseRequest, where: Where, problems: Problems) -> None:
@@ -140,11 +139,3 @@ def _limits(request: OptimiseRequest, where: Where, problems: Problems) -> None:
         problems.add(f"{limits.walltime} is no time for a job", where(("limits", "walltime")), "more than 0")
     if request.job.notify and request.job.email is None:
         problems.add("`notify` without the address to write to", where(("job", "notify")), "", "add `email: …`")
-
-
-def _findings(request: OptimiseRequest) -> list[Finding]:
-    found = []
-    if request.site is None and request.infrastructure is None:
-        said = "the request names no site"
-        found.append(Finding(name="request-site", severity="warning", message=said, remedy="name it with --site"))
-    return found

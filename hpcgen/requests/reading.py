@@ -59,14 +59,14 @@ def read_request(path: Path) -> ReadRequest:
 def request_from(document: Document) -> ReadRequest:
     """The request of a document; as :func:`read_request`."""
     if not is_modak(document.data):
-        request, findings = checked(convert(document, OptimiseRequest), document.position)
-        return ReadRequest(request, findings, "hpcgen", document.position)
+        request = checked(convert(document, OptimiseRequest), document.position)
+        return ReadRequest(request, [], "hpcgen", document.position)
     translated, findings, released = translate(document)
-    request, more = checked(convert(translated, OptimiseRequest), translated.position)
+    request = checked(convert(translated, OptimiseRequest), translated.position)
     listing = {"ai_training", "ai_inference", "hpc"} & set(optimisation_of(document.data))
     return ReadRequest(
         request,
-        [*findings, *more],
+        findings,
         "listing" if listing else "released" if released else "example",
         translated.position,
     )

@@ -113,7 +113,6 @@ def test_nothing_that_can_be_planned_is_told_with_all_reasons(catalog: Catalog, 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (RESNET.replace("site: hlrs-testbed\n", ""), "where the program runs"),
         (RESNET + "partition: fast\n", "fast"),
         (RESNET + "hardware: {accelerator: amd}\n", "no partition of hlrs-testbed"),
         (RESNET.replace("tensorflow", "cntk").replace("version: 2.1\n", "install: [hub]\n"), "in no way of hub"),
@@ -128,6 +127,15 @@ def test_request_that_fits_nothing_is_refused(catalog: Catalog, papers: Measurem
 def test_limits_are_no_wishes_of_a_program_that_is_one_process(catalog: Catalog, papers: Measurements) -> None:
     decision = decide(catalog, RESNET + "limits: {nodes: 4}\nrun: {mpi: false}\n", papers)
     assert "--nodes" not in decision.command
+
+
+def test_request_without_a_site_is_planned_for_one_like_it_and_warned_of(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    text = RESNET.replace("site: hlrs-testbed\n", "hardware: {accelerator: nvidia}\n").replace("2.1\n", "2.15\n")
+    decision = decide(catalog, text, papers)
+    assert decision.site == "slurm-nvidia"
+    assert any(each.severity == "warning" and "where the program runs" in each.message for each in decision.findings)
 
 
 def test_report_shows_rows_and_what_else_there_was(catalog: Catalog, papers: Measurements) -> None:

@@ -82,11 +82,6 @@ def test_what_does_not_go_together_is_refused(text: str, said: str) -> None:
     assert f"request.yaml:{said}" in refused(text)
 
 
-def test_without_a_site_the_request_says_so() -> None:
-    (finding,) = read("kind: python\nframework: jax\n").findings
-    assert finding.name == "request-site"
-
-
 def test_the_whole_efficiency_and_36_hours_are_kept() -> None:
     limits = read(f"{SHORT}limits: {{efficiency: 1, walltime: 36h}}\n").request.limits
     assert (limits.efficiency, limits.walltime) == (1.0, "36h")
