@@ -17,18 +17,18 @@ FOLDER = Path(__file__).parent / "modak"
 MNIST = (
     "example",
     "ai_training tensorflow ==2.1.* use xla",
-    "autotuning.tuner autotuning.input data.size etl.cache site",
+    "autotuning.tuner autotuning.input data.size etl.cache",
 )
 SNOW = "core_count request_specific_nodes standard_error_file copy_environment"
-SOLVER = "executable arguments autotuning.tuner autotuning.input site"
+SOLVER = "executable arguments autotuning.tuner autotuning.input"
 READ = {
     "examples/tf_optimisation_dsl": MNIST,
     "examples/aitraining/tf_optimisation_dsl": MNIST,
-    "examples/aitraining/tf_resnet": ("released", "ai_training tensorflow ==2.1.* use xla", "container_runtime site"),
+    "examples/aitraining/tf_resnet": ("released", "ai_training tensorflow ==2.1.* use xla", "container_runtime"),
     "examples/aitraining/tf_snow": (
         "released",
         "ai_training tensorflow ==2.1.* use xla",
-        f"{SNOW} container_runtime autotuning.tuner autotuning.input site",
+        f"{SNOW} container_runtime autotuning.tuner autotuning.input",
     ),
     "examples/mpi/mpi_solver": (
         "released",
@@ -38,7 +38,7 @@ READ = {
     "examples/mpi/mpi_test": (
         "released",
         "hpc mpich ==3.1.4.*",
-        "core_count standard_error_file container_runtime site",
+        "core_count standard_error_file container_runtime",
     ),
     "examples/mpi/mpi_test_cirrus": ("example", "hpc openmpi ==3.1.3.*", "standard_error_file node_exclusive qos"),
     "examples/mpi/mpi_test_daint": ("example", "hpc openmpi ==3.1.3.*", "standard_error_file node_exclusive"),
@@ -49,13 +49,13 @@ READ = {
         "container_runtime core_count standard_error_file copy_environment",
     ),
     "test/mpi_solver": ("released", "hpc mpich ==3.1.4.*", f"core_count standard_error_file {SOLVER}"),
-    "test/mpi_test": ("released", "hpc mpich ==3.1.4.*", "core_count standard_error_file site"),
+    "test/mpi_test": ("released", "hpc mpich ==3.1.4.*", "core_count standard_error_file"),
     "test/mpi_test_egi": ("released", "hpc openmpi ==3.1.3.*", "standard_error_file"),
-    "test/tf_resnet": ("released", "ai_training tensorflow ==2.1.* use xla", "site"),
+    "test/tf_resnet": ("released", "ai_training tensorflow ==2.1.* use xla", ""),
     "test/tf_snow": (
         "released",
         "ai_training tensorflow ==2.1.* use xla",
-        f"{SNOW} autotuning.tuner autotuning.input site",
+        f"{SNOW} autotuning.tuner autotuning.input",
     ),
 }
 REFUSED = {
