@@ -16,7 +16,7 @@ from hpcgen.model.plan import Finding, Plan
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.model.site import Site
 from hpcgen.optimise.candidates import Candidate, candidates, fitting_partitions
-from hpcgen.optimise.evidence import rows_of_workload, software_of
+from hpcgen.optimise.evidence import kind_of, rows_of_workload, software_of
 from hpcgen.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.optimise.layouts import layouts
 from hpcgen.optimise.modelled import Modelled
@@ -71,7 +71,7 @@ def optimise(
             stack_document=catalog.document_of(candidate.stack),
         )
 
-    rows = rows_of_workload(known, request.workload.name)
+    rows = rows_of_workload(known, request)
     modelled = Modelled(known, request)
     partitions, notes = _partitions(request, site, rows)
     found = judged(planned(candidates(catalog, request, site, partitions), make), rows, modelled)
@@ -154,9 +154,10 @@ def _evidence_notes(
     found: Sequence[Judged], best: Judged, request: OptimiseRequest, known: Measurements
 ) -> list[Finding]:
     """What a person should know of the evidence: that there is none, or that it tells nothing apart."""
-    if request.workload.name and request.workload.name not in known.workloads:
+    if request.workload.name and not rows_of_workload(known, request):
         near = ", ".join(known.workloads)
-        message = f"no row is of the workload {request.workload.name!r}; there are rows of {near}"
+        kind = kind_of(request)
+        message = f"no row is of the workload {request.workload.name!r}, {kind}; there are rows of {near}"
         return [Finding(name="evidence", severity="note", message=message)]
     if (
         all(each.ratio is None for each in found if each is not best)

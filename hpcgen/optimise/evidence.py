@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
 from hpcgen.measurements.lookup import Measurements, machines
 from hpcgen.measurements.words import layout_words, software_words, value_words
 from hpcgen.model.decision import Estimate
-from hpcgen.model.measurement import HIGHER_IS_BETTER, Measurement, Metric, Software
+from hpcgen.model.measurement import HIGHER_IS_BETTER, Kind, Measurement, Metric, Software
 from hpcgen.model.plan import Plan
+from hpcgen.model.request import OptimiseRequest
 from hpcgen.optimise.candidates import Candidate
 
 SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "seconds_per_batch", "seconds", "gflops")
@@ -148,6 +149,18 @@ def words(row: Measurement) -> str:
     return f"{measured}, on {row.hardware.name}, {layout_words(row)} ({source})"
 
 
-def rows_of_workload(known: Measurements, name: str) -> Sequence[Measurement]:
-    """The rows of a workload that can be trusted; none without a name."""
-    return known.find(workload=name, doubtful=False) if name else []
+def rows_of_workload(known: Measurements, request: OptimiseRequest) -> list[Measurement]:
+    """The rows of the request's workload that can be trusted; none where it is not named."""
+    name = workload_name(request)
+    return [row for row in known.find(workload=name, doubtful=False) if row.workload.kind == kind_of(request)]
+
+
+def workload_name(request: OptimiseRequest) -> str:
+    """The name that rows have a workload by: training and inference of a network differ in the kind alone."""
+    return request.workload.name.removesuffix("-inference")
+
+
+def kind_of(request: OptimiseRequest) -> Kind:
+    """The kind of the rows of a request."""
+    kinds: dict[str, Kind] = {"ai_training": "training", "ai_inference": "inference"}
+    return kinds.get(request.kind, "hpc")

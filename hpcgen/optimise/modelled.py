@@ -13,14 +13,13 @@ from hpcgen.model.decision import Estimate
 from hpcgen.model.measurement import Hardware, Software, Workload
 from hpcgen.model.plan import Plan
 from hpcgen.model.request import OptimiseRequest
-from hpcgen.optimise.evidence import on_gpus
+from hpcgen.optimise.evidence import kind_of, on_gpus, rows_of_workload, workload_name
 
 if TYPE_CHECKING:
     from hpcgen.predict.linear import LinearModel
     from hpcgen.predict.prediction import MeasureNext, Prediction, Refusal
 
 UNNAMED = "unnamed"
-_KINDS = {"ai_training": "training", "ai_inference": "inference", "hpc": "hpc", "mpi": "hpc", "python": "hpc"}
 
 
 class Modelled:
@@ -81,11 +80,11 @@ class Modelled:
     def workload(self) -> Workload:
         """The request's workload as rows have it; what the request does not say is taken from rows of that name."""
         wanted = self._request.workload
-        rows = self._known.find(workload=wanted.name) if wanted.name else []
+        rows = rows_of_workload(self._known, self._request)
         known = rows[0].workload if rows else Workload(name=UNNAMED, kind="hpc")
         said = {
-            "name": wanted.name or UNNAMED,
-            "kind": known.kind if rows else _KINDS[self._request.kind],
+            "name": workload_name(self._request) or UNNAMED,
+            "kind": kind_of(self._request),
             "parameters": wanted.parameters or known.parameters,
             "layers": wanted.layers or known.layers,
             "batch": wanted.batch or known.batch,

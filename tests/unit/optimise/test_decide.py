@@ -21,7 +21,7 @@ from hpcgen.requests.reading import request_from
 TRAINING = "kind: ai_training\nframework: tensorflow\nversion: 2.1\nsite: hlrs-testbed\n"
 MNIST = TRAINING + "workload: {name: mnist-cnn}\nhardware: {accelerator: none}\n"
 RESNET = TRAINING + "workload: {name: resnet50}\n"
-SQUEEZENET = "kind: ai_inference\nframework: pytorch\nsite: crpl-skywalker\nworkload: {name: squeezenet-inference}\n"
+SQUEEZENET = "kind: ai_inference\nframework: pytorch\nsite: crpl-skywalker\nworkload: {name: squeezenet}\n"
 MACHINE = Hardware(name="hlrs-modak-cpu", site="hlrs-testbed", partition="gpu", cpu="broadwell", cores=10)
 
 
@@ -99,7 +99,7 @@ def test_rows_that_nobody_should_trust_decide_nothing(catalog: Catalog) -> None:
 def test_without_evidence_the_default_is_taken_and_said_so(catalog: Catalog) -> None:
     decision = decide(catalog, RESNET, Measurements([]))
     assert chosen(decision) == ("tf", "")
-    assert any("no row is of the workload 'resnet50'" in each.message for each in decision.findings)
+    assert any("no row is of the workload 'resnet50', training" in each.message for each in decision.findings)
     assert any("--workload resnet50" in line for line in decision.measure)
 
 
