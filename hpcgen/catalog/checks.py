@@ -103,6 +103,11 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
         if block.version:
             with problems.caught(partial(document.position, ["blocks", name, "version"])):
                 version_range(block.version)
+    for number, suited in enumerate(stack.suits):
+        for field, names in (("framework", [suited.framework] if suited.framework else []), ("takes", suited.takes)):
+            unknown = [each for each in names if not catalog.has_block(each)]
+            at = ["suits", number, field]
+            problems += [_unknown(document, at, "framework", each, catalog.names("block")) for each in unknown]
     problems += _run_problems(stack, document)
     problems += passwords(document)
     problems.raise_as(InputError)

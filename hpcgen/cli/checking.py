@@ -1,4 +1,4 @@
-"""Check one file whatever its kind: site profile, stack recipe, release table, fleet or block."""
+"""Check one file whatever its kind: site profile, stack recipe, release table, block, fleet, request, measurements."""
 
 from __future__ import annotations
 
@@ -30,6 +30,8 @@ KINDS = {
     "run": "stack recipe",
     "system": "site profile",
     "members": "fleet",
+    "series": "table of measurements",
+    "kind": "request",
 }
 """A key that only one kind of file has, and that kind."""
 
@@ -43,6 +45,7 @@ COLLECTED = {
     "engines": (".py",),
     "schedulers": (".py",),
     "formats": (".py",),
+    "measurements": (".yaml", ".jsonl"),
 }
 """Folders of a collection, each with the endings of its files that are checked."""
 
@@ -86,6 +89,8 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
 
         read_wheel_list(path, str(path))
         return None
+    if path.suffix in (".jsonl", ".json"):
+        return _check_json(path)
     small = path.resolve().parent.name in ("site_profiles", "recipes")
     document = load(path, str(path)) if small else load(path, str(path), LONG_LIST)
     kind = _kind(document, path)
@@ -100,8 +105,28 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
         from hpcgen.fleet.file import fleet_from
 
         fleet_from(document, path, catalog.folders[:-1], allow)
+    elif kind == "table of measurements":
+        from hpcgen.measurements.table import rows_of
+
+        rows_of(document)
+    elif kind == "request":
+        from hpcgen.requests.reading import request_from
+
+        request_from(document)
     else:
         convert(document, Virtuals)
+
+
+def _check_json(path: Path) -> None:
+    """Measurements that programs wrote, or a request of MODAK."""
+    if path.suffix == ".jsonl":
+        from hpcgen.measurements.lines import read_lines
+
+        read_lines(path, str(path))
+    else:
+        from hpcgen.requests.reading import read_request
+
+        read_request(path)
 
 
 def _kind(document: Document, path: Path) -> str:
@@ -118,8 +143,8 @@ def _kind(document: Document, path: Path) -> str:
     raise InputError(
         "this is not a file that hpcgen reads",
         where=document.position(),
-        expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:) "
-        "or a fleet (with members:)",
+        expected="a site profile (with system:), a stack recipe (with blocks:), a release table (with block:), "
+        "a fleet (with members:), a request (with kind:) or measurements (with series:)",
     )
 
 

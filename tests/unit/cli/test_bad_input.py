@@ -38,7 +38,7 @@ UNKNOWN = [
     ),
     (
         ["--site", "supermuc", "--stack", "tf-horovodd"],
-        ["no stack is called 'tf-horovodd'", "did you mean tf-horovod or mxnet-horovod or pytorch-horovod?"],
+        ["no stack is called 'tf-horovodd'", "did you mean tf-horovod or tf-horovod-xla or mxnet-horovod?"],
     ),
     (
         ["--site", "workstation", "--stack", "tf-horovod", "--set", "tensorflw.install=pip"],

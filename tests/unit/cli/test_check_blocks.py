@@ -216,3 +216,23 @@ def test_a_folder_without_anything_to_check_is_an_error(hpcgen: Command, tmp_pat
 def test_shipped_blocks_keep_the_rules(hpcgen: Command) -> None:
     done = hpcgen("check", str(ROOT / "building_blocks"))
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("measurements/a.jsonl", '{"workload": {"name": "a"}}\n', "a.jsonl:1"),
+        ("measurements/a.yaml", "series: [{workload: a}]\nworkloads: {}\n", "a.yaml:1:10"),
+        ("request.yaml", "kind: ai_training\nframework: pytroch\n", "request.yaml:2:12"),
+        ("recipes/own.yaml", "name: own\ntitle: t\nextends: tf\nsuits: [{kinds: [hpc], framework: petcs}]\n", "4:"),
+    ],
+)
+def test_measurements_requests_and_what_stacks_suit_are_checked(
+    hpcgen: Command, collection: Path, file: str, text: str, said: str
+) -> None:
+    path = collection / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    done = hpcgen("check", str(path))
+    assert done.returncode
+    assert said in done.stderr
