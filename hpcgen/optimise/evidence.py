@@ -18,6 +18,8 @@ from hpcgen.optimise.candidates import Candidate
 
 SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "seconds_per_batch", "seconds", "gflops")
 """Metrics that say how fast a program is, what people look at first."""
+FEWEST = 3
+"""Machines on which a ratio was measured before their span says anything of another one."""
 _INSTALL = {"pip": "pip", "wheel": "pip", "source": "source", "hub": "hub", "package": "package"}
 
 
@@ -53,13 +55,17 @@ def software_of(candidate: Candidate, plan: Plan) -> Software:
 
 def is_of(row: Software, software: Software) -> bool:
     """Whether a row's software is this one, as far as the row says what it was."""
-    version = software.version or ""
     return (
         row.framework == software.framework
-        and (row.version is None or version == row.version or version.startswith(f"{row.version}."))
+        and _has_version(row, software)
         and row.compiler == software.compiler
         and row.install in ("", software.install)
     )
+
+
+def _has_version(row: Software, software: Software) -> bool:
+    version = software.version or ""
+    return row.version is None or version == row.version or version.startswith(f"{row.version}.")
 
 
 def on_gpus(plan: Plan) -> bool:
@@ -99,8 +105,8 @@ def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -
 def ratio_to(rows: Iterable[Measurement], software: Software, default: Software, plan: Plan) -> Estimate:
     """How much faster than the default's the software is, by ratios that were measured of the same workload.
 
-    On the same partition where it was measured there; on other machines with (or without) GPUs alike otherwise, which
-    makes it a prediction.
+    On the same partition and of this release where that was measured; else on other machines with (or without) GPUs
+    alike, or of other releases, which makes it a prediction.
     """
     found = [
         row
@@ -111,21 +117,32 @@ def ratio_to(rows: Iterable[Measurement], software: Software, default: Software,
         and bool(row.hardware.gpu) == on_gpus(plan)
     ]
     machine = f"{plan.site.name}/{plan.partition}"
-    here = [row for row in found if machine in machines(row)]
+    here = [row for row in found if machine in machines(row) and _has_version(row.software, software)]
     used = here or found
     if not used:
         return Estimate(basis="none")
+    other = "of other releases" if any(machine in machines(row) for row in used) else "on other machines"
     value = math.exp(statistics.fmean(math.log(row.value) for row in used))
-    low, high = (min, max) if not here else (None, None)
+    several = not here and len(used) >= FEWEST
     return Estimate(
         basis="measured" if here else "predicted",
         metric="speedup",
         value=value,
-        low=low and low(row.low or row.value for row in used),
-        high=high and high(row.high or row.value for row in used),
+        low=min(row.low or row.value for row in used) if several else None,
+        high=max(row.high or row.value for row in used) if several else None,
         rows=[words(row) for row in used],
-        why="" if here else "measured on other machines",
+        why="" if here else f"measured {other}",
     )
+
+
+def same_release(one: Software, other: Software) -> bool:
+    """Whether two are of one framework in the same major and minor release, or of two frameworks.
+
+    What a graph compiler does for TensorFlow 1.14 says nothing of TensorFlow 2.21.
+    """
+    if one.framework != other.framework or one.version is None or other.version is None:
+        return True
+    return one.version.split(".")[:2] == other.version.split(".")[:2]
 
 
 def _differs_alike(row: Software, baseline: Software, software: Software, default: Software) -> bool:

@@ -11,7 +11,7 @@ from hpcgen.model.decision import Estimate
 from hpcgen.model.measurement import HIGHER_IS_BETTER, Measurement, Software
 from hpcgen.model.plan import Plan
 from hpcgen.optimise.candidates import Candidate
-from hpcgen.optimise.evidence import measured_here, on_gpus, ratio_to, software_of
+from hpcgen.optimise.evidence import measured_here, on_gpus, ratio_to, same_release, software_of
 from hpcgen.optimise.modelled import Modelled
 
 MakePlan = Callable[[Candidate], Plan]
@@ -86,6 +86,9 @@ class _Compared(msgspec.Struct, frozen=True):
         own = measured_here(self.rows, software, plan)
         if own.value is not None and own.metric == first.metric and first.basis == "measured":
             return replace(each, estimate=own, ratio=_ratio(own, first))
+        if not same_release(software, self.software):
+            why = f"nothing compares it with {self.software.framework} {self.software.version}"
+            return replace(each, estimate=own if own.value is not None else Estimate(basis="none", why=why))
         relative = ratio_to(self.rows, software, self.software, plan)
         if relative.value is None or on_gpus(plan) != on_gpus(self.plan):
             relative = self.modelled.compared(software, plan, self.software, self.plan)

@@ -31,4 +31,4 @@ def basis_words(each: Judged, best: Judged) -> str:
         return each.estimate.why or "nothing is measured of it"
     if best.ratio is not None and each.ratio <= best.ratio:
         return "slower" if each.ratio < best.ratio else "no faster"
-    return "perhaps faster: its interval does not exclude that it is slower"
+    return "perhaps faster: not measured here, or its interval does not exclude that it is slower"

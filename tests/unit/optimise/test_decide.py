@@ -124,6 +124,21 @@ def test_request_that_fits_nothing_is_refused(catalog: Catalog, papers: Measurem
     assert said in str(caught.value)
 
 
+def test_ratio_of_an_old_release_says_nothing_of_a_new_one(catalog: Catalog, papers: Measurements) -> None:
+    text = "kind: ai_training\nframework: tensorflow\nsite: workstation\nworkload: {name: mnist-cnn}\n"
+    decision = decide(catalog, text, papers)
+    assert chosen(decision) == ("tf", "")
+    (old,) = [each for each in decision.alternatives if each.compiler == "ngraph"]
+    assert "nothing compares it with tensorflow" in old.why
+
+
+def test_one_row_of_another_machine_is_not_enough(catalog: Catalog) -> None:
+    fast = row("xla", 1.5, metric="speedup", baseline=Software(framework="tensorflow", version="2.1"))
+    assert chosen(decide(catalog, MNIST, Measurements([fast]))) == ("tf-xla", "xla")
+    elsewhere = row("xla", 1.5, metric="speedup", baseline=fast.baseline, hardware=Hardware(name="other"))
+    assert chosen(decide(catalog, MNIST, Measurements([elsewhere]))) == ("tf", "")
+
+
 def test_limits_are_no_wishes_of_a_program_that_is_one_process(catalog: Catalog, papers: Measurements) -> None:
     decision = decide(catalog, RESNET + "limits: {nodes: 4}\nrun: {mpi: false}\n", papers)
     assert "--nodes" not in decision.command
