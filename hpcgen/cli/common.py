@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from hpcgen.cli.numbers import COUNT, GIGABYTES, WHOLE
+from hpcgen.cli.numbers import COUNT, GIGABYTES, JOB_NAME, WHOLE
 from hpcgen.cli.steps import STEP
 from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
 from hpcgen.support.places import recorded
@@ -76,6 +76,7 @@ LAYOUT = option_group(
         help="Whether each rank sees its own GPUs, or all of its node and chooses by itself.",
     ),
     click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m."),
+    click.option("--job-name", metavar="NAME", type=JOB_NAME, help="What the job is called; by default as its stack."),
     click.option(
         "--step",
         "steps",
@@ -267,6 +268,7 @@ def job_request(asked: Mapping[str, Any], account: str | None, command: list[str
         rank_gpus=asked["rank_gpus"],
         command=command or None,
         steps=together(asked["steps"], command) or None,
+        name=asked["job_name"],
     )
 
 

@@ -1,4 +1,4 @@
-"""Numbers on the command line."""
+"""Numbers and names on the command line, held against the types of records' fields."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ import click
 import msgspec
 
 from hpcgen.model.fields import Count, Gigabytes, WholeNumber
+from hpcgen.model.job import JobName
 
 
-class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
-    """A number that is held against the type of a record's field, and refused in the same words."""
+class FieldType(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generic since click 8.5
+    """A value that is held against the type of a record's field, and refused in the same words."""
 
-    name = "number"
+    name = "value"
 
     def __init__(self, field: Any) -> None:
         self.field = field
@@ -23,7 +24,7 @@ class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generi
         return "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The number; wrong usage if it is none, or out of range."""
+        """The value; wrong usage if it is none, or out of range."""
         try:
             return msgspec.convert(value, self.field, strict=False)
         except msgspec.ValidationError:
@@ -32,9 +33,10 @@ class Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]  # generi
             self.fail(f"{value!r} is not {type_text(self.field)}", param, ctx)
 
 
-COUNT = Number(Count)
-WHOLE = Number(WholeNumber)
-GIGABYTES = Number(Gigabytes)
-SECONDS = Number(Annotated[float, msgspec.Meta(ge=1)])
-DAYS = Number(Annotated[float, msgspec.Meta(ge=0)])
-JOBS = Number(Annotated[int, msgspec.Meta(ge=1, le=64)])
+COUNT = FieldType(Count)
+WHOLE = FieldType(WholeNumber)
+JOB_NAME = FieldType(JobName)
+GIGABYTES = FieldType(Gigabytes)
+SECONDS = FieldType(Annotated[float, msgspec.Meta(ge=1)])
+DAYS = FieldType(Annotated[float, msgspec.Meta(ge=0)])
+JOBS = FieldType(Annotated[int, msgspec.Meta(ge=1, le=64)])

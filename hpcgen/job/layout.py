@@ -91,6 +91,7 @@ def lay_out(
         walltime_s=where.seconds,
         command=command,
         steps=steps,
+        name=request.name,
         queue=where.queue,
         account="" if site.scheduler.account == "none" else request.account or "",
         memory_per_rank_gb=memory,

@@ -152,7 +152,7 @@ def _top(
     asked, offered: further directives, and lines that a person can make directives.
     """
     partition = plan.site.partitions[plan.partition]
-    header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
+    header = Header(name=plan.job_name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
     reasons = [plain(text, "a reason") for text in plan.job.why()]
     shared = binding_text(plan, how.mpi, how.binding)
     reasons += [f"GPUs of a rank: {shared}"] if shared else []

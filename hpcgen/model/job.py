@@ -1,8 +1,19 @@
 """A job: how many processes of what size are started where, and for how long."""
 
-from hpcgen.model.fields import Count, Gigabytes, Name, RankGpus, Record, Text, WholeNumber
+from typing import Annotated
+
+from hpcgen.model.fields import Count, Gigabytes, Name, RankGpus, Record, Text, WholeNumber, matching
 from hpcgen.model.reasons import JOB_WORDS, JobReason
 from hpcgen.support.units import number, walltime_text
+
+JobName = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$(?!\n)",
+        "at most 64 letters, digits, '.', '_', '+' and '-', starting with a letter or digit",
+        "resnet50",
+    ),
+]
 
 
 class JobStep(Record, frozen=True):
@@ -18,6 +29,7 @@ class Job(Record, frozen=True):
     ``walltime_s`` in seconds; ``gpus_per_node`` is what the job asks for, in plans of hpcgen 0.1.0 all of a node;
     ``rank_gpus``: whether each rank sees its own of them or all;
     ``steps`` are started in the place of ``command``, which is empty then;
+    ``name``: what the batch system calls it, the stack's name if None;
     ``queue`` and ``account`` are empty where the site has none; ``reasons`` say where each number is from (sentences
     in plans of hpcgen 0.1.0).
     """
@@ -28,6 +40,7 @@ class Job(Record, frozen=True):
     walltime_s: Count
     command: list[Text]
     steps: list[JobStep] = []
+    name: JobName | None = None
     queue: Text = ""
     account: Text = ""
     memory_per_rank_gb: Gigabytes | None = None
@@ -67,3 +80,4 @@ class JobRequest(Record, frozen=True):
     rank_gpus: RankGpus | None = None
     command: list[Text] | None = None
     steps: list[JobStep] | None = None
+    name: JobName | None = None

@@ -108,6 +108,11 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
         return None
 
     @property
+    def job_name(self) -> str:
+        """What the batch system calls the job."""
+        return self.job.name or self.stack.name
+
+    @property
     def fabric(self) -> Fabric:
         """The fabric of the nodes that are planned for."""
         return self.site.fabric_of(self.partition)

@@ -7,6 +7,7 @@ import msgspec
 from hpcgen.model.fields import Count, Gigabytes, Name, Record, Text, Url, VersionRange, WholeNumber, matching
 from hpcgen.model.fleet import Reference
 from hpcgen.model.infrastructure import Infrastructure
+from hpcgen.model.job import JobName
 from hpcgen.model.site import SchedulerName
 
 Kind = Literal["ai_training", "ai_inference", "hpc", "mpi", "python"]
@@ -34,14 +35,6 @@ RequestedTime = Annotated[
         r"^((\d{1,3}-)?\d{1,4}:[0-5]\d:[0-5]\d|\d{1,6}[smhd])$(?!\n)",
         "a time: 36h, 90m, hours:minutes:seconds or days-hours:minutes:seconds",
         "36:00:00",
-    ),
-]
-JobName = Annotated[
-    str,
-    matching(
-        r"^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$(?!\n)",
-        "at most 64 letters, digits, '.', '_', '+' and '-', starting with a letter or digit",
-        "resnet50",
     ),
 ]
 JobFile = Annotated[

@@ -147,6 +147,7 @@ def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | No
         memory_per_rank_gb=limits.memory_per_rank_gb,
         gpus_per_node=gpus,
         command=command or None,
+        name=wishes.name,
     )
 
 

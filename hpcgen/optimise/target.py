@@ -61,9 +61,6 @@ def with_wishes(site: Site, request: OptimiseRequest) -> tuple[Site, list[Findin
     if unknown:
         events = ", ".join(unknown)
         said.append(Finding(name="job", severity="note", message=f"{batch.kind} sends no mail at {events}"))
-    if wishes.name:
-        message = f"the job is called after its stack, not {wishes.name}"
-        said.append(Finding(name="job", severity="note", message=message, remedy="write a stack of that name"))
     if request.limits.memory_gb is not None:
         message = "limits.memory_gb is not held against anything: limits.memory_per_rank_gb is"
         said.append(Finding(name="limits", severity="note", message=message))

@@ -52,6 +52,7 @@ def reproduce(
         ("--queue", job.queue),
         ("--account", job.account),
         ("--memory-per-rank", job.memory_per_rank_gb),
+        ("--job-name", job.name),
         ("--image-directory", image_directory),
     ):
         if asked is not None:

@@ -84,7 +84,7 @@ def _asking(plan: Plan) -> str:
     # A shell has no output file.
     facts = replace(plan.site.scheduler, output=None, error=None)
     partition = plan.site.partitions[plan.partition]
-    header = Header(name=plan.stack.name, job=plan.job, partition=partition, scheduler=facts)
+    header = Header(name=plan.job_name, job=plan.job, partition=partition, scheduler=facts)
     options = [option.split(" ") for option in batch.directives(header)]
     words = [word for each in options if each[0].split("=")[0] not in batch.interactive_lacks for word in each]
     account = [] if plan.job.account or facts.account != "required" else [f"{batch.account_option}YOUR-ACCOUNT"]

@@ -226,7 +226,7 @@ def laid_out(
         if still and not same_place and all(each is None for each in layout):
             request = _as_large(old, request)
         job = resolve_job(here, name, recorded.stack, request, old.walltime_s if still else None)
-    job = msgspec.structs.replace(job, command=command, steps=steps)
+    job = msgspec.structs.replace(job, command=command, steps=steps, name=request.name or old.name)
     return msgspec.structs.replace(recorded, site=here, partition=name, job=job)
 
 
@@ -379,6 +379,7 @@ def _command(
         ("--queue", request.queue),
         ("--account", request.account),
         ("--memory-per-rank", request.memory_per_rank_gb),
+        ("--job-name", request.name),
     ):
         if value is not None:
             words += [option, str(value)]

@@ -61,7 +61,7 @@ def submit(job: ImageJob, folder: Path) -> Submitted:
     write_file(preflight, checks(job), executable=True)
     write_file(script, text, executable=True)
     before = plan.site.scheduler.before_submitting
-    return Submitted(submit_script(queue, script, before), plan.stack.name, script, folder, job, queue)
+    return Submitted(submit_script(queue, script, before), plan.job_name, script, folder, job, queue)
 
 
 def queue_for(job: ImageJob, here: str) -> Scheduler:
