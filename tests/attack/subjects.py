@@ -120,6 +120,12 @@ def _stack() -> dict[str, Any]:
             "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],
         },
         "notes": ["A note."],
+        "suits": [
+            {
+                **{"kinds": ["hpc"], "framework": "pytorch", "compiler": "torch.compile"},
+                **{"settings": ["pytorch.compile=true"], "takes": ["keras"]},
+            }
+        ],
     }
 
 
