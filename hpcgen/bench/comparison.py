@@ -46,7 +46,7 @@ class Compared(msgspec.Struct, frozen=True):
 def compare(outcomes: Sequence[Outcome]) -> list[Compared]:
     """Each outcome against the first of its workload that ran, in their order."""
     found: list[Compared] = []
-    for _, group in groupby(outcomes, key=lambda each: each.workload.record):
+    for _, group in groupby(outcomes, key=lambda each: each.workload.name):
         cells = list(group)
         base = next((each for each in cells if each.rates), None)
         found += [_against(each, base) for each in cells]

@@ -6,14 +6,16 @@ import base64
 import zlib
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from hpcgen.bench.variants import Variant
 from hpcgen.bench.workloads import BenchWorkload
 from hpcgen.errors import InputError, Problem
+from hpcgen.model.fields import AbsolutePath, Count, Text, Version
 from hpcgen.model.job import Job
+from hpcgen.model.measurement import Positive
 
 MARK = "hpcgen-bench:"
 """What a line with a result begins with, as programs/bench_common.py writes it."""
@@ -75,21 +77,21 @@ def bootstrap(framework: str) -> str:
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What one rank measured. ``overhead``: seconds that the first step took more than the others."""
+    """What one rank measured, as far as an image is believed: ``overhead`` in seconds of the first step alone."""
 
-    rate: float
-    step_seconds: float
-    steps: int
-    overhead: float
-    version: str
-    parameters: int | None = None
-    library: str | None = None
+    rate: Positive
+    step_seconds: Positive
+    steps: Count
+    overhead: Annotated[float, msgspec.Meta(ge=0)]
+    version: Version
+    parameters: Count | None = None
+    library: AbsolutePath | None = None
 
 
 class Refusal(msgspec.Struct, frozen=True):
     """Why there is no result."""
 
-    cannot: str
+    cannot: Text
 
 
 def read_results(lines: list[str]) -> list[Result | Refusal]:

@@ -106,7 +106,7 @@ def run_rounds(
     on_end: called after each start.
     starter: starts a job here and gives what it printed.
     """
-    for _, group in groupby(outcomes, key=lambda each: each.workload.record):
+    for _, group in groupby(outcomes, key=lambda each: each.workload.name):
         cells = list(group)
         for number in range(rounds):
             first = number % len(cells)

@@ -14,6 +14,7 @@ from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.own_job_options import submit_own_call, submitted_options
+from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import IMAGE, PARTITION, SITE
 from hpcgen.errors import JobFailedError, Problem
 
@@ -77,7 +78,8 @@ def command(
     if not images or not workloads:
         raise click.UsageError("give at least one IMAGE and --workload; hpcgen bench alone lists the workloads")
     variants = parse_variants(vary, layouts)
-    chosen = [workload_named(name) for each in workloads for name in each.split(",")]
+    names = dict.fromkeys(name for each in workloads for name in each.split(","))
+    chosen = [workload_named(name) for name in names]
     catalog = catalog_of(ctx)
     if asked["submit"]:
         _submit(images, catalog, asked)
@@ -87,7 +89,7 @@ def command(
         raise click.UsageError(f"{', '.join(given)} requires --submit")
     cases = [_case(image, catalog, asked) for image in images]
     to = asked["to"] or _own_file(catalog)
-    _measure(cases, list(dict.fromkeys(chosen)), variants, to, asked)
+    _measure(cases, chosen, variants, to, asked)
 
 
 def _place(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +161,7 @@ def _measure(
         raise
     _write(outcomes, to, asked["as_json"])
     if not any(each.rates for each in outcomes):
-        raise JobFailedError([Problem(each.reason, each.workload.name) for each in outcomes])
+        raise JobFailedError([Problem(printable(each.reason), each.workload.name) for each in outcomes])
 
 
 def _write(outcomes: list[Outcome], to: Path | None, as_json: bool) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.cli.tables import table
+from hpcgen.cli.test_report import printable
 from hpcgen.model.measurement import UNITS
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def report(compared: Sequence[Compared], out: TextIO) -> str:
         ratio = [f"{each.ratio.value:.3f}", _bounds(each.ratio)] if each.ratio else ["", ""]
         image = [outcome.case.image] if several else []
         by = outcome.framework
-        rows.append([outcome.workload.name, *image, str(outcome.variant), by, *speed, *ratio, each.verdict])
+        rows.append([outcome.workload.name, *image, str(outcome.variant), by, *speed, *ratio, printable(each.verdict)])
     parts = [table(head, rows, out)]
     count = sum(each.ratio is not None for each in compared)
     if count >= _MANY:

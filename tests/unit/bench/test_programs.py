@@ -116,6 +116,7 @@ def test_lines_of_others_are_passed_over_and_damaged_ones_are_not() -> None:
     line = '{"rate": 3.0, "step_seconds": 1.0, "steps": 3, "overhead": 0.5, "version": "2", "library": null}'
     lines = ["starting", f"{MARK} {line}", "done", f'{MARK} {{"cannot": "no GPU"}}']
     assert read_results(lines) == [Result(3.0, 1.0, 3, 0.5, "2"), Refusal("no GPU")]
-    for damaged in ("", "{", '{"rate": "fast"}', '{"cannot": 3}', "[1]"):
+    strange = [line.replace("3.0", "-3.0"), line.replace('"2"', '"2;"'), line.replace("null", '"../lib.so"')]
+    for damaged in ("", "{", '{"rate": "fast"}', '{"cannot": 3}', '{"cannot": "\\u001b[2J"}', "[1]", *strange):
         with pytest.raises(InputError, match="damaged"):
             read_results([f"{MARK} {damaged}"])
