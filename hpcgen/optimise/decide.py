@@ -93,7 +93,8 @@ def optimise(
         layouts=options,
         findings=[*findings, *notes, *plan.findings],
         measure=_measure(modelled, found),
-        command=plan.command,
+        # A profile that only the request knows, or a header that it wants, has no command line.
+        command=plan.command if catalog.document_of(site) is not None else "",
     )
     return Optimised(decision, plan)
 
@@ -194,7 +195,12 @@ def _label(candidate: Candidate) -> str:
 
 def _measure(modelled: Modelled, found: Sequence[Judged]) -> list[str]:
     """What to measure so that the choice rests on more: the candidates of which nothing is known."""
-    workload = modelled.workload.name
+    from hpcgen.bench.workloads import workloads
+
+    kind = "-inference" if modelled.workload.kind == "inference" else ""
+    workload = modelled.workload.name + kind
+    if workload not in workloads():
+        return []
     unknown = [each for each in found if each.plan is not None and each.estimate.basis != "measured"]
     lines = []
     for each in unknown:

@@ -62,10 +62,11 @@ def _lines(decision: Decision, top: int | None) -> Iterator[str]:
         yield "## What would tell more"
         yield ""
         yield from (f"    {line}" for line in decision.measure)
-    yield ""
-    yield "The same plan without the request:"
-    yield ""
-    yield f"    {decision.command}"
+    if decision.command:
+        yield ""
+        yield "The same plan without the request:"
+        yield ""
+        yield f"    {decision.command}"
 
 
 def _layouts(layouts: list[LayoutOption]) -> Iterator[str]:
