@@ -15,7 +15,8 @@ from hpcgen.model.measurement import Hardware, Measurement, Software, Workload
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import SiteEngine
 
-_INSTALLED = {"hub": "hub", "pip": "pip", "wheel": "pip", "source": "source", "package": "package"}
+INSTALLED = {"hub": "hub", "pip": "pip", "wheel": "pip", "source": "source", "package": "package"}
+"""Words of blocks' option ``install`` → those of measurements."""
 
 
 def rows_of(outcome: Outcome, today: str, command: str) -> list[Measurement]:
@@ -60,7 +61,7 @@ def software_of(outcome: Outcome, rate: Rate) -> Software:
     variant, case = outcome.variant, outcome.case
     plan = case.job.plan
     block = plan.block(outcome.framework)
-    install: Any = _INSTALLED.get(str(block.options.get("install", "")), "") if block is not None else ""
+    install: Any = INSTALLED.get(str(block.options.get("install", "")), "") if block is not None else ""
     preloaded = {"LD_PRELOAD": rate.library} if rate.library else {}
     return Software(
         framework=outcome.framework,
@@ -86,9 +87,10 @@ def _mpi(outcome: Outcome) -> str:
 
 
 def hardware_of(plan: Plan) -> Hardware:
-    """The node, as the profile of the site describes it."""
+    """The node, as the profile of the site describes it; GPUs that the job does not ask for are not told."""
     node = plan.site.partitions[plan.partition]
-    gpu, fabric = node.gpu, plan.fabric.kind
+    gpu = node.gpu if plan.job.gpus_per_node else None
+    fabric = plan.fabric.kind
     return Hardware(
         name=f"{plan.site.name}-{plan.partition}"[:64],
         site=plan.site.name,
@@ -96,7 +98,7 @@ def hardware_of(plan: Plan) -> Hardware:
         cpu=node.cpu.target,
         model=node.cpu.model,
         cores=node.cpu.cores,
-        memory_gb=node.memory.total_gb if node.memory is not None else None,
+        memory_gb=node.memory.total_gb,
         gpu=gpu.model if gpu is not None else "",
         gpus=gpu.count if gpu is not None else None,
         fabric="" if fabric == "none" else fabric,

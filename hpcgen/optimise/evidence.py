@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from hpcgen.bench.rows import INSTALLED
 from hpcgen.measurements.lookup import Measurements, machines
 from hpcgen.measurements.words import layout_words, software_words, value_words
 from hpcgen.model.decision import Estimate
@@ -20,7 +21,6 @@ SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "second
 """Metrics that say how fast a program is, what people look at first."""
 FEWEST = 3
 """Machines on which a ratio was measured before their span says anything of another one."""
-_INSTALL = {"pip": "pip", "wheel": "pip", "source": "source", "hub": "hub", "package": "package"}
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ def software_of(candidate: Candidate, plan: Plan) -> Software:
     """What a plan's rows would say of its software."""
     block = plan.block(candidate.framework)
     options = block.options if block is not None else {}
-    install = _INSTALL.get(str(options.get("install", "")), "")
+    install = INSTALLED.get(str(options.get("install", "")), "")
     return msgspec.convert(
         {
             "framework": candidate.framework,

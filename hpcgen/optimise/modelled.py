@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hpcgen.bench.rows import hardware_of
 from hpcgen.errors import InputError, MissingToolError
 from hpcgen.measurements.lookup import Measurements
 from hpcgen.model.decision import Estimate
@@ -103,21 +104,3 @@ class Modelled:
             if (here.site, here.partition, bool(here.gpu)) == (plan.site.name, plan.partition, gpus):
                 return here
         return hardware_of(plan)
-
-
-def hardware_of(plan: Plan) -> Hardware:
-    """A row's description of the nodes of a plan."""
-    partition = plan.site.partitions[plan.partition]
-    gpu = partition.gpu if on_gpus(plan) else None
-    return Hardware(
-        name=f"{plan.site.name}-{plan.partition}"[:64],
-        site=plan.site.name,
-        partition=plan.partition,
-        cpu=partition.cpu.target,
-        model=partition.cpu.model,
-        cores=partition.cpu.cores,
-        memory_gb=partition.memory.total_gb,
-        gpu=f"{gpu.vendor} {gpu.model}" if gpu is not None else "",
-        gpus=gpu.count if gpu is not None else None,
-        fabric=plan.fabric.kind,
-    )
