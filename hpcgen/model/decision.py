@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hpcgen.model.fields import Name, Record, Text
+from hpcgen.model.fields import EnvName, Name, Record, Text
 from hpcgen.model.measurement import Metric
 from hpcgen.model.plan import Finding
 
@@ -55,7 +55,10 @@ class LayoutOption(Record, frozen=True):
 
 
 class Decision(Record, frozen=True):
-    """The whole decision. ``measure``: commands whose rows would tell what nobody knows yet."""
+    """The whole decision. ``measure``: commands whose rows would tell what nobody knows yet.
+
+    ``versions`` of the blocks in the image, ``environment`` that the stack sets for the job.
+    """
 
     request: Text
     goal: Text
@@ -64,6 +67,8 @@ class Decision(Record, frozen=True):
     partition: Name
     stack: Name
     alternatives: list[Alternative]
+    versions: dict[Text, Text] = {}
+    environment: dict[EnvName, Text] = {}
     layouts: list[LayoutOption] = []
     findings: list[Finding] = []
     measure: list[Text] = []

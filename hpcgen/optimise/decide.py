@@ -90,6 +90,8 @@ def optimise(
         partition=plan.partition,
         stack=best.candidate.stack.name,
         alternatives=[_alternative(each, best) for each in found],
+        versions={block.name: block.version for block in plan.blocks if not block.build_only},
+        environment=dict(plan.stack.run.environment),
         layouts=options,
         findings=[*findings, *notes, *plan.findings],
         measure=_measure(modelled, found),

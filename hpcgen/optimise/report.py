@@ -26,6 +26,11 @@ def _lines(decision: Decision, top: int | None) -> Iterator[str]:
     yield ""
     yield f"**Taken:** {_what(chosen)}; {chosen.why}. Estimate: {estimate_words(chosen.estimate)}."
     yield from _rows(chosen.estimate.rows)
+    yield ""
+    yield "Versions: " + ", ".join(f"{name} {version}" for name, version in decision.versions.items()) + "."
+    if decision.environment:
+        yield ""
+        yield "Environment: " + ", ".join(f"`{name}={value}`" for name, value in decision.environment.items()) + "."
     shown = decision.alternatives[:top]
     yield ""
     yield "## Alternatives"
