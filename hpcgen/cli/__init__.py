@@ -35,6 +35,7 @@ COMMANDS = {
     "ci": "Write the pipeline that builds a fleet.",
     "matrix": "Show which stack renders on which partition, and why not.",
     "measurements": "List measurements, and import them from other tools.",
+    "model": "Fit models to measurements, and predict.",
     "list": "List sites, stacks or blocks.",
     "show": "Show one site, stack or block.",
     "site": "Write and check site profiles.",

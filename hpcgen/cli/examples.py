@@ -79,6 +79,21 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "fleet publish": ("hpcgen fleet publish --dry-run",),
     "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
     "ci": ("hpcgen ci gitlab", "hpcgen ci github"),
+    "model": (
+        "hpcgen model fit",
+        "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
+    ),
+    "model fit": ("hpcgen model fit -o model.json", "hpcgen model fit --rows ours.jsonl"),
+    "model show": ("hpcgen model show model.json",),
+    "model predict": (
+        "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
+        "hpcgen model predict --workload bert-inference --machine crpl-cpu --framework onnxruntime --json",
+    ),
+    "model plot": (
+        "hpcgen model plot scaling --workload 3dgan --machine supermuc-thin -o scaling.svg",
+        "hpcgen model plot predicted --workload 3dgan -o predicted.png",
+        "hpcgen model plot variants --workload mnist-cnn --machine hlrs-modak-cpu -o variants.png",
+    ),
     "matrix": (
         "hpcgen matrix",
         "hpcgen matrix --stack onnxruntime --only refused",

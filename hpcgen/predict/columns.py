@@ -43,15 +43,19 @@ class Place(NamedTuple):
         return log(found) - self.typical
 
 
+MOSTLY_KNOWN = 0.5
+"""A number that fewer than this share of workloads or machines (of rows for a layout) states is no term."""
+
+
 def seen_in(rows: Sequence[Observation]) -> list[Seen]:
-    """The values of every term that some row states, baselines included."""
+    """The values of every term that is known of the rows, baselines included."""
     cases = [case for row in rows for case in (row.terms, row.baseline_terms) if case is not None]
     return [seen for term in TERMS if (seen := _seen(term, cases)) is not None]
 
 
 def _seen(term: Term, cases: Sequence[Described]) -> Seen | None:
     values = [case[term.name] for case in cases if term.name in case]
-    if not values:
+    if not values or (term.kind == "number" and _known(term, cases) < MOSTLY_KNOWN):
         return None
     names = Counter(value for value in values if isinstance(value, str))
     if not names:
@@ -60,6 +64,16 @@ def _seen(term: Term, cases: Sequence[Described]) -> Seen | None:
     compared = not term.new and "×" not in term.name
     reference = min(names, key=lambda name: (-names[name], name)) if compared else ""
     return Seen(term=term.name, categories=sorted(names), reference=reference)
+
+
+def _known(term: Term, cases: Sequence[Described]) -> float:
+    """The share of those whose number it is that state it."""
+    owner = {"workload": "workload", "hardware": "machine"}.get(term.of)
+    stated: dict[object, bool] = {}
+    for index, case in enumerate(cases):
+        name = case[owner] if owner else index
+        stated[name] = stated.get(name, False) or term.name in case
+    return sum(stated.values()) / len(stated)
 
 
 def places(rows: Sequence[Observation], seen: Sequence[Seen]) -> list[Place]:

@@ -13,6 +13,7 @@ from hpcgen.predict.left_out import spreads
 from hpcgen.predict.linear import Coefficients, Column, Level, LinearModel, ModelRow
 from hpcgen.predict.observations import Observation, observations
 from hpcgen.support.extras import extra
+from hpcgen.support.file_formats import MODEL
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,6 +56,7 @@ def fit(rows: Iterable[Measurement], *, doubtful: bool = False) -> LinearModel:
         workloads={each.case.workload.name: each.case.workload for each in reversed(taken)},
         machines={each.case.hardware.name: each.case.hardware for each in reversed(taken)},
         left_out=len(given) - len(taken),
+        model=MODEL.newest,
         hpcgen=__version__,
     )
 

@@ -71,7 +71,7 @@ class Law(Record, frozen=True, kw_only=True):
             raise InputError(f"the parallel share is {parallel:g}", expected="a number from 0 to 1")
         return cls(seconds={WORK: parallel, FLOOR: 1 - parallel})
 
-    def time(self, nodes: int, megabytes: float | None = None) -> float:
+    def time(self, nodes: float, megabytes: float | None = None) -> float:
         """Seconds on so many nodes."""
         size = self.megabytes if megabytes is None else megabytes
         return sum(factor * TERMS[term](nodes, size) for term, factor in self.seconds.items())

@@ -72,6 +72,14 @@ def folds(rows: Sequence[Observation], situation: Situation) -> Iterator[Fold]:
         yield Fold(out, kept)
 
 
+def values_left_out(
+    rows: Sequence[Observation], level: str, situation: Situation, fit: Fit
+) -> list[tuple[Observation, float]]:
+    """The rows of a level with the logarithm of the speed that a model without them predicts, as far as it does."""
+    found = (guess for fold in folds(rows, situation) for guess in guesses(rows, fold, fit))
+    return [(rows[guess.row], guess.speed) for guess in found if guess.errors and rows[guess.row].level == level]
+
+
 def guesses(rows: Sequence[Observation], fold: Fold, fit: Fit) -> list[Guess]:
     """What a model without the rows says of them, as far as it says anything."""
     found = fit([rows[index] for index in fold.kept])

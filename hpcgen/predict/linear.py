@@ -120,7 +120,7 @@ class Coefficients(Record, frozen=True, dict=True):
         return any(each.term == name and case[name] in each.categories for each in self.seen)
 
 
-class LinearModel(Coefficients, frozen=True):
+class LinearModel(Coefficients, frozen=True, kw_only=True):
     """A fitted model. ``model``: the number of its format; ``hpcgen``: what fitted it.
 
     ``workloads`` and ``machines`` of the rows, so that a question may name them; ``left_out``: how many rows were left
@@ -131,9 +131,9 @@ class LinearModel(Coefficients, frozen=True):
     rows: list[ModelRow]
     workloads: dict[str, Workload]
     machines: dict[str, Hardware]
+    model: int
+    hpcgen: str
     left_out: int = 0
-    model: int = 1
-    hpcgen: str = ""
 
     def predict(
         self,
@@ -165,6 +165,7 @@ class LinearModel(Coefficients, frozen=True):
             high=ends[1],
             metric=metric_of(level.name),
             rows_used=self.nearest(terms, level.name),
+            by="linear",
             situation=spread.situation,
         )
 
@@ -183,7 +184,9 @@ class LinearModel(Coefficients, frozen=True):
         ratio = sum(self.parts(terms)) - sum(self.parts(against))
         low, value, high = (exp(ratio + side * spread.half) for side in (-1, 0, 1))
         rows = self.nearest(terms, "")
-        return Prediction(value=value, low=low, high=high, metric="speedup", rows_used=rows, situation=spread.situation)
+        return Prediction(
+            value=value, low=low, high=high, metric="speedup", rows_used=rows, by="linear", situation=spread.situation
+        )
 
     def situation(self, case: Case) -> Situation:
         """What of a case no row has."""

@@ -55,8 +55,8 @@ class Prediction(Record, frozen=True):
     high: Positive
     rows_used: list[RowUsed]
     metric: Metric
-    by: str = "linear"
-    situation: Situation = "known"
+    by: str
+    situation: Situation
 
     @property
     def unit(self) -> str:

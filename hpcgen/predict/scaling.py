@@ -84,9 +84,10 @@ class ScalingModel(Law, frozen=True, kw_only=True):
             metric=next((point.row.metric for point in near if point.row), "seconds"),
             rows_used=[point.row for point in near if point.row is not None],
             by=f"scaling: {self.form}",
+            situation="known",
         )
 
-    def half_at(self, nodes: int) -> float:
+    def half_at(self, nodes: float) -> float:
         """Half of the 95 % interval on so many nodes, in logarithms."""
         beyond = max(0.0, log2(nodes / self.points[-1].nodes), log2(self.points[0].nodes / nodes))
         return sqrt(self.half**2 + (beyond * self.step) ** 2)
@@ -125,7 +126,7 @@ def fit_scaling(points: Iterable[ScalingPoint | tuple[int, float]], what: Measur
         )
     tried = [_candidate(form, given) for form, terms in FORMS.items() if len(terms) <= len(given) - 2]
     best = min(each.error for each in tried)
-    good = [each for each in tried if each.error <= best * _AS_GOOD]
+    good = [each for each in tried if each.error <= best * _AS_GOOD + _EXACT]
     chosen = min(good, key=lambda each: (len(FORMS[each.form]), each.aicc))
     terms = FORMS[chosen.form]
     with extra("model", "fit models"):
@@ -244,6 +245,18 @@ def series_of(rows: Iterable[Measurement]) -> dict[tuple[str, ...], list[Measure
             key = (each.case.workload.name, each.case.hardware.name, *each.case.settings, each.level)
             found.setdefault(key, []).append(each.row)
     return {key: rows for key, rows in found.items() if len({row.nodes for row in rows}) >= FEWEST}
+
+
+def law_and_misfits(rows: Sequence[Measurement]) -> tuple[ScalingModel, list[Misfit]]:
+    """The law of a series without the rows that do not fit it, and these; doubtful rows are told, never fitted."""
+    points = points_of(rows, doubtful=True)
+    odd = misfits(points)
+    doubted = {row.nodes for row in rows if row.doubtful}
+    out = {each.point.nodes for each in odd} | doubted
+    kept = [point for point in points if point.nodes not in out]
+    if len({point.nodes for point in kept}) < FEWEST:
+        kept, odd = points, []
+    return fit_scaling(kept, measure_next(rows[0])), odd
 
 
 def measure_next(row: Measurement) -> MeasureNext:

@@ -125,3 +125,4 @@ RECORD = FileFormat("record", 2, "hpcgen build", elsewhere=True)
 FLEET_LOCK = FileFormat("fleet_lock", 1, "hpcgen build --all")
 CAPTURE = FileFormat("capture", 1, "hpcgen site capture DIR", elsewhere=True)
 """A captured tree's number is in its capture.json."""
+MODEL = FileFormat("model", 1, "hpcgen model fit -o FILE")

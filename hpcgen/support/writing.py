@@ -66,8 +66,8 @@ def check_folder_of(path: Path) -> None:
         path.parent.stat()
 
 
-def write_file(path: Path, text: str, executable: bool = False, folders: bool = False) -> None:
-    """Write ``text`` to ``path``, whole or not at all; an older file there is replaced.
+def write_file(path: Path, text: str | bytes, executable: bool = False, folders: bool = False) -> None:
+    """Write ``text``, or what is no text, to ``path``, whole or not at all; an older file there is replaced.
 
     Permissions are those of any new file (the umask decides), with ``x`` where ``executable``.
 
@@ -86,18 +86,18 @@ def write_file(path: Path, text: str, executable: bool = False, folders: bool = 
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             _check_replaceable(path, folder)
-            _replace_file(folder, path.name, KitFile(text, executable))
+            _replace_file(folder, path.name, text, executable)
         finally:
             os.close(folder)
 
 
-def _replace_file(folder: int, name: str, file: KitFile) -> None:
+def _replace_file(folder: int, name: str, text: str | bytes, executable: bool) -> None:
     """Write a file aside and give it its name, in an open folder; a link of that name is replaced, not followed."""
     remove_files(folder)
-    descriptor, aside = new_file(folder, _mode(file))
+    descriptor, aside = new_file(folder, _mode(executable))
     try:
         with open(descriptor, "wb") as stream:
-            _write_out(stream, file)
+            _write_out(stream, text)
             os.replace(aside, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -273,16 +273,16 @@ def _remove_empty(directory: Path, names: Iterable[str]) -> None:
 def _write_through(path: Path, file: KitFile) -> None:
     """Write a new file and wait until it is on the disk; the umask decides on its permissions."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-    with open(os.open(path, flags, _mode(file)), "wb") as stream:
-        _write_out(stream, file)
+    with open(os.open(path, flags, _mode(file.executable)), "wb") as stream:
+        _write_out(stream, file.text)
 
 
-def _mode(file: KitFile) -> int:
-    return 0o777 if file.executable else 0o666
+def _mode(executable: bool) -> int:
+    return 0o777 if executable else 0o666
 
 
-def _write_out(stream: BinaryIO, file: KitFile) -> None:
-    stream.write(file.text.encode("utf-8"))
+def _write_out(stream: BinaryIO, text: str | bytes) -> None:
+    stream.write(text.encode("utf-8") if isinstance(text, str) else text)
     stream.flush()
     os.fsync(stream.fileno())
 

@@ -317,6 +317,7 @@ NEWER = {  # the file, the field of its number, a command that reads it, how it 
         "bundle diff",
     ),
     "fleet": ("fleet/fleet.lock", "fleet_lock", "fleet --fleet fleet/fleet.yaml", "build --all"),
+    "model": ("model.json", "model", "model show model.json", "model fit -o FILE"),
     "tree": ("tree/capture.json", "capture", "site new there --detect --root tree", "site capture DIR"),
 }
 
@@ -337,6 +338,8 @@ def asked(case: str, kept: Path, hpcgen: Command) -> tuple[Path, list[str]]:
     where, _, words, _ = NEWER[case]
     if case == "increment":
         assert hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment").returncode == 0
+    if case == "model":
+        assert hpcgen("model", "fit", "-o", "model.json").returncode == 0
     if case == "recipe of a kit":
         shutil.copytree(GOLDEN / "workstation" / "mpi-hello", kept / "kit")
     path = next(kept.glob(where), kept / where)

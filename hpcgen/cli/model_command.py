@@ -1,0 +1,229 @@
+"""``hpcgen model``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from hpcgen.cli.common import PATH, option_group, print_json, say
+from hpcgen.cli.measurements_command import known_measurements
+from hpcgen.cli.numbers import COUNT
+from hpcgen.errors import InputError, UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from hpcgen.model.measurement import Measurement
+    from hpcgen.predict.asked import Wanted
+    from hpcgen.predict.linear import LinearModel
+    from hpcgen.predict.prediction import Prediction, Refusal
+
+T = TypeVar("T")
+_SOFTWARE = ("framework", "version", "install", "compiler", "engine", "mpi")
+_rows_options = option_group(
+    click.option("--rows", "files", multiple=True, type=PATH, help="Take the rows of this file, too. Repeatable."),
+    click.option("--doubtful", is_flag=True, help="Take rows, too, that are marked as doubtful."),
+)
+_software_options = option_group(
+    click.option("--framework", metavar="NAME", help="The framework's block."),
+    click.option("--version", metavar="VERSION", help="Its version."),
+    click.option("--install", metavar="WAY", help="Where it is from: hub, pip, source or package."),
+    click.option("--compiler", metavar="NAME", help="A graph compiler or engine, such as xla; '' for none."),
+    click.option("--engine", metavar="NAME", help="What runs the container; none where there is none."),
+    click.option("--mpi", metavar="WHOSE", help="Whose MPI the ranks use: host or image."),
+)
+_layout_options = option_group(
+    click.option("--ranks-per-node", type=COUNT, help="Ranks on each node."),
+    click.option("--threads", type=COUNT, help="Threads of each rank."),
+)
+
+
+@click.group("model")
+def command() -> None:
+    """Fit models to measurements; predict with intervals, or hear what to measure first."""
+
+
+@command.command("fit")
+@_rows_options
+@click.option("-o", "--output", type=PATH, metavar="FILE", help="Write the model to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the model, its choices and the laws of scaling as JSON.")
+@click.pass_context
+def fit_command(
+    ctx: click.Context, files: tuple[Path, ...], doubtful: bool, output: Path | None, as_json: bool
+) -> None:
+    """Fit the linear model and the laws of scaling, and say how far off they are for what they do not know."""
+    from hpcgen.predict.fitting import fit
+    from hpcgen.predict.ranking import evaluate_left_out
+    from hpcgen.predict.stored import model_text
+    from hpcgen.support.writing import check_folder_of, write_file
+
+    if output is not None:
+        check_folder_of(output)
+    rows = _rows(ctx, files)
+    say(f"fitting {len(rows)} rows, each machine and each workload left out in turn")
+    model = fit(rows, doubtful=doubtful)
+    usable = [row for row in rows if doubtful or not row.doubtful]
+    choices = [
+        ("machine is new", evaluate_left_out(usable, "new machine")),
+        ("workload is new", evaluate_left_out(usable, "new workload")),
+    ]
+    laws = _laws(rows)
+    if output is not None:
+        write_file(output, model_text(model))
+        say(f"wrote {output}")
+    if as_json:
+        scaled = [{"series": name, "law": law, "misfits": [each._asdict() for each in odd]} for name, law, odd in laws]
+        print_json({"model": model, "choices": dict(choices), "scaling": scaled})
+        return
+    from hpcgen.cli import model_words
+
+    text = [model_words.model_text(model, sys.stdout), model_words.evaluation_text(choices)]
+    if laws:
+        text.append(model_words.scaling_text(laws, sys.stdout))
+    click.echo("\n\n".join(text))
+
+
+@command.command("show")
+@click.argument("file", metavar="MODEL", type=PATH)
+@click.option("--json", "as_json", is_flag=True, help="Print the model as JSON.")
+def show(file: Path, as_json: bool) -> None:
+    """Show the terms and the errors of a model that fit -o wrote."""
+    from hpcgen.predict.stored import read_model
+
+    model = read_model(file)
+    if as_json:
+        print_json(model)
+        return
+    from hpcgen.cli.model_words import model_text
+
+    click.echo(model_text(model, sys.stdout))
+
+
+@command.command("predict")
+@click.option("--workload", required=True, metavar="NAME|FILE", help="One of the rows, or a YAML file of one.")
+@click.option("--machine", required=True, metavar="NAME|FILE", help="Hardware of the rows, or a YAML file of some.")
+@_software_options
+@click.option("--nodes", type=COUNT, default=1, help="Nodes; 1 by default.")
+@_layout_options
+@click.option("--model", "file", type=PATH, metavar="FILE", help="Ask this model, not one of all rows.")
+@click.option("--by", type=click.Choice(["scaling", "linear"]), help="Which model; scaling where rows are of a series.")
+@_rows_options
+@click.option("--json", "as_json", is_flag=True, help="Print the prediction, or the refusal, as JSON.")
+@click.pass_context
+def predict(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
+    """Predict a speed or a time; outside of what rows cover, say what to measure next."""
+    found = _prediction(ctx, asked)
+    if as_json:
+        from hpcgen.predict.prediction import Prediction
+
+        print_json({"prediction" if isinstance(found, Prediction) else "refusal": found})
+        return
+    from hpcgen.cli.model_words import prediction_text
+
+    click.echo(prediction_text(found))
+
+
+@command.command("plot")
+@click.argument("what", type=click.Choice(["scaling", "predicted", "variants"]))
+@click.option("-o", "--output", type=PATH, required=True, metavar="FILE", help="Write this file: .png or .svg.")
+@click.option("--workload", required=True, metavar="NAME", help="Of this workload.")
+@click.option("--machine", metavar="NAME", help="On this hardware; variants need it.")
+@_software_options
+@click.option("--nodes", type=COUNT, default=1, help="Compare variants on so many nodes; 1 by default.")
+@_layout_options
+@_rows_options
+@click.pass_context
+def plot(ctx: click.Context, /, what: str, output: Path, **asked: Any) -> None:
+    """Draw times by nodes with the laws that fit, predictions against measurements, or variants side by side."""
+    from hpcgen.cli import model_plots
+    from hpcgen.support.writing import check_folder_of, write_file
+
+    kind = output.suffix.removeprefix(".")
+    if kind not in ("png", "svg"):
+        raise click.UsageError(f"-o {output}: the name ends in .png or .svg")
+    check_folder_of(output)
+    rows = _rows(ctx, asked["files"])
+    wanted = wanted_from(asked)
+    _known(wanted.workload, sorted({row.workload.name for row in rows}), "workload")
+    if wanted.machine is not None:
+        _known(wanted.machine, sorted({row.hardware.name for row in rows}), "machine")
+    drawn = getattr(model_plots, what)(rows, wanted, asked["nodes"], asked["doubtful"], kind)
+    write_file(output, drawn)
+    say(f"wrote {output}")
+
+
+def wanted_from(asked: dict[str, Any]) -> Wanted:
+    """What options say of rows."""
+    from hpcgen.predict.asked import Wanted
+
+    software = {field: asked[field] for field in _SOFTWARE if asked[field] is not None}
+    return Wanted(asked["workload"], asked["machine"], software, asked["ranks_per_node"], asked["threads"])
+
+
+def _rows(ctx: click.Context, files: Sequence[Path]) -> list[Measurement]:
+    from hpcgen.measurements.collection import read_file
+
+    rows = list(known_measurements(ctx))
+    for file in files:
+        if file.suffix not in (".yaml", ".jsonl"):
+            raise click.UsageError(f"--rows {file}: the name of a file of measurements ends in .yaml or .jsonl")
+        rows += read_file(file, str(file))
+    return rows
+
+
+def _laws(rows: Sequence[Measurement]) -> list[tuple[str, Any, Any]]:
+    """The law of every series, without the rows that do not fit, and these."""
+    from hpcgen.predict.asked import Wanted, series_for
+    from hpcgen.predict.scaling import law_and_misfits
+
+    found = []
+    for workload in sorted({row.workload.name for row in rows}):
+        for name, series in series_for(rows, Wanted(workload)).items():
+            found.append((f"{workload}: {name}", *law_and_misfits(series)))
+    return found
+
+
+def _prediction(ctx: click.Context, asked: dict[str, Any]) -> Prediction | Refusal:
+    from hpcgen.model.measurement import Hardware, Workload
+    from hpcgen.predict.asked import series_for, software_of
+    from hpcgen.predict.fitting import fit
+    from hpcgen.predict.scaling import law_and_misfits
+    from hpcgen.predict.stored import read_model
+
+    rows = [row for row in _rows(ctx, asked["files"]) if asked["doubtful"] or not row.doubtful]
+    model: LinearModel | None = read_model(asked["file"]) if asked["file"] else None
+    workloads = model.workloads if model else {row.workload.name: row.workload for row in reversed(rows)}
+    machines = model.machines if model else {row.hardware.name: row.hardware for row in reversed(rows)}
+    workload = _named(asked["workload"], workloads, Workload, "workload")
+    hardware = _named(asked["machine"], machines, Hardware, "machine")
+    wanted = wanted_from({**asked, "workload": workload.name, "machine": hardware.name})
+    series = series_for(rows, wanted) if asked["by"] != "linear" and model is None else {}
+    if len(series) == 1:
+        return law_and_misfits(next(iter(series.values())))[0].predict(asked["nodes"])
+    if asked["by"] == "scaling":
+        raise InputError(
+            f"{len(series)} series of rows by nodes agree with what is said",
+            expected="one series, of three or more numbers of nodes",
+            remedy=f"say which, by --framework, --mpi, --ranks-per-node, --threads, …: {'; '.join(series) or 'none'}",
+        )
+    software = software_of(rows, wanted)
+    layout = (asked["nodes"], asked["ranks_per_node"] or 1, asked["threads"])
+    return (model or fit(rows, doubtful=asked["doubtful"])).predict(workload, software, hardware, *layout)
+
+
+def _named(said: str, known: dict[str, T], type_: type[T], what: str) -> T:
+    """What a name stands for, or a YAML file."""
+    if said.endswith(".yaml"):
+        from hpcgen.config.decoding import convert
+        from hpcgen.config.yamlfile import load
+
+        return convert(load(Path(said)), type_)
+    _known(said, sorted(known), what)
+    return known[said]
+
+
+def _known(said: str | None, known: Sequence[str], what: str) -> None:
+    if said not in known:
+        raise UnknownNameError(f"no row is of a {what} {said!r}", f"--{what}", remedy=did_you_mean(said or "", known))

@@ -1,0 +1,94 @@
+"""A model for people: its terms, its errors, what it predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import TYPE_CHECKING, TextIO
+
+from hpcgen.cli.tables import table
+from hpcgen.model.measurement import UNITS
+from hpcgen.support.units import counted
+
+if TYPE_CHECKING:
+    from hpcgen.predict.linear import LinearModel
+    from hpcgen.predict.prediction import Prediction, Refusal
+    from hpcgen.predict.ranking import Evaluation
+    from hpcgen.predict.scaling import Misfit, ScalingModel
+
+
+def model_text(model: LinearModel, out: TextIO) -> str:
+    """Its rows, terms and errors."""
+    rows = f"{counted(len(model.rows), 'row')} of {counted(len(model.workloads), 'workload')}"
+    head = f"{rows} on {counted(len(model.machines), 'machine')}"
+    if model.left_out:
+        head += f"; {model.left_out} left out: doubtful, or no speed"
+    return f"{head}\n\n{_terms(model, out)}\n\n{_errors(model, out)}"
+
+
+def _terms(model: LinearModel, out: TextIO) -> str:
+    rows = []
+    references = {seen.term: seen.reference for seen in model.seen}
+    for column in model.columns:
+        if column.category:
+            effect, low, high = (f"x {exp(value):.3g}" for value in (column.coefficient, column.low, column.high))
+            than = references.get(column.term, "")
+            name = f"{column.category}, not {than}" if than else column.category
+        else:
+            effect, low, high = (f"^ {value:.3f}" for value in (column.coefficient, column.low, column.high))
+            name = "-"
+        rows.append([column.term, name, effect, f"{low} to {high}"])
+    return table(["term", "category", "speed", "95 % interval of the fit"], rows, out)
+
+
+def _errors(model: LinearModel, out: TextIO) -> str:
+    rows = []
+    for each in model.spreads:
+        told = ["-", "-"]
+        if each.folds:
+            told = [f"x {exp(each.error):.2f}", "too few" if each.half is None else f"x {exp(each.half):.2f}"]
+        rows.append([each.situation, each.of, str(each.folds), str(each.predicted), str(each.refused), *told])
+    return table(
+        ["asked of", "", "times left out", "predicted", "refused", "typical error", "95 % interval"], rows, out
+    )
+
+
+def scaling_text(found: Sequence[tuple[str, ScalingModel, Sequence[Misfit]]], out: TextIO) -> str:
+    """The law of each series, and the rows that do not fit."""
+    rows = [
+        [name, str(len(model.points)), model.form, f"{100 * model.error:.1f} %", _odd(misfits)]
+        for name, model, misfits in found
+    ]
+    return table(["series by nodes", "rows", "law", "error", "rows that do not fit"], rows, out)
+
+
+def _odd(misfits: Sequence[Misfit]) -> str:
+    told = []
+    for each in misfits:
+        row, expected = each.point.row, each.expected
+        if row is None or not row.metric.startswith("seconds"):
+            told.append(f"{each.point.nodes} nodes: {100 * (each.point.seconds / expected.value - 1):+.0f} % time")
+            continue
+        interval = f"{expected.low:.4g} to {expected.high:.4g}"
+        told.append(f"{each.point.nodes} nodes: {row.value:.4g}, and the others say {expected.value:.4g} ({interval})")
+    return "; ".join(told) or "-"
+
+
+def evaluation_text(found: Sequence[tuple[str, Evaluation]]) -> str:
+    """How well the model would have chosen."""
+    return "\n".join(f"choice where the {name}: {each}" for name, each in found)
+
+
+def prediction_text(found: Prediction | Refusal) -> str:
+    """A prediction with the rows that it rests on; or why there is none."""
+    from hpcgen.predict.prediction import Refusal
+
+    if isinstance(found, Refusal):
+        more = f"\nmeasure next: {found.measure_next}" if found.measure_next else ""
+        return f"no prediction: {found.reason}{more}"
+    unit = UNITS[found.metric]
+    lines = [
+        f"{found.value:.4g} {unit}, 95 % interval {found.low:.4g} to {found.high:.4g} ({found.by}, {found.situation})"
+    ]
+    lines += [f"  {row.value:.4g} {UNITS[row.metric]}: {row.label}" for row in found.rows_used]
+    return "\n".join(lines)
