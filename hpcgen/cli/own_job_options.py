@@ -44,8 +44,9 @@ def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any]) -> None:
     from hpcgen.run.own_job import passed_on, without_options
     from hpcgen.run.submission import submit_itself
 
+    verb = click.get_current_context().info_name or "hpcgen"
     words = without_options(sys.argv[1:], _NOT_IN_JOB)
-    submitted = submit_itself(job, words, about, Path.cwd(), passed_on(os.environ))
+    submitted = submit_itself(job, verb, words, about, Path.cwd(), passed_on(os.environ))
     say(f"job {submitted.id} submitted with {submitted.script}")
     if asked["no_follow"]:
         click.echo(submitted.id)

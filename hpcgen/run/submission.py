@@ -86,12 +86,13 @@ def queue_for(job: ImageJob, here: str) -> Scheduler:
 
 
 def submit_itself(
-    job: ImageJob, words: list[str], about: str, folder: Path, environment: Mapping[str, str]
+    job: ImageJob, verb: str, words: list[str], about: str, folder: Path, environment: Mapping[str, str]
 ) -> Submitted:
     """Submit a job of that size which calls this very hpcgen with some words, in the folder where they are typed.
 
     Parameters
     ----------
+    verb: the subcommand, after which the job is called.
     words: options and subcommand, as they are typed after ``hpcgen``.
     about: what it does, in a sentence.
     environment: what :func:`hpcgen.run.own_job.passed_on` gives.
@@ -102,7 +103,7 @@ def submit_itself(
     """
     plan = job.plan
     queue = queue_for(job, "the same without --submit")
-    name = f"test-{plan.stack.name}"
+    name = f"{verb}-{plan.stack.name}"
     partition = plan.site.partitions[plan.partition]
     header = Header(name=name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
     text = own_script(plan.site, queue.directives(header), about, [own_call(words)], folder, environment)
