@@ -3,7 +3,7 @@
 OSU: ``# Size  Latency (us)``, ``Avg Latency(us)`` or ``Bandwidth (MB/s)``, then a line for each size (print_header of
 its util/osu_util.c, 5.9 to 7.5). nccl-tests: size, count, type, operation and root, then time, bandwidth of the
 algorithm and of the bus, out of place; ``# Avg bus bandwidth`` at the end (as in reports of 2.13 and later). HPL:
-``T/V N NB P Q Time Gflops``, of which T/V begins with W (its HPL_pdtest.c).
+``T/V N NB P Q Time Gflops``, of which T/V begins with W (its HPL_pdtest.c; seen with 2.3).
 """
 
 from __future__ import annotations
