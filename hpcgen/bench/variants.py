@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -90,6 +90,22 @@ def parse_variants(vary: Sequence[str] = (), layouts: Sequence[str] = ()) -> lis
     problems.raise_as(InputError)
     found = [_joined(parts) for parts in product(*axes)]
     return [variant for at, variant in enumerate(found) if variant not in found[:at]]
+
+
+def variant_of(settings: Mapping[str, str]) -> Variant:
+    """One variant, by what ``--vary`` calls its settings; ``layout`` is RANKSxTHREADS.
+
+    Raises
+    ------
+    InputError: with all that is wrong.
+    """
+    problems = Problems()
+    parts = [
+        _layout(value, problems) if name == "layout" else _axis(name, [value], problems)
+        for name, value in settings.items()
+    ]
+    problems.raise_as(InputError)
+    return _joined([part if isinstance(part, dict) else part[0] for part in parts])
 
 
 def _joined(parts: Sequence[dict[str, Any]]) -> Variant:

@@ -24,6 +24,7 @@ COMMANDS = {
     "build": "Build an image with a container engine.",
     "test": "Test an image on this machine.",
     "bench": "Measure standard workloads in images.",
+    "tune": "Search for the settings with which an image runs fastest.",
     "job": "Print the job script that starts an image.",
     "run": "Start an image right here, as its site does.",
     "submit": "Submit an image as a job and follow it.",

@@ -87,18 +87,19 @@ def command(
     submission = {name: asked[name] for name in ("no_follow", "time", "queue", "account")}
     if given := options_given(submission, free=()):
         raise click.UsageError(f"{', '.join(given)} requires --submit")
-    cases = [_case(image, catalog, asked) for image in images]
-    to = asked["to"] or _own_file(catalog)
+    cases = [case_of(image, catalog, asked) for image in images]
+    to = asked["to"] or own_file(catalog)
     _measure(cases, chosen, variants, to, asked)
 
 
-def _place(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
+def place_of(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
+    """Where it runs, as :func:`hpcgen.run.image_job.plan_for_image` is asked."""
     profile = catalog.site(asked["site"]) if asked["site"] is not None else None
     engine = {name: asked[name] for name in ("partition", "engine")}
     return {"trust": asked["trust_image"], "site": profile, **engine}
 
 
-def _case(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
+def case_of(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
     """An image with its job on one node."""
     from hpcgen.bench import BenchCase
     from hpcgen.images.recorded import recorded_kit
@@ -107,7 +108,7 @@ def _case(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
     from hpcgen.verify.starts import with_layout
 
     reference: ImageReference = parse_image(image)
-    job = plan_for_image(reference, catalog, **_place(catalog, asked))
+    job = plan_for_image(reference, catalog, **place_of(catalog, asked))
     job = with_layout(job, [], job.plan.job.ranks_per_node)
     return BenchCase(reference.name, job, recorded_kit(reference).content)
 
@@ -126,13 +127,13 @@ def _submit(images: Sequence[str], catalog: Catalog, asked: dict[str, Any]) -> N
         request=JobRequest(walltime=asked["time"], queue=asked["queue"]),
         account=lambda here: account_for(here, asked["account"]),
         elsewhere=True,
-        **_place(catalog, asked),
+        **place_of(catalog, asked),
     )
     job = with_layout(job, [], job.plan.job.ranks_per_node)
     submit_own_call(job, f"Measurements on {job.plan.site.name} by hpcgen.", asked)
 
 
-def _own_file(catalog: Catalog) -> Path | None:
+def own_file(catalog: Catalog) -> Path | None:
     """Where measurements are kept without --to: the first collection of one's own, if there is one."""
     from hpcgen.measurements.collection import FOLDER
 

@@ -54,6 +54,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
         "hpcgen bench one.sif other.sif --workload gemm --layout 1x8 --layout 2x4 --rounds 7",
     ),
+    "tune": (
+        "hpcgen tune image.sif --workload mlp",
+        "hpcgen tune image.sif --workload mlp --layout 1x8 --layout 2x4 --vary compiler=torch.compile --trials 12",
+        "hpcgen tune image.sif --workload resnet50 --trials 64 --submit --tasks 8 --study mine.study",
+    ),
     "job": (
         "hpcgen job image.sif --nodes 4 --time 2h -- python3 train.py",
         "hpcgen job --site supermuc --stack mpi-hello -o job.slurm",

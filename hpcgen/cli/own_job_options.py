@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from hpcgen.cli.words import QUEUE
 
 if TYPE_CHECKING:
     from hpcgen.run.image_job import ImageJob
+    from hpcgen.run.submission import Submitted
 
 submitted_options = option_group(
     click.option("--submit", is_flag=True, help="Do it as a job of the site, and follow that."),
@@ -23,10 +25,10 @@ submitted_options = option_group(
     click.option("--account", metavar="NAME", help="With --submit: account or project that the job is charged to."),
     click.pass_context,
 )
-_NOT_IN_JOB = {"--submit": 0, "--no-follow": 0, "--time": 1, "--queue": 1, "--account": 1}
+_NOT_IN_JOB = {"--submit": 0, "--tasks": 1, "--no-follow": 0, "--time": 1, "--queue": 1, "--account": 1}
 
 
-def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any]) -> None:
+def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any], **how: Any) -> None:
     """Submit this very command line as a job, whose output has the results, and follow it.
 
     Parameters
@@ -34,6 +36,7 @@ def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any]) -> None:
     job: whose size, site and account the job has.
     about: what it does, in a sentence.
     asked: the values of :data:`submitted_options`.
+    how: as for :func:`own_job`.
 
     Raises
     ------
@@ -41,12 +44,8 @@ def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any]) -> None:
     """
     from hpcgen.cli.submit_command import followed
     from hpcgen.run.follow import failure
-    from hpcgen.run.own_job import passed_on, without_options
-    from hpcgen.run.submission import submit_itself
 
-    verb = click.get_current_context().info_name or "hpcgen"
-    words = without_options(sys.argv[1:], _NOT_IN_JOB)
-    submitted = submit_itself(job, verb, words, about, Path.cwd(), passed_on(os.environ))
+    submitted = own_job(job, about, **how)
     say(f"job {submitted.id} submitted with {submitted.script}")
     if asked["no_follow"]:
         click.echo(submitted.id)
@@ -55,3 +54,20 @@ def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any]) -> None:
     if not result.good:
         raise failure(result, submitted.queue)
     say(f"job {result.id} succeeded; output: {' '.join(result.output) or 'none'}")
+
+
+def own_job(job: ImageJob, about: str, more: Sequence[str] = (), part: str = "", **how: Any) -> Submitted:
+    """Submit this command line, without what is of its submission, as a job.
+
+    Parameters
+    ----------
+    more: words that are added to it.
+    part: what the job's name says beside the subcommand.
+    how: as for :func:`hpcgen.run.submission.submit_itself`.
+    """
+    from hpcgen.run.own_job import passed_on, without_options
+    from hpcgen.run.submission import submit_itself
+
+    verb = (click.get_current_context().info_name or "hpcgen") + part
+    words = [*without_options(sys.argv[1:], _NOT_IN_JOB), *more]
+    return submit_itself(job, verb, words, about, Path.cwd(), passed_on(os.environ), **how)

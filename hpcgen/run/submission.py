@@ -10,12 +10,16 @@ import msgspec
 
 from hpcgen.errors import JobFailedError, PolicyError
 from hpcgen.launch.preflight import PREFLIGHT
+from hpcgen.launch.queueing import options, refuse
+from hpcgen.launch.start import start
+from hpcgen.model.queueing import Queueing
 from hpcgen.run.image_job import ImageJob, batch_script, checks
 from hpcgen.run.own_job import own_call, own_script
 from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.support.processes import require_program
 from hpcgen.support.writing import write_file
 
+_PLAIN = Queueing()
 TIMEOUT_S = 120.0
 """How long the batch system may take to accept a job."""
 
@@ -86,7 +90,14 @@ def queue_for(job: ImageJob, here: str) -> Scheduler:
 
 
 def submit_itself(
-    job: ImageJob, verb: str, words: list[str], about: str, folder: Path, environment: Mapping[str, str]
+    job: ImageJob,
+    verb: str,
+    words: list[str],
+    about: str,
+    folder: Path,
+    environment: Mapping[str, str],
+    *,
+    queueing: Queueing = _PLAIN,
 ) -> Submitted:
     """Submit a job of that size which calls this very hpcgen with some words, in the folder where they are typed.
 
@@ -96,6 +107,7 @@ def submit_itself(
     words: options and subcommand, as they are typed after ``hpcgen``.
     about: what it does, in a sentence.
     environment: what :func:`hpcgen.run.own_job.passed_on` gives.
+    queueing: whether it is an array, each of whose tasks makes that call, and which job's end it waits for.
 
     Raises
     ------
@@ -103,10 +115,13 @@ def submit_itself(
     """
     plan = job.plan
     queue = queue_for(job, "the same without --submit")
+    if queueing != _PLAIN:
+        refuse(plan, queueing, queue, start(plan, job.environment))
     name = f"{verb}-{plan.stack.name}"
     partition = plan.site.partitions[plan.partition]
     header = Header(name=name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
-    text = own_script(plan.site, queue.directives(header), about, [own_call(words)], folder, environment)
+    directives = [*queue.directives(header), *options(queueing, queue, plan.site.scheduler.max_array_size)]
+    text = own_script(plan.site, directives, about, [own_call(words)], folder, environment)
     script = folder / f"{name}.{queue.file_name}"
     write_file(script, text, executable=True)
     before = plan.site.scheduler.before_submitting

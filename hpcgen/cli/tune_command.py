@@ -1,0 +1,278 @@
+"""``hpcgen tune``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.bench_command import case_of, own_file, place_of
+from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json, say, shows_progress
+from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.numbers import COUNT, SECONDS, WHOLE
+from hpcgen.cli.own_job_options import own_job, submit_own_call, submitted_options
+from hpcgen.cli.words import IMAGE, PARTITION, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hpcgen.bench import BenchCase, BenchWorkload, Outcome
+    from hpcgen.bench.comparison import Compared
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.run.image_job import ImageJob
+    from hpcgen.tune import TuneStudy
+    from hpcgen.tune.study import RunningTrial
+
+
+@click.command("tune")
+@click.argument("image", type=IMAGE)
+@click.option("--workload", metavar="NAME", required=True, help="What is run: see `hpcgen bench`.")
+@click.option("--layout", "layouts", metavar="RANKSxTHREADS", multiple=True, help="Instead of the usual ones.")
+@click.option(
+    "--vary",
+    metavar="NAME=VALUE,VALUE",
+    multiple=True,
+    help="These values beside the default's, as for `hpcgen bench`; NAME= leaves that as it is.",
+)
+@click.option("--trials", type=COUNT, default=30, show_default=True, metavar="N", help="Measured in all, by everybody.")
+@click.option("--timeout", metavar="TIME", help="Begin no trial after it, such as 90m.")
+@click.option("--rounds", type=COUNT, default=3, show_default=True, metavar="N", help="Starts of each trial.")
+@click.option(
+    "--compare-rounds", type=COUNT, default=7, show_default=True, metavar="N", help="Of the default and the best."
+)
+@click.option(
+    "--seconds", type=SECONDS, default=1.0, show_default=True, metavar="SECONDS", help="As for `hpcgen bench`."
+)
+@click.option(
+    "--start-timeout", type=SECONDS, default=900.0, show_default=True, metavar="SECONDS", help="Limit for each start."
+)
+@click.option("--seed", type=WHOLE, default=0, show_default=True, help="Of the choice of settings.")
+@click.option("--study", metavar="FILE", type=PATH, help="Kept here, and gone on with; by default tune-WORKLOAD.study.")
+@click.option("--search-only", is_flag=True, help="Without the comparison at the end, and without waiting for others.")
+@click.option("--write", metavar="PROFILE.yaml", type=PATH, help="Add what was found as a layout to this profile.")
+@click.option("--to", metavar="FILE", type=PATH, help="Add the measurements to this file of JSON lines.")
+@click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
+@TRUST
+@click.option("--partition", type=PARTITION, help="Kind of node.")
+@click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
+@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@click.option("--tasks", type=COUNT, metavar="N", help="With --submit: search in an array of so many tasks.")
+@submitted_options
+def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None:
+    """Search for the settings with which IMAGE runs a workload fastest right here, and compare them with the default.
+
+    The same command goes on with a search that was interrupted.
+    """
+    from hpcgen.bench import workload_named
+    from hpcgen.job.walltime import parse_walltime
+
+    chosen, catalog = workload_named(workload), catalog_of(ctx)
+    until = time.monotonic() + parse_walltime(asked["timeout"], "--timeout") if asked["timeout"] else None
+    if not asked["submit"]:
+        unsubmitted = {name: asked[name] for name in ("no_follow", "time", "queue", "account", "tasks")}
+        if given := options_given(unsubmitted, free=()):
+            raise click.UsageError(f"{', '.join(given)} requires --submit")
+    case = case_of(image, catalog, asked)
+    study = _study(case, chosen, asked)
+    if asked["submit"]:
+        _submit(image, catalog, asked)
+        return
+    try:
+        _search(case, chosen, study, until, asked)
+    except KeyboardInterrupt:
+        say(f"warning: interrupted: {_best_text(study, chosen) or 'nothing is measured yet'}")
+        say("the same command goes on with it")
+        raise
+    if asked["search_only"]:
+        say(_best_text(study, chosen) or "nothing is measured yet")
+        return
+    _finish(case, chosen, study, asked["to"] or own_file(catalog), asked)
+
+
+def _study(case: BenchCase, workload: BenchWorkload, asked: dict[str, Any]) -> TuneStudy:
+    from hpcgen.schedulers import scheduler_for
+    from hpcgen.tune import open_study, space_for
+
+    space = space_for(case, workload, asked["vary"], asked["layouts"])
+    plan = case.job.plan
+    about = {
+        "image": case.content or case.image,
+        "workload": workload.name,
+        "site": plan.site.name,
+        "partition": plan.partition,
+    }
+    task = os.environ.get(scheduler_for(plan.site.scheduler).task_variable or "-", "0")
+    path = asked["study"] or Path(f"tune-{workload.name}.study")
+    return open_study(path, about, space, asked["seed"], int(task) if task.isdecimal() else 0)
+
+
+def _submit(image: str, catalog: Catalog, asked: dict[str, Any]) -> None:
+    """The same command as a job; with tasks an array that searches, and a job after it that compares."""
+    from hpcgen.model.queueing import Queueing
+
+    job = _job_of(image, catalog, asked)
+    about = f"Search for settings on {job.plan.site.name} by hpcgen"
+    if not asked["tasks"]:
+        submit_own_call(job, f"{about}.", asked)
+        return
+    array = own_job(job, f"{about}.", ["--search-only"], queueing=Queueing(tasks=asked["tasks"]))
+    say(f"array {array.id} of {asked['tasks']} tasks submitted with {array.script}: {array.hint}")
+    after = Queueing(after=array.id)
+    submit_own_call(job, f"{about}: the comparison at the end.", asked, part="-end", queueing=after)
+
+
+def _job_of(image: str, catalog: Catalog, asked: dict[str, Any]) -> ImageJob:
+    from hpcgen.cli.personal import account_for
+    from hpcgen.images.reference import parse_image
+    from hpcgen.model.job import JobRequest
+    from hpcgen.run.image_job import plan_for_image
+    from hpcgen.verify.starts import with_layout
+
+    job = plan_for_image(
+        parse_image(image, start=False),
+        catalog,
+        request=JobRequest(walltime=asked["time"], queue=asked["queue"]),
+        account=lambda here: account_for(here, asked["account"]),
+        elsewhere=True,
+        **place_of(catalog, asked),
+    )
+    return with_layout(job, [], job.plan.job.ranks_per_node)
+
+
+def _search(
+    case: BenchCase, workload: BenchWorkload, study: TuneStudy, until: float | None, asked: dict[str, Any]
+) -> None:
+    from hpcgen.support.processes import interruptible
+    from hpcgen.tune import Search
+
+    with interruptible(), _progress(study, workload, asked) as tell:
+        search = Search(
+            case,
+            workload,
+            trials=asked["trials"],
+            rounds=asked["rounds"],
+            seconds=asked["seconds"],
+            timeout_s=asked["start_timeout"],
+            until=until,
+            on_begin=tell,
+            on_wait=lambda trials: say(
+                f"waits for {', '.join(f'trial {each.number} ({each.where})' for each in trials)}"
+            ),
+        )
+        search.run(study, wait=not asked["search_only"])
+
+
+def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path | None, asked: dict[str, Any]) -> None:
+    """Compare the best with the default, and say what came of it."""
+    from hpcgen.bench.comparison import compare
+    from hpcgen.cli.tune_report import data, report
+    from hpcgen.errors import JobFailedError
+
+    outcomes = _compared(case, workload, study, asked)
+    rows = _rows(outcomes)
+    if to is not None and rows:
+        from hpcgen.measurements.lines import append
+
+        append(to, rows)
+    compared, trials = compare(outcomes), study.trials()
+    entry = _entry(compared)
+    if asked["as_json"]:
+        print_json({**data(trials, compared), "measurements": rows, "layout": entry})
+    else:
+        click.echo(report(trials, compared, sys.stdout))
+        if entry is not None and asked["write"] is None:
+            click.echo(
+                f"\nFor the profile ({case.job.plan.site.name}), by hand or by --write:\n\n{entry.text}", nl=False
+            )
+    if to is not None and rows:
+        say(f"{len(rows)} measurements added to {to}")
+    if not rows:
+        raise JobFailedError(f"neither the default nor the best could be measured: {outcomes[0].reason}", workload.name)
+    if asked["write"] is None:
+        return
+    if entry is None:
+        say(f"warning: nothing is added to {asked['write']}: nothing is faster than the default by more than the noise")
+        return
+    from hpcgen.tune.profile import add_to
+
+    add_to(asked["write"], entry)
+    say(f"the layout was added to {asked['write']}, before the others")
+
+
+def _compared(case: BenchCase, workload: BenchWorkload, study: TuneStudy, asked: dict[str, Any]) -> list[Outcome]:
+    """The default and the best, measured once more, in rounds."""
+    from hpcgen.bench import run_rounds
+    from hpcgen.support.processes import interruptible
+    from hpcgen.tune import cell_of
+
+    best = study.best()
+    settings = [{}, best.settings] if best is not None and best.settings else [{}]
+    outcomes = [cell_of(case, workload, each) for each in settings]
+    say(
+        f"compares the best with the default in {asked['compare_rounds']} rounds"
+        if len(settings) > 1
+        else "no setting was faster than the default"
+    )
+    how = {"rounds": asked["compare_rounds"], "seconds": asked["seconds"], "timeout_s": asked["start_timeout"]}
+    try:
+        with interruptible():
+            run_rounds(outcomes, **how)
+    except KeyboardInterrupt:
+        say("warning: interrupted; the comparison has fewer rounds")
+        if not all(each.rates for each in outcomes):
+            raise
+    return outcomes
+
+
+def _entry(compared: list[Compared]) -> Any:
+    """A layout for the profile, if there is something faster than the default."""
+    if len(compared) < 2 or compared[1].verdict != "faster":
+        return None
+    from datetime import date
+
+    from hpcgen.tune.profile import entry_for
+
+    return entry_for(compared[1], compared[0], date.today().isoformat())
+
+
+def _rows(outcomes: list[Outcome]) -> list[Any]:
+    from datetime import date
+
+    from hpcgen.bench.rows import rows_of
+    from hpcgen.support.quoting import command as quoted
+
+    today, line = date.today().isoformat(), quoted("hpcgen", *sys.argv[1:])
+    return [row for each in outcomes for row in rows_of(each, today, line)]
+
+
+def _best_text(study: TuneStudy, workload: BenchWorkload) -> str:
+    from hpcgen.cli.tune_report import best_text
+
+    return best_text(study.best(), workload)
+
+
+@contextmanager
+def _progress(
+    study: TuneStudy, workload: BenchWorkload, asked: dict[str, Any]
+) -> Iterator[Callable[[RunningTrial, int], None]]:
+    """What runs now and the best so far: every round on a terminal, every trial in a log."""
+    from hpcgen.tune.space import text_of
+
+    def text(trial: RunningTrial) -> str:
+        best = _best_text(study, workload)
+        return f"trial {trial.number}: {text_of(trial.settings)}" + (f"; {best}" if best else "")
+
+    if not shows_progress():
+        yield lambda trial, number: say(text(trial)) if not number else None
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda trial, number: status.update(Text(f"{text(trial)}; round {number + 1} of {asked['rounds']}"))

@@ -1,0 +1,71 @@
+"""Results of ``hpcgen tune`` for people and for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from hpcgen.cli.bench_report import data as bench_data
+from hpcgen.cli.bench_report import report as bench_report
+from hpcgen.cli.tables import table
+from hpcgen.model.measurement import UNITS
+from hpcgen.support.units import counted
+from hpcgen.tune.space import text_of
+
+if TYPE_CHECKING:
+    from hpcgen.bench.comparison import Compared
+    from hpcgen.bench.workloads import BenchWorkload
+    from hpcgen.tune.study import Trial
+
+_SHOWN = 5
+
+
+def report(trials: Sequence[Trial], compared: Sequence[Compared], out: TextIO) -> str:
+    """How many trials there were, the fastest, what was refused, and the comparison with its verdict."""
+    unit = UNITS[compared[0].outcome.workload.metric]
+    counts = Counter(each.state for each in trials)
+    parts = [f"{counted(len(trials), 'trial')}: " + ", ".join(f"{number} {state}" for state, number in counts.items())]
+    fastest = sorted((each for each in trials if each.value), key=lambda each: -(each.value or 0))[:_SHOWN]
+    rows = [[str(each.number), f"{each.value:.4g} {unit}", text_of(each.settings)] for each in fastest]
+    parts.append(table(["trial", "median", "settings"], rows, out))
+    if refused := _refusals(trials):
+        parts.append("\n".join(["refused:", *refused]))
+    parts += [bench_report(compared, out), verdict(compared)]
+    return "\n\n".join(parts)
+
+
+def _refusals(trials: Sequence[Trial]) -> list[str]:
+    reasons: dict[str, list[Trial]] = {}
+    for each in trials:
+        if each.state == "refused":
+            reasons.setdefault(each.reason, []).append(each)
+    return [
+        f"  {counted(len(some), 'trial')}, such as {text_of(some[0].settings)}: {why}" for why, some in reasons.items()
+    ]
+
+
+def verdict(compared: Sequence[Compared]) -> str:
+    """The result in a sentence."""
+    if len(compared) < 2:
+        return "The default is the fastest that was found."
+    best = compared[1]
+    ratio = best.ratio
+    if ratio is None or ratio.low is None or ratio.high is None:
+        return f"How much faster the best is than the default is unknown: {best.verdict}."
+    text = f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f}) times as fast as the default"
+    if ratio.has_one:
+        return f"The best of the search is {text}: the noise covers the difference, so keep the default."
+    return f"{best.outcome.variant} is {text}, with 95 % confidence."
+
+
+def data(trials: Sequence[Trial], compared: Sequence[Compared]) -> dict[str, Any]:
+    """The same for programs, with every trial."""
+    return {"trials": trials, "comparison": bench_data(compared), "verdict": verdict(compared)}
+
+
+def best_text(best: Trial | None, workload: BenchWorkload) -> str:
+    """``best so far threads=2, 447.6 samples/s``; nothing before the first trial has ended."""
+    if best is None:
+        return ""
+    return f"best so far {text_of(best.settings)}, {best.value:.4g} {UNITS[workload.metric]}"
