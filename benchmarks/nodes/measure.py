@@ -73,7 +73,7 @@ def main() -> None:
 def measure(folder: Path, nodes: list[int], collect: list[int], rounds: int) -> dict[str, Any]:
     """Seconds of each way by number of nodes, and of collecting by number of ranks."""
     env = {**os.environ, **variables(script("environment"))}
-    host, base = _host_and_base(env)
+    host, base = host_and_base(env)
     done = subprocess.run([sys.executable, TESTBED / "machine_facts.py"], capture_output=True, text=True, check=True)
     facts = json.loads(done.stdout)
     kit = render(profile(facts, base, host), folder / "image")
@@ -87,7 +87,8 @@ def measure(folder: Path, nodes: list[int], collect: list[int], rounds: int) -> 
     return {"start": started, "collect": collected, "load": os.getloadavg()[0]}
 
 
-def _host_and_base(env: Mapping[str, str]) -> tuple[HostMpi, BaseImage]:
+def host_and_base(env: Mapping[str, str]) -> tuple[HostMpi, BaseImage]:
+    """What the test bed has."""
     root, folder = Path(script("make-host-mpi", env=env).strip()), Path(env["HPCGEN_TESTBED"])
     script("make-base", "--without-certificates", env=env)
     archives = (folder / f"debian12-plain{ending}.tar" for ending in ("", "-root"))
@@ -95,17 +96,19 @@ def _host_and_base(env: Mapping[str, str]) -> tuple[HostMpi, BaseImage]:
     return HostMpi({**env, "I_MPI_ROOT": str(root), "LD_LIBRARY_PATH": str(root / "lib")}, root), base
 
 
-def _job(site: SlurmSite[VirtualCluster], image: Path, nodes: int) -> Path:
+def job_script(site: SlurmSite[VirtualCluster], image: Path, nodes: int, *command: str) -> Path:
+    """The script of a job with one rank on each node, of the stack's command or another."""
     folder = site.work / f"{nodes}-nodes"
     folder.mkdir(exist_ok=True)
-    done = site.run("job", str(image), "--nodes", str(nodes), "--ranks-per-node", "1", "-o", str(folder / "job.slurm"))
+    layout = ["--nodes", str(nodes), "--ranks-per-node", "1", "-o", str(folder / "job.slurm")]
+    done = site.run("job", str(image), *layout, *(["--", *command] if command else []))
     if done.returncode != 0:
         sys.exit(done.stderr)
     return folder / "job.slurm"
 
 
 def _started(site: SlurmSite[VirtualCluster], image: Path, nodes: int, rounds: int) -> dict[str, Spread]:
-    job = _job(site, image, nodes)
+    job = job_script(site, image, nodes)
     ranks = ["mpiexec", "-n", str(nodes), "-ppn", "1"]
     libraries = f"LD_LIBRARY_PATH={site.host.root}/lib"
     program = [*ranks, "env", libraries, f"{image}/opt/rank_test/bin/rank_test"]
@@ -134,7 +137,7 @@ def _in_turns(job: Path, rounds: int) -> dict[str, list[float]]:
 
 def _collected(site: SlurmSite[VirtualCluster], image: Path, ranks: int, rounds: int) -> Spread:
     """The preflight of a job of so many nodes, whose launcher has all answers at once."""
-    job = _job(site, image, ranks)
+    job = job_script(site, image, ranks)
     own = job.with_name("bin")
     own.mkdir(exist_ok=True)
     launcher = own / "mpiexec"
