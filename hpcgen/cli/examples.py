@@ -92,7 +92,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "model show": ("hpcgen model show model.json",),
     "model predict": (
         "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
-        "hpcgen model predict --workload bert-inference --machine crpl-cpu --framework onnxruntime --json",
+        "hpcgen model predict --workload bert-base --machine crpl-cpu --framework onnxruntime --json",
     ),
     "model plot": (
         "hpcgen model plot scaling --workload 3dgan --machine supermuc-thin -o scaling.svg",

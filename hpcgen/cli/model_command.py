@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,18 +15,20 @@ from hpcgen.cli.numbers import COUNT
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
-    from hpcgen.model.measurement import Measurement
+    from hpcgen.model.measurement import Measurement, Workload
     from hpcgen.predict.asked import Wanted
     from hpcgen.predict.linear import LinearModel
     from hpcgen.predict.prediction import Prediction, Refusal
 
 T = TypeVar("T")
+KINDS = ("training", "inference", "hpc", "network")
 _SOFTWARE = ("framework", "version", "install", "compiler", "engine", "mpi")
 _rows_options = option_group(
     click.option("--rows", "files", multiple=True, type=PATH, help="Take the rows of this file, too. Repeatable."),
     click.option("--doubtful", is_flag=True, help="Take rows, too, that are marked as doubtful."),
 )
 _software_options = option_group(
+    click.option("--kind", type=click.Choice(KINDS), help="Of the workload, where rows have it in several."),
     click.option("--framework", metavar="NAME", help="The framework's block."),
     click.option("--version", metavar="VERSION", help="Its version."),
     click.option("--install", metavar="WAY", help="Where it is from: hub, pip, source or package."),
@@ -138,6 +140,7 @@ def predict(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
 def plot(ctx: click.Context, /, what: str, output: Path, **asked: Any) -> None:
     """Draw times by nodes with the laws that fit, predictions against measurements, or variants side by side."""
     from hpcgen.cli import model_plots
+    from hpcgen.predict.terms import identity
     from hpcgen.support.writing import check_folder_of, write_file
 
     kind = output.suffix.removeprefix(".")
@@ -146,7 +149,9 @@ def plot(ctx: click.Context, /, what: str, output: Path, **asked: Any) -> None:
     check_folder_of(output)
     rows = _rows(ctx, asked["files"])
     wanted = wanted_from(asked)
-    _known(wanted.workload, sorted({row.workload.name for row in rows}), "workload")
+    found = one_kind({identity(row.workload): row.workload for row in reversed(rows)}, asked)
+    _known(wanted.workload, sorted(found), "workload")
+    wanted = wanted._replace(kind=found[str(wanted.workload)].kind)
     if wanted.machine is not None:
         _known(wanted.machine, sorted({row.hardware.name for row in rows}), "machine")
     drawn = getattr(model_plots, what)(rows, wanted, asked["nodes"], asked["doubtful"], kind)
@@ -159,7 +164,9 @@ def wanted_from(asked: dict[str, Any]) -> Wanted:
     from hpcgen.predict.asked import Wanted
 
     software = {field: asked[field] for field in _SOFTWARE if asked[field] is not None}
-    return Wanted(asked["workload"], asked["machine"], software, asked["ranks_per_node"], asked["threads"])
+    return Wanted(
+        asked["workload"], asked["kind"], asked["machine"], software, asked["ranks_per_node"], asked["threads"]
+    )
 
 
 def _rows(ctx: click.Context, files: Sequence[Path]) -> list[Measurement]:
@@ -191,14 +198,15 @@ def _prediction(ctx: click.Context, asked: dict[str, Any]) -> Prediction | Refus
     from hpcgen.predict.fitting import fit
     from hpcgen.predict.scaling import law_and_misfits
     from hpcgen.predict.stored import read_model
+    from hpcgen.predict.terms import identity
 
     rows = [row for row in _rows(ctx, asked["files"]) if asked["doubtful"] or not row.doubtful]
     model: LinearModel | None = read_model(asked["file"]) if asked["file"] else None
-    workloads = model.workloads if model else {row.workload.name: row.workload for row in reversed(rows)}
+    workloads = model.workloads if model else {identity(row.workload): row.workload for row in reversed(rows)}
     machines = model.machines if model else {row.hardware.name: row.hardware for row in reversed(rows)}
-    workload = _named(asked["workload"], workloads, Workload, "workload")
+    workload = _named(asked["workload"], one_kind(workloads, asked), Workload, "workload")
     hardware = _named(asked["machine"], machines, Hardware, "machine")
-    wanted = wanted_from({**asked, "workload": workload.name, "machine": hardware.name})
+    wanted = wanted_from({**asked, "workload": workload.name, "kind": workload.kind, "machine": hardware.name})
     series = series_for(rows, wanted) if asked["by"] != "linear" and model is None else {}
     if len(series) == 1:
         return law_and_misfits(next(iter(series.values())))[0].predict(asked["nodes"])
@@ -211,6 +219,15 @@ def _prediction(ctx: click.Context, asked: dict[str, Any]) -> Prediction | Refus
     software = software_of(rows, wanted)
     layout = (asked["nodes"], asked["ranks_per_node"] or 1, asked["threads"])
     return (model or fit(rows, doubtful=asked["doubtful"])).predict(workload, software, hardware, *layout)
+
+
+def one_kind(workloads: Mapping[str, Workload], asked: Mapping[str, Any]) -> dict[str, Workload]:
+    """Workloads by name; UsageError where the one that is asked for is of several kinds."""
+    found = {each.name: each for each in workloads.values() if asked["kind"] in (None, each.kind)}
+    kinds = sorted(each.kind for each in workloads.values() if each.name == asked["workload"])
+    if len(kinds) > 1 and asked["kind"] is None:
+        raise click.UsageError(f"rows have {asked['workload']} as {' and '.join(kinds)}: say --kind")
+    return found
 
 
 def _named(said: str, known: dict[str, T], type_: type[T], what: str) -> T:

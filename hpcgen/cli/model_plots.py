@@ -41,7 +41,7 @@ def scaling(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: b
 def predicted(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: bool, kind: str) -> bytes:
     """Rows of a workload against what a model without their configuration says of them."""
     model = fit(rows, doubtful=doubtful)
-    workload = model.workloads.get(str(wanted.workload))
+    workload = model.workloads.get(f"{wanted.workload} {wanted.kind}")
     level = None if workload is None else model.level_of(workload)
     known = observations(rows, doubtful=doubtful)
     found = [] if level is None else values_left_out(known, level.name, "known", coefficients)
@@ -63,7 +63,8 @@ def variants(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: 
     if wanted.machine is None:
         raise click.UsageError("--machine is required: variants are compared on one machine")
     model = fit(rows, doubtful=doubtful)
-    workload, hardware = model.workloads.get(str(wanted.workload)), model.machines.get(wanted.machine)
+    workload = model.workloads.get(f"{wanted.workload} {wanted.kind}")
+    hardware = model.machines.get(wanted.machine)
     found, metric = (
         ([], "") if workload is None or hardware is None else variants_of(model, rows, workload, hardware, nodes)
     )

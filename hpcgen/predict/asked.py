@@ -15,13 +15,14 @@ from hpcgen.predict.observations import Observation, metric_of, observations, va
 from hpcgen.predict.plots import Variant
 from hpcgen.predict.prediction import Prediction
 from hpcgen.predict.scaling import series_of
-from hpcgen.predict.terms import Case
+from hpcgen.predict.terms import Case, identity
 
 
 class Wanted(NamedTuple):
     """What is asked of rows: names, and what is said of the software, the layout and the number of nodes."""
 
     workload: str | None = None
+    kind: str | None = None
     machine: str | None = None
     software: Mapping[str, str] = {}
     ranks_per_node: int | None = None
@@ -33,6 +34,7 @@ class Wanted(NamedTuple):
         return (
             software
             and self.workload in (None, row.workload.name)
+            and self.kind in (None, row.workload.kind)
             and self.machine in (None, row.hardware.name)
             and self.ranks_per_node in (None, row.ranks_per_node)
             and self.threads_per_rank in (None, row.threads_per_rank)
@@ -77,7 +79,7 @@ def variants_of(
     here = [
         each
         for each in observations(rows)
-        if each.case.workload.name == workload.name
+        if identity(each.case.workload) == identity(workload)
         and each.case.hardware.name == hardware.name
         and each.case.nodes == nodes
     ]

@@ -12,6 +12,7 @@ from hpcgen.predict.columns import Place, places, seen_in
 from hpcgen.predict.left_out import spreads
 from hpcgen.predict.linear import Coefficients, Column, Level, LinearModel, ModelRow
 from hpcgen.predict.observations import Observation, observations
+from hpcgen.predict.terms import identity
 from hpcgen.support.extras import extra
 from hpcgen.support.file_formats import MODEL
 
@@ -53,7 +54,7 @@ def fit(rows: Iterable[Measurement], *, doubtful: bool = False) -> LinearModel:
         rows=[
             ModelRow(row=each.used(), level=each.level, position=_rounded(found.parts(each.terms))) for each in taken
         ],
-        workloads={each.case.workload.name: each.case.workload for each in reversed(taken)},
+        workloads={identity(each.case.workload): each.case.workload for each in reversed(taken)},
         machines={each.case.hardware.name: each.case.hardware for each in reversed(taken)},
         left_out=len(given) - len(taken),
         model=MODEL.newest,
@@ -106,7 +107,7 @@ def _levels(rows: Sequence[Observation]) -> Mapping[str, list[int]]:
 
 
 def _level(name: str, rows: Sequence[Observation], members: list[int], rest: np.ndarray[Any, Any]) -> Level:
-    workloads = sorted({rows[index].case.workload.name for index in members})
+    workloads = sorted({identity(rows[index].case.workload) for index in members})
     return Level(name=name, intercept=rounded(rest[members].mean()), workloads=workloads)
 
 

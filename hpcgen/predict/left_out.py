@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 from hpcgen.predict.linear import Coefficients, Spread
 from hpcgen.predict.observations import Observation
 from hpcgen.predict.prediction import LEVEL, Situation
+from hpcgen.predict.terms import identity
 from hpcgen.support.extras import extra
 
 MOST_FOLDS = 60
@@ -109,7 +110,10 @@ def _guess(
 
 def _comparable(one: Observation, other: Observation) -> bool:
     """Whether two rows are a choice between configurations: the same work on as much of the same machine."""
-    same = one.case.workload.name == other.case.workload.name and one.case.hardware.name == other.case.hardware.name
+    same = (
+        identity(one.case.workload) == identity(other.case.workload)
+        and one.case.hardware.name == other.case.hardware.name
+    )
     return same and one.level == other.level and one.case.nodes == other.case.nodes
 
 

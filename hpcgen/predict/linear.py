@@ -15,7 +15,7 @@ from hpcgen.model.measurement import Hardware, Software, Workload
 from hpcgen.predict.columns import Place, Seen
 from hpcgen.predict.observations import SAMPLES, metric_of, own_level, value_of
 from hpcgen.predict.prediction import REACH, MeasureNext, Prediction, Refusal, RowUsed, Situation
-from hpcgen.predict.terms import BY_NAME, Case, Described, Term, described
+from hpcgen.predict.terms import BY_NAME, Case, Described, Term, described, identity
 
 NEAREST = 5
 """How many rows an answer names."""
@@ -83,7 +83,7 @@ class Coefficients(Record, frozen=True, dict=True):
 
     def level_of(self, workload: Workload) -> Level | None:
         """In which unit a workload's speed is told: samples per second where these are known of it."""
-        of_it = {level.name: level for level in self.levels if workload.name in level.workloads}
+        of_it = {level.name: level for level in self.levels if identity(workload) in level.workloads}
         if SAMPLES in of_it or not of_it:
             return next((level for level in self.levels if level.name == SAMPLES), None)
         order = [own_level(workload, metric) for metric in ("seconds_per_epoch", "seconds_per_batch", "seconds")]
@@ -123,8 +123,8 @@ class Coefficients(Record, frozen=True, dict=True):
 class LinearModel(Coefficients, frozen=True, kw_only=True):
     """A fitted model. ``model``: the number of its format; ``hpcgen``: what fitted it.
 
-    ``workloads`` and ``machines`` of the rows, so that a question may name them; ``left_out``: how many rows were left
-    out because they are doubtful or no speed.
+    ``workloads`` (by name and kind) and ``machines`` of the rows, so that a question may name them; ``left_out``: how
+    many rows were left out because they are doubtful or no speed.
     """
 
     spreads: list[Spread]
@@ -190,7 +190,7 @@ class LinearModel(Coefficients, frozen=True, kw_only=True):
 
     def situation(self, case: Case) -> Situation:
         """What of a case no row has."""
-        machine, workload = case.hardware.name in self.machines, case.workload.name in self.workloads
+        machine, workload = case.hardware.name in self.machines, identity(case.workload) in self.workloads
         known: Mapping[tuple[bool, bool], Situation] = {
             (True, True): "known",
             (False, True): "new machine",

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpcgen.measurements.words import software_words
 from hpcgen.model.measurement import Measurement, Metric, Workload
 from hpcgen.predict.prediction import RowUsed
-from hpcgen.predict.terms import Case, Described, case_of, described
+from hpcgen.predict.terms import Case, Described, case_of, described, identity
 
 SAMPLES = "samples_per_second"
 """The level of all rows whose speed is known in samples per second; other rows are only compared within their own."""
@@ -79,7 +79,7 @@ def samples_per_second(row: Measurement) -> float | None:
 
 def own_level(workload: Workload, metric: Metric) -> str:
     """The level of rows that can only be compared with the same metric of the same workload."""
-    return f"{workload.name} {metric}"
+    return f"{identity(workload)} {metric}"
 
 
 def _own_speed(row: Measurement) -> float:

@@ -15,7 +15,7 @@ from hpcgen.predict.left_out import folds
 from hpcgen.predict.linear import Coefficients
 from hpcgen.predict.observations import Observation, observations
 from hpcgen.predict.prediction import Situation
-from hpcgen.predict.terms import Described
+from hpcgen.predict.terms import Described, identity
 from hpcgen.support.extras import extra
 
 
@@ -95,7 +95,7 @@ def _questions(rows: Sequence[Observation], model: Coefficients) -> list[list[Ch
     found: dict[tuple[object, ...], list[Choice]] = defaultdict(list)
     for row in rows:
         case = row.case
-        key: tuple[object, ...] = (case.workload.name, case.hardware.name, case.nodes, row.level)
+        key: tuple[object, ...] = (identity(case.workload), case.hardware.name, case.nodes, row.level)
         name = ", ".join(case.settings)
         if row.baseline is not None and row.baseline_terms is not None:
             key = (*key, row.baseline.settings)

@@ -15,6 +15,7 @@ from hpcgen.model.measurement import Measurement, Positive
 from hpcgen.predict.laws import FORMS, TERMS, Law
 from hpcgen.predict.observations import observations
 from hpcgen.predict.prediction import LEVEL, MeasureNext, Prediction, Refusal, RowUsed
+from hpcgen.predict.terms import identity
 from hpcgen.support.extras import extra
 
 FEWEST = 3
@@ -242,7 +243,7 @@ def series_of(rows: Iterable[Measurement]) -> dict[tuple[str, ...], list[Measure
     found: dict[tuple[str, ...], list[Measurement]] = {}
     for each in observations(rows, doubtful=True):
         if each.baseline is None:
-            key = (each.case.workload.name, each.case.hardware.name, *each.case.settings, each.level)
+            key = (identity(each.case.workload), each.case.hardware.name, *each.case.settings, each.level)
             found.setdefault(key, []).append(each.row)
     return {key: rows for key, rows in found.items() if len({row.nodes for row in rows}) >= FEWEST}
 

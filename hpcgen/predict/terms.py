@@ -43,6 +43,11 @@ class Case(NamedTuple):
         return f"{self.workload.name}, {software}, {self.hardware.name}, {self.nodes} x {layout}"
 
 
+def identity(workload: Workload) -> str:
+    """What tells workloads apart: training a network is another one than inference with it."""
+    return f"{workload.name} {workload.kind}"
+
+
 def case_of(row: Measurement) -> Case:
     """What a row measured."""
     return Case(row.workload, row.software, row.hardware, row.nodes, row.ranks_per_node, row.threads_per_rank)

@@ -94,7 +94,7 @@ def test_epochs_and_batches_are_speeds() -> None:
     unknown = changed(one, metric="seconds_per_epoch", value=7)
     found = observations([one, epoch, batch, unknown, changed(one, metric="memory_gb")])
     assert [each.speed for each in found[:3]] == pytest.approx([log(one.value)] * 3)
-    assert [each.level for each in found] == ["samples_per_second"] * 3 + ["net2 seconds_per_epoch"]
+    assert [each.level for each in found] == ["samples_per_second"] * 3 + ["net2 training seconds_per_epoch"]
     assert found[3].speed == pytest.approx(-log(7))
 
 

@@ -16,7 +16,7 @@ from tests.unit.predict.rows import COMPILED, MACHINES, PAPERS, PLAIN, WORKLOADS
 
 def scaling(kind: str) -> bytes:
     found = series_of(PAPERS)
-    rows = next(rows for key, rows in found.items() if key[0] == "3dgan" and "MPI host" in key[2])
+    rows = next(rows for key, rows in found.items() if key[0] == "3dgan training" and "MPI host" in key[2])
     return plots.scaling([plots.Series("host's MPI", *law_and_misfits(rows))], "3DGAN", "seconds_per_epoch", kind)
 
 

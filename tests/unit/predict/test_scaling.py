@@ -15,7 +15,7 @@ from hpcgen.predict.prediction import Prediction, Refusal
 from hpcgen.predict.scaling import FAR, ScalingPoint, fit_scaling, law_and_misfits, misfits, points_of, series_of
 from tests.unit.predict.rows import PAPERS
 
-SERIES = {f"{key[1]} {key[2]} {key[3]}": rows for key, rows in series_of(PAPERS).items() if key[0] == "3dgan"}
+SERIES = {f"{key[1]} {key[2]} {key[3]}": rows for key, rows in series_of(PAPERS).items() if key[0] == "3dgan training"}
 FACTORS = {"work": 1000.0, "floor": 1.5, "tree": 40.0, "ring": 300.0, "fixed steps": 0.6}
 NODES = [1, 2, 4, 8, 16, 32, 64]
 
@@ -100,7 +100,9 @@ def test_a_larger_message_costs_what_it_is_larger() -> None:
 
 
 def test_speeds_are_points_too() -> None:
-    rows: list[Measurement] = next(rows for key, rows in series_of(PAPERS).items() if key[0] == "convolution-kernel")
+    rows: list[Measurement] = next(
+        rows for key, rows in series_of(PAPERS).items() if key[0] == "convolution-kernel hpc"
+    )
     assert [point.seconds * row.value for point, row in zip(points_of(rows), rows, strict=True)] == pytest.approx(
         [1] * 9
     )
