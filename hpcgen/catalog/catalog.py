@@ -53,6 +53,11 @@ def is_file_name(name: str) -> bool:
     return name.endswith(".yaml")
 
 
+def reference_from(folder: Path, name: str) -> str:
+    """A site or stack that a file in ``folder`` names: its name, or a file, from that folder."""
+    return str(folder / name) if is_file_name(name) else name
+
+
 class Catalog:
     """Sites, stacks and blocks of a list of collections.
 

@@ -57,9 +57,10 @@ def command(
 
     catalog = catalog_of(ctx)
     read = read_request(request)
-    wanted = _narrowed(read.request, without)
+    wanted = _narrowed(_located(read.request, request.parent), without)
     target, said = _target(catalog, wanted, site)
-    result = optimise(catalog, wanted, target, known_measurements(ctx), [*read.findings, *said], request.name)
+    findings = [*read.findings, *said]
+    result = optimise(catalog, wanted, target, known_measurements(ctx), findings, request.name, read.where)
     text = report(result.decision, top)
     if output is not None:
         from hpcgen.kit.kit import store_kit
@@ -73,6 +74,14 @@ def command(
         # With a kit the report is a file of it.
         click.echo(text if output is None else text.partition("\n## ")[0], nl=False)
     say_licences(result.plan)
+
+
+def _located(request: OptimiseRequest, folder: Path) -> OptimiseRequest:
+    """The request whose site and stack, where they are files, are found from its own folder."""
+    from hpcgen.catalog.catalog import reference_from
+
+    site, stack = (each and reference_from(folder, each) for each in (request.site, request.stack))
+    return replace(request, site=site, stack=stack)
 
 
 def _narrowed(request: OptimiseRequest, without: tuple[str, ...]) -> OptimiseRequest:
@@ -102,9 +111,11 @@ def _target(catalog: Catalog, request: OptimiseRequest, named: str | None) -> tu
 
 def kit_files(result: Optimised, catalog: Catalog, text: str) -> dict[str, KitFile]:
     """The kit of a decision's plan, with the decision."""
-    from hpcgen.kit.kit import DECISION, REPORT, make_kit
+    from hpcgen.kit.kit import DECISION, REPORT, STACK, make_kit
+    from hpcgen.optimise.application import stack_text
     from hpcgen.support.writing import KitFile
 
     decision = msgspec.json.format(msgspec.json.encode(result.decision), indent=1).decode() + "\n"
     files = make_kit(result.plan, catalog).files
-    return {**files, DECISION: KitFile(decision), REPORT: KitFile(text)}
+    own = {} if result.stack is None else {STACK: KitFile(stack_text(result.stack))}
+    return {**files, **own, DECISION: KitFile(decision), REPORT: KitFile(text)}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpcgen.catalog.catalog import Catalog, is_file_name
+from hpcgen.catalog.catalog import Catalog, is_file_name, reference_from
 from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.catalog.trust import Allow, folder_offered, refuse
 from hpcgen.config.decoding import convert
@@ -87,7 +87,7 @@ def fleet_from(document: Document, path: Path, collections: Sequence[Path] = (),
     for number, member in enumerate(members):
         problems += _member_problems(fleet, document, catalog, number, member)
     if fleet.build_on is not None:
-        site = _reference(path.parent, fleet.build_on)
+        site = reference_from(path.parent, fleet.build_on)
         problems += _unknown(catalog, "site", site, document.position(["build_on"]))
     if problems:
         raise InputError(sorted(problems, key=_by_place))
@@ -97,7 +97,7 @@ def fleet_from(document: Document, path: Path, collections: Sequence[Path] = (),
 def build_site(loaded: LoadedFleet) -> str | None:
     """The fleet's ``build_on`` as a catalog takes it."""
     name = loaded.fleet.build_on
-    return None if name is None else _reference(loaded.path.parent, name)
+    return None if name is None else reference_from(loaded.path.parent, name)
 
 
 def _catalog(fleet: Fleet, document: Document, path: Path, collections: Sequence[Path], allow: Allow) -> Catalog:
@@ -119,14 +119,14 @@ def _filled(fleet: Fleet, folder: Path, document: Document, number: int) -> Flee
     test_site = member.test_site or defaults.test_site
     return FleetMember(
         name=member.name or _default_name(member, site),
-        stack=_reference(folder, member.stack),
-        site=_reference(folder, site),
+        stack=reference_from(folder, member.stack),
+        site=reference_from(folder, site),
         partition=member.partition,
         settings=tuple(member.settings),
         format=member.format or defaults.format,
         engine=member.engine or defaults.engine,
         test=defaults.test if member.test is None else member.test,
-        test_site=None if test_site is None else _reference(folder, test_site),
+        test_site=None if test_site is None else reference_from(folder, test_site),
         allow_unsupported=member.allow_unsupported,
         latest_base=defaults.latest_base if member.latest_base is None else member.latest_base,
         place=document.position(["members", number]),
@@ -136,11 +136,6 @@ def _filled(fleet: Fleet, folder: Path, document: Document, number: int) -> Flee
 def _default_name(member: Member, site: str) -> str:
     stack, place = (Path(name).name.removesuffix(".yaml") for name in (member.stack, site or "nowhere"))
     return f"{stack}-{place}"
-
-
-def _reference(folder: Path, name: str) -> str:
-    """A file lies where the fleet's file says, from its own folder."""
-    return str(folder / name) if is_file_name(name) else name
 
 
 def _repeated_names(document: Document, members: Sequence[FleetMember]) -> list[Problem]:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from hpcgen.model.lock import Lock
     from hpcgen.recipe.formats.hpccm_session import Written
 
-DECISION, REPORT = "decision.json", "decision.md"
-"""What ``hpcgen optimise`` adds to a kit: why it is as it is, for programs and for people."""
+DECISION, REPORT, STACK = "decision.json", "decision.md", "stack.yaml"
+"""What ``hpcgen optimise`` adds to a kit: why it is as it is, for programs and for people; a stack that is its own."""
 _MAX_BYTES = 64 * 1024 * 1024
 
 
@@ -53,7 +53,7 @@ def programs() -> frozenset[str]:
 def known_files() -> frozenset[str]:
     """Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
     recipes = (format_for(name).recipe_file for name in FORMATS.names())
-    return programs() | {"plan.json", "hpcgen.lock", FACTS_FILE, DECISION, REPORT, *recipes}
+    return programs() | {"plan.json", "hpcgen.lock", FACTS_FILE, DECISION, REPORT, STACK, *recipes}
 
 
 def plan_text(plan: Plan) -> str:

@@ -4,7 +4,19 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hpcgen.model.fields import Count, Gigabytes, Name, Record, Text, Url, VersionRange, WholeNumber, matching
+from hpcgen.model.fields import (
+    Commit,
+    Count,
+    Gigabytes,
+    Name,
+    Record,
+    Sha256,
+    Text,
+    Url,
+    VersionRange,
+    WholeNumber,
+    matching,
+)
 from hpcgen.model.fleet import Reference
 from hpcgen.model.infrastructure import Infrastructure
 from hpcgen.model.job import JobName
@@ -154,10 +166,16 @@ class Run(Record, frozen=True):
 
 
 class Build(Record, frozen=True):
-    """The program's own source, and how it is built in the image."""
+    """The program's own source, and how it is built in the image.
+
+    ``src``: a git repository, pinned by ``commit`` (or as ``URL@COMMIT``), or a file such as a tar archive, pinned by
+    ``sha256``.
+    """
 
     src: Url
     build_command: ShellLines
+    commit: Commit | None = None
+    sha256: Sha256 | None = None
     parallelism: Count = 1
 
     @property

@@ -8,6 +8,7 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError, HpcgenError, InputError, Problem
+from hpcgen.kit.kit import STACK
 from hpcgen.measurements.lookup import Measurements
 from hpcgen.model.decision import Alternative, Decision, LayoutOption
 from hpcgen.model.job import JobRequest
@@ -15,20 +16,27 @@ from hpcgen.model.measurement import Measurement
 from hpcgen.model.plan import Finding, Plan
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.model.site import Site
-from hpcgen.optimise.candidates import Candidate, candidates, fitting_partitions
+from hpcgen.model.stack import Stack
+from hpcgen.optimise.application import Where, checked_build, with_application
+from hpcgen.optimise.candidates import Candidate, candidates, fitting_partitions, wants_ranks
 from hpcgen.optimise.evidence import kind_of, rows_of_workload, software_of
 from hpcgen.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.optimise.layouts import layouts
 from hpcgen.optimise.modelled import Modelled
 from hpcgen.optimise.words import basis_words
 from hpcgen.planning.planner import make_plan
+from hpcgen.planning.reproduce import reproduce
 
 
 class Optimised(msgspec.Struct, frozen=True):
-    """What was decided, and its plan."""
+    """What was decided, and its plan.
+
+    ``stack``: where no collection has it, since the request brings its own program.
+    """
 
     decision: Decision
     plan: Plan
+    stack: Stack | None = None
 
 
 def optimise(
@@ -38,6 +46,7 @@ def optimise(
     known: Measurements,
     findings: Sequence[Finding] = (),
     name: str = "request",
+    where: Where | None = None,
 ) -> Optimised:
     """Choose stack, versions, way of installing, graph compiler, partition and layout.
 
@@ -47,18 +56,21 @@ def optimise(
     known: what the choice rests on.
     findings: what reading the request had to say.
     name: of the request, for the report.
+    where: the place of its fields, for messages.
 
     Raises
     ------
     ConflictError: no candidate can be planned; every candidate's reason.
-    InputError: the request fits nothing that is known.
+    InputError: the request fits nothing that is known, or nothing pins the program that it brings.
     """
+    request, own = checked_build(request, where)
     if request.partition is not None and request.partition not in site.partitions:
         raise InputError(
             f"{site.name} has no partition {request.partition!r}", expected=" or ".join(sorted(site.partitions))
         )
 
     def make(candidate: Candidate, layout: LayoutOption | None = None) -> Plan:
+        job = job_request(request, candidate.stack.run.mpi, layout)
         return make_plan(
             catalog,
             site,
@@ -66,7 +78,8 @@ def optimise(
             partition=candidate.partition,
             settings=candidate.settings,
             added=candidate.added,
-            job=job_request(request, candidate.stack.run.mpi, layout),
+            job=job,
+            command=None if request.build is None else lambda: _again(site, candidate, job),
             site_document=catalog.document_of(site),
             stack_document=catalog.document_of(candidate.stack),
         )
@@ -74,7 +87,8 @@ def optimise(
     rows = rows_of_workload(known, request)
     modelled = Modelled(known, request)
     partitions, notes = _partitions(request, site, rows)
-    found = judged(planned(candidates(catalog, request, site, partitions), make), rows, modelled)
+    every = candidates(catalog, request, site, partitions)
+    found = judged(planned([_with_application(each, request) for each in every], make), rows, modelled)
     best = best_of(found)
     if best is None or best.plan is None:
         problems = [Problem(f"{_label(each.candidate)}: {each.refused}") for each in found]
@@ -93,12 +107,23 @@ def optimise(
         versions={block.name: block.version for block in plan.blocks if not block.build_only},
         environment=dict(plan.stack.run.environment),
         layouts=options,
-        findings=[*findings, *notes, *plan.findings],
+        findings=[*findings, *own, *notes, *plan.findings],
         measure=_measure(modelled, found),
         # A profile that only the request knows, or a header that it wants, has no command line.
         command=plan.command if catalog.document_of(site) is not None else "",
     )
-    return Optimised(decision, plan)
+    return Optimised(decision, plan, None if request.build is None else best.candidate.stack)
+
+
+def _with_application(candidate: Candidate, request: OptimiseRequest) -> Candidate:
+    stack = with_application(candidate.stack, request, wants_ranks(request))
+    return msgspec.structs.replace(candidate, stack=stack)
+
+
+def _again(site: Site, candidate: Candidate, job: JobRequest) -> str:
+    """The command that makes the plan again, in the folder of the kit, which has the stack."""
+    settings, partition = candidate.settings, candidate.partition
+    return reproduce(site.name, STACK, partition, settings, None, False, job, added=candidate.added)
 
 
 def _partitions(request: OptimiseRequest, site: Site, rows: Sequence[Measurement]) -> tuple[list[str], list[Finding]]:

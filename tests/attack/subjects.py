@@ -110,6 +110,9 @@ def _stack() -> dict[str, Any]:
             "os_packages": {"options": {"packages": ["git"]}},
             "python": {},
             "python_packages": {"options": {"packages": ["h5py==3.11.0"]}},
+            "application": {
+                "options": {"source": "https://example.org/a.tar", "sha256": "0" * 64, "commands": ["make"]}
+            },
         },
         "run": {
             "command": ["python3", "train.py", "--lr", "0.1"],

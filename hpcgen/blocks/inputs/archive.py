@@ -64,6 +64,9 @@ class Archive(Input, frozen=True):
         for block, item in inputs:
             count = sum(1 for other, _ in inputs if other is block)
             name, version = block.name if count == 1 else item.name, block.version
+            if not any(row.sha256 == item.sha256 for row in view.release(block).archives.values()):
+                # Of a stack's own source only its address and hash are known.
+                name, version = item.name, item.sha256[:12]
             component = Component(
                 f"software:{name}@{version}",
                 "software",

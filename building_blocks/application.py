@@ -1,0 +1,165 @@
+"""A program of one's own, compiled inside the builder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated
+
+from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
+from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.standard_mpi import by_standard, linked
+from hpcgen.blocks.steps import (
+    Archive,
+    Environment,
+    GitTree,
+    Input,
+    Packages,
+    Run,
+    Runtime,
+    Test,
+    TextFile,
+    command,
+    lines,
+    run,
+)
+from hpcgen.errors import InputError
+from hpcgen.model.fields import Commit, Sha256, Text, matching
+from hpcgen.model.image_paths import SCRATCH
+from hpcgen.support.quoting import sh, sh_assign
+
+Address = Annotated[
+    str,
+    matching(
+        r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+$(?!\n)",
+        "the https:// address of a git repository or a file, without ?, % and @",
+        "https://example.org/solver-1.2.tar.gz",
+    ),
+]
+ARCHIVE = re.compile(r"\.(tar|tar\.(gz|bz2|xz)|tgz|tbz2|txz)$")
+FOLDER, SCRIPT, WRAPPERS = f"{SCRATCH}/application", f"{SCRATCH}/application-commands", f"{SCRATCH}/application-mpi"
+# The last word of it is the name of the tree where all of it is kept.
+SOURCE = f"{FOLDER}/src"
+
+
+def _with_mpi(situation: Situation) -> bool:
+    return bool(situation.options.mpi)
+
+
+class Application(Block):
+    """A program of one's own, from a git repository or a file, compiled by the commands that the stack says.
+
+    They run in the folder of the source. What they put into ``$PREFIX``, /opt/application, is in the image; where they
+    leave nothing there, the whole folder is, as /opt/application/src. ``CC``, ``CXX``, ``CFLAGS``, ``CXXFLAGS``,
+    ``FFLAGS`` and ``FCFLAGS`` are set for the partition's CPU. All blocks that the stack names before are there.
+    """
+
+    name = "application"
+    needs = (need("gnu"), need("cmake", build_only=True), need("mpi", when=_with_mpi))
+
+    class Options(BlockOptions, frozen=True):
+        """Where the source is, what pins it, and what is done with it.
+
+        ``source``: with ``commit`` a git repository, whose submodules are left out; with ``sha256`` a tar archive,
+        whose one top folder is left out, or another file as it is. ``commands``: each a whole command of bash on one
+        line; the first that fails fails the build. ``mpi``: it is linked with the image's MPI.
+        """
+
+        source: Address | None = None
+        commit: Commit | None = None
+        sha256: Sha256 | None = None
+        commands: list[Text] = []
+        mpi: bool = False
+
+        def __post_init__(self) -> None:
+            if self.commit and self.sha256:
+                raise ValueError("`commit` pins a git repository and `sha256` a file: name one of them")
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        return [self._source(ctx)]
+
+    def _source(self, ctx: Context) -> GitTree | Archive:
+        """The source; InputError where the stack does not say what it is, or nothing pins it."""
+        source, commit, sha256 = ctx.options.source, ctx.options.commit, ctx.options.sha256
+        if not source:
+            expected = "options: {source: https://…, commit: … or sha256: …, commands: […]}"
+            raise InputError("nothing says what the block application compiles", expected=expected)
+        if commit:
+            return GitTree(source, commit)
+        if sha256:
+            return Archive(source, sha256)
+        head = command("git", "ls-remote", source, "HEAD")
+        raise InputError(
+            f"nothing pins {source}",
+            expected="application.commit for a git repository, application.sha256 for an archive or another file",
+            remedy=f"`{head}` says the newest commit, `sha256sum {source.rpartition('/')[2]}` the hash of a file",
+        )
+
+    def packages(self, ctx: Context) -> Packages:
+        """What fetches a git tree."""
+        tools = ["git"] if ctx.options.commit else []
+        return Packages(build={"apt": tools, "dnf": tools, "zypper": tools})
+
+    def environment(self, ctx: Context) -> Environment:
+        """Its programs and libraries, or those at the top of the folder that is kept."""
+        folders = [f"{ctx.prefix}/bin", f"{ctx.prefix}/src"]
+        return Environment(paths={"PATH": folders, "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib", f"{ctx.prefix}/lib64"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        item = self._source(ctx)
+        yield run("source", command("mkdir", "-p", FOLDER), _bring(ctx, item))
+        keep = command("find", ctx.prefix, "-maxdepth", "0", "-empty", "-exec", "mv", SOURCE, "-t", "{}", "+")
+        yield run(
+            "commands",
+            TextFile("files/application/commands", SCRIPT, _script(ctx)),
+            _wrappers(ctx),
+            command("mkdir", "-p", ctx.prefix),
+            # Every base has bash; only there does a pipe fail with any of its parts.
+            command("bash", "-eo", "pipefail", SCRIPT),
+            keep,
+            command("rm", "-rf", FOLDER, SCRIPT, WRAPPERS),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        return Runtime(copies=(ctx.prefix,))
+
+    def test(self, ctx: Context) -> list[Test]:
+        """Every library that its programs were linked with is found; the GPU driver's is the host's."""
+        programs = f'for program in {ctx.prefix}/bin/* {ctx.prefix}/src/*; do ldd "$program"; done 2> /dev/null'
+        return [Test("libraries", f"{{ {programs}; }} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0")]
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """With which MPI interface it is linked."""
+        return linked(ctx) if ctx.options.mpi else Capabilities()
+
+
+def _bring(ctx: Context, item: GitTree | Archive) -> list[str]:
+    if isinstance(item, GitTree):
+        return ctx.tree(item, SOURCE)
+    if ARCHIVE.search(item.name):
+        return ctx.unpack(item, SOURCE)
+    return [*ctx.fetch(item), command("mkdir", SOURCE), command("cp", ctx.local(item), f"{SOURCE}/{item.name}")]
+
+
+def _script(ctx: Context) -> str:
+    """The commands, each in quotes: what one of them says ends neither its line nor, where it fails, in silence."""
+    flags = " ".join(["-O2", *ctx.flags])
+    variables = {"PREFIX": ctx.prefix, **dict.fromkeys(("CFLAGS", "CXXFLAGS", "FFLAGS", "FCFLAGS"), flags)}
+    return lines(
+        *(f"export {sh_assign(name, value)}" for name, value in variables.items()),
+        *([f'export PATH="{WRAPPERS}:$PATH"'] if _wrapped(ctx) else []),
+        f"cd {SOURCE}",
+        *(f"eval {sh(line, 'a command of the block application')}" for line in ctx.options.commands),
+    )
+
+
+def _wrapped(ctx: Context) -> bool:
+    return ctx.options.mpi and by_standard(ctx.facts)
+
+
+def _wrappers(ctx: Context) -> list[TextFile]:
+    """Under the usual names the MPI compilers that link with the standard's library, where programs must."""
+    return [
+        TextFile(f"files/application/{name}", f"{WRAPPERS}/{name}", lines("#!/bin/sh", f'exec {name}_abi "$@"'), True)
+        for name in (("mpicc", "mpicxx") if _wrapped(ctx) else ())
+    ]
