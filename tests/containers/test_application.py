@@ -1,0 +1,80 @@
+"""A program of one's own: its archive fetched from the loopback, compiled by ch-image, started by ``hpcgen run``."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+from container_tools import BaseImage, ChImage
+from test_rendered_kits import render_by_command, site_profile
+
+from tests.helpers.file_server import make_certificate, serving
+
+PROGRAM = """
+#include <stdio.h>
+int main(int count, char **words) {
+    printf("solved %s with %s\\n", count > 1 ? words[1] : "nothing", FROM);
+    return 0;
+}
+"""
+MAKEFILE = "solver: solver.c\n\t$(CC) $(CFLAGS) -DFROM='\"make\"' -o $@ $<\n"
+
+
+def archive() -> bytes:
+    """Two files below one folder."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, text in (("solver.c", PROGRAM), ("Makefile", MAKEFILE)):
+            member = tarfile.TarInfo(f"solver-1/{name}")
+            member.size = len(text)
+            tar.addfile(member, io.BytesIO(text.encode()))
+    return out.getvalue()
+
+
+def stack(content: bytes, *commands: str) -> dict[str, Any]:
+    options = {
+        "source": "https://example.org/solver-1.tar.gz",
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "commands": list(commands),
+    }
+    return {
+        "name": "own",
+        "title": "a program of one's own",
+        "blocks": {"application": {"options": options}},
+        "run": {"command": ["solver", "x y"], "mpi": False, "gpus_per_node": 0},
+    }
+
+
+def test_a_program_is_compiled_and_started(
+    machine_facts: dict[str, Any], plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
+) -> None:
+    """One stack installs into the prefix; the other leaves it empty, so that its whole folder is kept."""
+    content, key = archive(), make_certificate(tmp_path)
+    with serving(key) as server:
+        server.files["solver-1.tar.gz"] = content
+        site = site_profile(machine_facts, plain_base_image)
+        site["network"]["mirrors"]["files"] = server.url("").rstrip("/")
+        site["network"]["ca_certificates"] = [*site["network"]["ca_certificates"], str(key[1])]
+        ours = tmp_path / "ours"
+        installed = stack(content, "make -j 2", 'mkdir "$PREFIX/bin" && cp solver "$PREFIX/bin"')
+        for folder, each in (("site_profiles", site), ("recipes", installed)):
+            (ours / folder).mkdir(parents=True)
+            (ours / folder / f"{each['name']}.yaml").write_text(json.dumps(each))
+        kept = {**stack(content, "make"), "name": "whole"}
+        (ours / "recipes" / "whole.yaml").write_text(json.dumps(kept))
+        for name, file in (("own", "bin/solver"), ("whole", "src/solver")):
+            kit, image = tmp_path / name, tmp_path / f"image-{name}"
+            render_by_command(ours, kit, "--site", "here", "--stack", name, "--format", "charliecloud")
+            # With a cache the second image compiles its program alone.
+            ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path)
+            assert (image / "opt" / "application" / file).is_file()
+            assert not (image / "opt" / "hpcgen" / "build").exists()
+            words = [sys.executable, "-m", "hpcgen", "run", str(image)]
+            done = subprocess.run(words, env=ch_image.env, capture_output=True, text=True, cwd=tmp_path, check=False)
+            assert "solved x y with make" in done.stdout, done.stdout + done.stderr
