@@ -168,8 +168,8 @@ class Run(Record, frozen=True):
 class Build(Record, frozen=True):
     """The program's own source, and how it is built in the image.
 
-    ``src``: a git repository, pinned by ``commit`` (or as ``URL@COMMIT``), or a file such as a tar archive, pinned by
-    ``sha256``.
+    ``src``: a git repository, pinned by ``commit`` or as ``URL@COMMIT``, or a file such as a tar archive, pinned by
+    ``sha256`` or as ``URL#sha256=HASH``.
     """
 
     src: Url

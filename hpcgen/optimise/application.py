@@ -16,7 +16,7 @@ from hpcgen.support.quoting import command
 
 Where = Callable[[tuple[str, ...]], Position]
 BLOCK = "application"
-_COMMIT = re.compile("[0-9a-f]{40}")
+_COMMIT, _SHA256 = re.compile("[0-9a-f]{40}"), re.compile("[0-9a-f]{64}")
 _HERE = re.compile(r"\./([^/]+)")
 
 
@@ -57,6 +57,9 @@ def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple
 
 def _pinned(build: Build) -> Build:
     """The build with address and pin apart; InputError where nothing pins it."""
+    address, hashed, pin = build.src.partition("#sha256=")
+    if hashed and _SHA256.fullmatch(pin) and build.sha256 in (None, pin):
+        build = replace(build, src=address, sha256=pin)
     address, at, pin = build.src.rpartition("@")
     if "/" in pin:
         at = ""
@@ -73,7 +76,7 @@ def _pinned(build: Build) -> Build:
     head = command("git", "ls-remote", build.src, "HEAD")
     raise InputError(
         f"nothing pins {build.src}",
-        expected="URL@COMMIT or `commit` for a git repository, `sha256` for an archive or another file",
+        expected="URL@COMMIT for a git repository, URL#sha256=HASH for an archive or another file",
         remedy=f"`{head}` says the newest commit, `sha256sum {build.src.rpartition('/')[2]}` the hash of a file",
     )
 

@@ -89,13 +89,13 @@ def test_what_nothing_pins_is_refused_at_its_place(build: dict[str, str], said: 
     assert said in str(caught.value) and "request.yaml:5:10: " in str(caught.value)
 
 
-def test_an_archive_is_pinned_by_its_hash() -> None:
-    (block,) = [
-        each
-        for each in optimised(build={**BUILD, "src": f"{SOURCE}-1.tgz", "sha256": SHA256}).plan.blocks
-        if each.name == "application"
-    ]
-    assert (block.options["sha256"], block.options["commit"]) == (SHA256, None)
+@pytest.mark.parametrize(
+    "build", [{"src": f"{SOURCE}.tgz", "sha256": SHA256}, {"src": f"{SOURCE}.tgz#sha256={SHA256}"}]
+)
+def test_an_archive_is_pinned_by_its_hash(build: dict[str, str]) -> None:
+    plan = optimised(build={**BUILD, **build}).plan
+    (options,) = [each.options for each in plan.blocks if each.name == "application"]
+    assert (options["source"], options["sha256"], options["commit"]) == (f"{SOURCE}.tgz", SHA256, None)
 
 
 @pytest.mark.parametrize(
