@@ -8,7 +8,9 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
-from hpcgen.errors import InputError, Position, Problems
+from hpcgen.catalog.passwords import passwords
+from hpcgen.config.in_memory import FieldPlace, InMemory
+from hpcgen.errors import InputError, Position, Problem, Problems
 from hpcgen.model.plan import Finding
 from hpcgen.model.request import Build, OptimiseRequest
 from hpcgen.model.stack import OptionValue, Stack, StackBlock
@@ -29,11 +31,14 @@ def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple
 
     Raises
     ------
-    InputError: nothing pins the source.
+    InputError: nothing pins the source, or an address of the request has a password.
     """
+    problems = Problems(passwords(InMemory(request, "request")))
+    if where is not None:
+        problems = Problems(each.at(where(_field(each))) for each in problems)
+    problems.raise_as(InputError)
     if request.build is None:
         return request, []
-    problems = Problems()
     build, run = request.build, request.run
     with problems.caught(None if where is None else (lambda: where(("build", "src")))):
         build = _pinned(build)
@@ -53,6 +58,12 @@ def checked_build(request: OptimiseRequest, where: Where | None = None) -> tuple
         found.append(Finding(name="build", severity="note", message=message))
         run = replace(run, command=[local[1], *run.command[1:]])
     return replace(request, build=build, run=run), found
+
+
+def _field(problem: Problem) -> tuple[str, ...]:
+    """The path of a problem's field."""
+    place = problem.where
+    return tuple(place.field.split(".")) if isinstance(place, FieldPlace) else ()
 
 
 def _pinned(build: Build) -> Build:
@@ -92,7 +103,7 @@ def with_application(stack: Stack, request: OptimiseRequest, ranks: bool) -> Sta
     if build is None:
         return stack
     mpi = stack.run.mpi and (ranks or request.framework is not None)
-    lines = [line for line in build.text.replace("\\\n", " ").split("\n") if line.strip()]
+    lines = [line.strip() for line in build.text.replace("\\\n", " ").split("\n") if line.strip()]
     options: dict[str, OptionValue] = {"source": build.src, "commands": lines, "mpi": mpi}
     options |= {"commit": build.commit} if build.commit is not None else {"sha256": build.sha256}
     program = [*request.run.command, *request.run.arguments]
