@@ -20,14 +20,14 @@ from hpcgen.cli.own_job_options import own_job, submit_own_call, submitted_optio
 from hpcgen.cli.words import IMAGE, PARTITION, SITE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from hpcgen.bench import BenchCase, BenchWorkload, Outcome
     from hpcgen.bench.comparison import Compared
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.run.image_job import ImageJob
     from hpcgen.tune import TuneStudy
-    from hpcgen.tune.study import RunningTrial
+    from hpcgen.tune.study import RunningTrial, Trial
 
 
 @click.command("tune")
@@ -78,6 +78,10 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
         unsubmitted = {name: asked[name] for name in ("no_follow", "time", "queue", "account", "tasks")}
         if given := options_given(unsubmitted, free=()):
             raise click.UsageError(f"{', '.join(given)} requires --submit")
+    if asked["write"] is not None:
+        from hpcgen.config.yamlfile import load
+
+        load(asked["write"])
     case = case_of(image, catalog, asked)
     study = _study(case, chosen, asked)
     if asked["submit"]:
@@ -90,6 +94,8 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
         say("the same command goes on with it")
         raise
     if asked["search_only"]:
+        if asked["as_json"]:
+            print_json({"trials": study.trials()})
         say(_best_text(study, chosen) or "nothing is measured yet")
         return
     _finish(case, chosen, study, asked["to"] or own_file(catalog), asked)
@@ -161,11 +167,22 @@ def _search(
             timeout_s=asked["start_timeout"],
             until=until,
             on_begin=tell,
-            on_wait=lambda trials: say(
-                f"waits for {', '.join(f'trial {each.number} ({each.where})' for each in trials)}"
-            ),
+            on_wait=_told_once(),
         )
         search.run(study, wait=not asked["search_only"])
+
+
+def _told_once() -> Callable[[Sequence[Trial]], None]:
+    """Says whom it waits for, when that changes."""
+    said: set[str] = set()
+
+    def tell(trials: Sequence[Trial]) -> None:
+        text = ", ".join(f"trial {each.number} ({each.where})" for each in trials)
+        if text not in said:
+            said.add(text)
+            say(f"waits for {text}")
+
+    return tell
 
 
 def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path | None, asked: dict[str, Any]) -> None:

@@ -63,15 +63,15 @@ class Search(msgspec.Struct, frozen=True):
         """
         while self.until is None or time.monotonic() < self.until:
             trial = study.next(self.trials)
-            if trial is not None:
-                self._measure(study, trial)
-                continue
-            others = study.running_elsewhere() if wait else []
-            if not others and (not wait or not _waiting(study, self.trials)):
-                return
-            if others:
+            if trial is None and wait and (others := study.running_elsewhere()):
                 self.on_wait(others)
                 time.sleep(LOOK_S)
+                continue
+            # A process that was seen to be gone just now has left something to be done.
+            trial = trial or study.next(self.trials)
+            if trial is None:
+                return
+            self._measure(study, trial)
 
     def _measure(self, study: TuneStudy, trial: RunningTrial) -> None:
         try:
@@ -98,13 +98,6 @@ class Search(msgspec.Struct, frozen=True):
                 trial.ended(why, refused=False)
                 return
         trial.measured(statistics.median(cell.values))
-
-
-def _waiting(study: TuneStudy, wanted: int) -> bool:
-    """Whether what a process that died has left is still to be done."""
-    trials = study.trials()
-    done = sum(each.state in ("measured", "ended early") for each in trials)
-    return done < wanted and any(each.state == "waiting" for each in trials)
 
 
 def hopeless(trials: Sequence[Trial], rates: Sequence[float]) -> str:

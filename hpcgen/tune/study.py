@@ -85,7 +85,7 @@ class TuneStudy:
 
     def trials(self) -> list[Trial]:
         """All trials, by number."""
-        return [_seen(each) for each in self._study.get_trials(deepcopy=False)]
+        return [trial_of(each) for each in self._study.get_trials(deepcopy=False)]
 
     def best(self) -> Trial | None:
         """The fastest that was measured in all its rounds."""
@@ -230,7 +230,8 @@ def impossible(trials: Sequence[Trial]) -> set[tuple[str, str]]:
     return {pair for pair in alone if alone.count(pair) >= _REFUSALS}
 
 
-def _seen(trial: optuna.trial.FrozenTrial) -> Trial:
+def trial_of(trial: optuna.trial.FrozenTrial) -> Trial:
+    """What Optuna knows of a trial."""
     known = trial.user_attrs
     states: dict[str, State] = {"COMPLETE": "measured", "FAIL": "lost", "RUNNING": "running", "WAITING": "waiting"}
     state = states.get(trial.state.name) or ("refused" if "refused" in known else "ended early")
