@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from container_tools import script
+from mpi_hello import HOST_ROOT
 from slurm_site import SlurmSite
 from virtual_cluster import VirtualCluster
 
@@ -40,6 +43,32 @@ def test_ranks_of_two_nodes_meet(site: Site, mpi_hello_image: Path, launcher: st
     assert done.returncode == 0, done.stdout + done.stderr
     assert "preflight: passed: 4 ranks with /opt/host-mpi/lib/libmpi.so.12 over tcp" in done.stdout
     check_ranks(done.stdout)
+
+
+def test_an_mpich_is_the_hosts_mpi(site: Site, mpi_hello_image: Path) -> None:
+    """Its own Hydra starts the ranks, and its library takes the place of the image's Intel MPI."""
+    root = Path(script("make-host-mpi", "--mpich", env=site.env).strip())
+    # Beside it its own libfabric, which would otherwise be the image's, of Intel MPI.
+    libraries = [f"{HOST_ROOT}/lib", f"{HOST_ROOT}/lib/mpich"]
+    site.profile["mpi"].update(flavour="mpich", version="5.0.2", libraries=libraries, environment={})
+    site.profile["mpi"]["binds"][0]["source"] = str(root)
+    site.write()
+    site.env["PATH"] = f"{root / 'bin'}{os.pathsep}{site.env['PATH']}"
+    done = submit(site, mpi_hello_image)
+    assert done.returncode == 0, done.stdout + done.stderr
+    check_ranks(done.stdout)
+    assert re.search(r"^library MPICH Version:\s+5\.0\.2$", done.stdout, re.MULTILINE), done.stdout
+
+
+def test_ranks_that_srun_leaves_alone_are_refused(site: Site, mpi_hello_image: Path) -> None:
+    """Without a PMI each of them is a job of its own, with the number 0."""
+    site.profile["mpi"].update(launcher="srun", pmi=[])
+    del site.profile["mpi"]["bootstrap"]
+    site.write()
+    done = submit(site, mpi_hello_image)
+    assert done.returncode == 10, done.stdout + done.stderr
+    assert "preflight: FAILED: ranks: expected one job of 4 ranks; seen: 4 ranks in jobs of 1;" in done.stdout
+    assert "rank 0 of 1" not in done.stdout
 
 
 def test_what_the_profile_sets_for_mpi_reaches_the_launcher(site: Site, mpi_hello_image: Path) -> None:
