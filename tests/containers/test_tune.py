@@ -17,7 +17,7 @@ from container_tools import BaseImage, ChImage, Slurm
 from leftovers import remove
 from test_rendered_kits import render_by_command, site_profile
 
-from hpcgen.tune.study import Trial, trial_of
+from hpcgen.tune.study import NAME, Trial, trial_of
 
 TRIALS = 12
 JOB = ["--site", "here", "--stack", "mpi-python", "--set", "mpi.provider=intel_mpi", "--ranks-per-node", "1"]
@@ -28,7 +28,7 @@ def trials_of(path: Path) -> list[Trial]:
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     backend = JournalFileBackend(str(path), JournalFileOpenLock(str(path)))
-    study = optuna.load_study(study_name=None, storage=optuna.storages.JournalStorage(backend))
+    study = optuna.load_study(study_name=NAME, storage=optuna.storages.JournalStorage(backend))
     return [trial_of(each) for each in study.get_trials()]
 
 
