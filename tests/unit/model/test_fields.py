@@ -13,6 +13,13 @@ import pytest
 import hpcgen.model
 from hpcgen.images import recorded
 
+
+def of_several_lines(meta: msgspec.Meta) -> bool:
+    """Whether a text may have several lines, and end with a break as a block of YAML does."""
+    example = str((meta.examples or [""])[0])
+    return re.search(meta.pattern or "", f"{example}\n{example}") is not None
+
+
 MODULES = [importlib.import_module(f"hpcgen.model.{each.name}") for each in pkgutil.iter_modules(hpcgen.model.__path__)]
 PATTERNS = sorted(
     {
@@ -21,7 +28,7 @@ PATTERNS = sorted(
         for value in vars(module).values()
         if typing.get_origin(value) is typing.Annotated
         for meta in value.__metadata__
-        if isinstance(meta, msgspec.Meta) and meta.pattern is not None
+        if isinstance(meta, msgspec.Meta) and meta.pattern is not None and not of_several_lines(meta)
     }
 )
 
