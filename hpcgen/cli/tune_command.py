@@ -89,16 +89,16 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
         return
     try:
         _search(case, chosen, study, until, asked)
+        if not asked["search_only"]:
+            _finish(case, chosen, study, asked["to"] or own_file(catalog), asked)
+            return
     except KeyboardInterrupt:
         say(f"warning: interrupted: {_best_text(study, chosen) or 'nothing is measured yet'}")
         say("the same command goes on with it")
         raise
-    if asked["search_only"]:
-        if asked["as_json"]:
-            print_json({"trials": study.trials()})
-        say(_best_text(study, chosen) or "nothing is measured yet")
-        return
-    _finish(case, chosen, study, asked["to"] or own_file(catalog), asked)
+    if asked["as_json"]:
+        print_json({"trials": study.trials()})
+    say(_best_text(study, chosen) or "nothing is measured yet")
 
 
 def _study(case: BenchCase, workload: BenchWorkload, asked: dict[str, Any]) -> TuneStudy:
