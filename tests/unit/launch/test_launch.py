@@ -46,7 +46,7 @@ def site(name: str) -> Site:
 def make_plan(the_site: Site | str, engine: EngineName | None = None, version: str | None = None, **given: Any) -> Plan:
     """A plan by hand. Fields of the job request and of the stack's run are told apart by their names."""
     profile = site(the_site) if isinstance(the_site, str) else the_site
-    request = {k: v for k, v in given.items() if k in JobRequest.__struct_fields__ and k != "command"}
+    request = {k: v for k, v in given.items() if k in JobRequest.__struct_fields__ and k not in ("command", "name")}
     run = {"command": ["python", "train.py"], **{k: v for k, v in given.items() if k not in request}}
     mpi_block = run.pop("mpi_block", "intel_mpi")
     stack = Stack(name=run.pop("name", "demo"), title="A demonstration", blocks={}, run=RunSpec(**run))
