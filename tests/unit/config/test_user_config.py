@@ -198,6 +198,7 @@ def test_nothing_of_the_file_gets_into_a_lock_that_is_shared(config: Path) -> No
         "queue",
         "account",
         "memory_per_rank",
+        "job_name",
     )
     asked = {
         "settings": (),
