@@ -8,10 +8,8 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError, HpcgenError, InputError, Problem
-from hpcgen.kit.kit import STACK
 from hpcgen.measurements.lookup import Measurements
 from hpcgen.model.decision import Alternative, Decision, LayoutOption
-from hpcgen.model.job import JobRequest
 from hpcgen.model.measurement import Measurement
 from hpcgen.model.plan import Finding, Plan
 from hpcgen.model.request import OptimiseRequest
@@ -23,9 +21,8 @@ from hpcgen.optimise.evidence import kind_of, rows_of_workload, software_of
 from hpcgen.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.optimise.layouts import layouts
 from hpcgen.optimise.modelled import Modelled
+from hpcgen.optimise.planning import Planner
 from hpcgen.optimise.words import basis_words
-from hpcgen.planning.planner import make_plan
-from hpcgen.planning.reproduce import reproduce
 
 
 class Optimised(msgspec.Struct, frozen=True):
@@ -68,33 +65,20 @@ def optimise(
         raise InputError(
             f"{site.name} has no partition {request.partition!r}", expected=" or ".join(sorted(site.partitions))
         )
-
-    def make(candidate: Candidate, layout: LayoutOption | None = None) -> Plan:
-        job = job_request(request, candidate.stack.run.mpi, layout)
-        return make_plan(
-            catalog,
-            site,
-            candidate.stack,
-            partition=candidate.partition,
-            settings=candidate.settings,
-            added=candidate.added,
-            job=job,
-            command=None if request.build is None else lambda: _again(site, candidate, job),
-            site_document=catalog.document_of(site),
-            stack_document=catalog.document_of(candidate.stack),
-        )
-
-    rows = rows_of_workload(known, request)
-    modelled = Modelled(known, request)
+    planner, modelled, rows = (
+        Planner(catalog, site, request),
+        Modelled(known, request),
+        rows_of_workload(known, request),
+    )
     partitions, notes = _partitions(request, site, rows)
-    every = candidates(catalog, request, site, partitions)
-    found = judged(planned([_with_application(each, request) for each in every], make), rows, modelled)
+    every = (_with_application(each, request) for each in candidates(catalog, request, site, partitions))
+    found = judged(planned(every, planner.plan), rows, modelled)
     best = best_of(found)
     if best is None or best.plan is None:
         problems = [Problem(f"{_label(each.candidate)}: {each.refused}") for each in found]
         raise ConflictError([Problem("nothing that suits the request can be planned"), *problems])
     options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
-    plan, options, misfits = _laid_out(best, options, make)
+    plan, options, misfits = _laid_out(best, options, planner)
     notes += misfits + _evidence_notes(found, best, request, known)
     decision = Decision(
         request=name,
@@ -120,12 +104,6 @@ def _with_application(candidate: Candidate, request: OptimiseRequest) -> Candida
     return msgspec.structs.replace(candidate, stack=stack)
 
 
-def _again(site: Site, candidate: Candidate, job: JobRequest) -> str:
-    """The command that makes the plan again, in the folder of the kit, which has the stack."""
-    settings, partition = candidate.settings, candidate.partition
-    return reproduce(site.name, STACK, partition, settings, None, False, job, added=candidate.added)
-
-
 def _partitions(request: OptimiseRequest, site: Site, rows: Sequence[Measurement]) -> tuple[list[str], list[Finding]]:
     """The partitions to choose from: the first that fits, and others of which something is measured."""
     fitting = fitting_partitions(request, site)
@@ -139,7 +117,7 @@ def _partitions(request: OptimiseRequest, site: Site, rows: Sequence[Measurement
 
 
 def _laid_out(
-    best: Judged, options: list[LayoutOption], make: object
+    best: Judged, options: list[LayoutOption], planner: Planner
 ) -> tuple[Plan, list[LayoutOption], list[Finding]]:
     """The plan in the chosen layout; in the site's own one where the chosen does not fit, with the reason."""
     assert best.plan is not None
@@ -147,7 +125,7 @@ def _laid_out(
     if chosen is None:
         return best.plan, options, []
     try:
-        return make(best.candidate, chosen), options, []  # type: ignore[operator]
+        return planner.plan(best.candidate, chosen), options, []
     except HpcgenError as error:
         why = error.problems[0].message
         options = [msgspec.structs.replace(each, chosen=False) if each is chosen else each for each in options]
@@ -155,43 +133,21 @@ def _laid_out(
         return best.plan, options, [Finding(name="layout", severity="warning", message=said)]
 
 
-def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | None = None) -> JobRequest:
-    """What a request asks of the job, in a layout that was chosen or in the site's own.
-
-    Parameters
-    ----------
-    ranks: the program runs as several, which may be as many as the limits allow; one process is one whatever they say.
-    """
-    limits, wishes = request.limits, request.job
-    command = [*request.run.command, *request.run.arguments]
-    gpus = 0 if request.hardware.accelerator == "none" else limits.gpus_per_node
-    return JobRequest(
-        nodes=layout.nodes if layout is not None else limits.nodes if ranks else None,
-        ranks_per_node=layout.ranks_per_node if layout is not None else limits.ranks_per_node if ranks else None,
-        threads_per_rank=layout.threads_per_rank if layout is not None else limits.threads,
-        walltime=limits.walltime,
-        queue=wishes.queue or None,
-        account=wishes.account or None,
-        memory_per_rank_gb=limits.memory_per_rank_gb,
-        gpus_per_node=gpus,
-        command=command or None,
-        name=wishes.name,
-    )
-
-
 def _evidence_notes(
     found: Sequence[Judged], best: Judged, request: OptimiseRequest, known: Measurements
 ) -> list[Finding]:
     """What a person should know of the evidence: that there is none, or that it tells nothing apart."""
+    if not request.workload.name:
+        message = f"no `workload` is named, so nothing measured counts; there are rows of {', '.join(known.workloads)}"
+        remedy = "name the one that is most like yours"
+        return [Finding(name="evidence", severity="note", message=message, remedy=remedy)]
     if request.workload.name and not rows_of_workload(known, request):
         near = ", ".join(known.workloads)
         kind = kind_of(request)
         message = f"no row is of the workload {request.workload.name!r}, {kind}; there are rows of {near}"
         return [Finding(name="evidence", severity="note", message=message)]
-    if (
-        all(each.ratio is None for each in found if each is not best)
-        and sum(each.plan is not None for each in found) > 1
-    ):
+    others = [each for each in found if each.plan is not None and each is not best]
+    if others and all(each.ratio is None for each in others):
         message = "nothing that is measured tells the alternatives apart: this is the stack's documented default"
         return [Finding(name="evidence", severity="note", message=message)]
     return []

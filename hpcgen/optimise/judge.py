@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -33,7 +33,7 @@ class Judged(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
-def planned(found: Sequence[Candidate], make: MakePlan) -> list[Judged]:
+def planned(found: Iterable[Candidate], make: MakePlan) -> list[Judged]:
     """Each candidate with its plan or the reason for which there is none."""
     result = []
     for candidate in found:
