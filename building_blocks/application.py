@@ -57,6 +57,8 @@ class Application(Block):
     name = "application"
     needs = (need("gnu"), need("cmake", build_only=True), need("mpi", when=_with_mpi))
 
+    example = {"source": "https://example.org/solver-1.2.tar.gz", "sha256": 64 * "0", "commands": ["make install"]}
+
     class Options(BlockOptions, frozen=True):
         """Where the source is, what pins it, and what is done with it.
 

@@ -28,7 +28,8 @@ class Block:
 
     The class's docstring names the software and its source. ``name`` is the file's name. ``gpu_vendor``: whose GPUs it
     is for (``nvidia``, ``amd``); a node with others cannot have it. ``releases`` are the rows of a class that is in no
-    collection, and so has no table beside it: version → what a row of one says.
+    collection, and so has no table beside it: version → what a row of one says. ``example``: options of a stack with
+    which `hpcgen check` tries a block that needs some.
     """
 
     name: ClassVar[str]
@@ -36,6 +37,7 @@ class Block:
     needs: ClassVar[tuple[Need, ...]] = ()
     build_only: ClassVar[bool] = False
     gpu_vendor: ClassVar[str] = ""
+    example: ClassVar[Mapping[str, Any]] = {}
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     class Options(BlockOptions, frozen=True):

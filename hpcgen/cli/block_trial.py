@@ -84,7 +84,8 @@ def _tried(catalog: Catalog, block: type[Block]) -> Iterable[Problem]:
     from hpcgen.planning.planner import make_plan
     from hpcgen.recipe.assemble import assemble
 
-    stack = Stack(name="trial", title="", blocks={block.name: StackBlock()}, run=RunSpec(command=["true"], mpi=False))
+    asked = StackBlock(options=dict(block.example))
+    stack = Stack(name="trial", title="", blocks={block.name: asked}, run=RunSpec(command=["true"], mpi=False))
     site = catalog.site(SITES.get(block.gpu_vendor, "workstation"))
     found = Problems()
     for base in catalog.virtuals["base"]:

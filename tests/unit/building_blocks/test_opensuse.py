@@ -23,6 +23,7 @@ OLD_COMPILER = {
     "mxnet-horovod": "needs gnu >=8,<13",
     "pytorch-horovod": "needs gnu >=8,<13",
     "tf-horovod": "needs gnu >=8,<13",
+    "tf-horovod-xla": "needs gnu >=8,<13",
 }
 
 
