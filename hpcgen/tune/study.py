@@ -110,7 +110,7 @@ class TuneStudy:
         if sum(counts.values()) >= wanted or len(known) > 3 * wanted + STARTUP:
             return None
         if not any(each.state == "waiting" for each in known):
-            settings = self._propose(known)
+            settings = self._plain(known) or self._propose(known)
             if settings is None:
                 return None
             self._enqueue(settings)
@@ -128,6 +128,15 @@ class TuneStudy:
         """Queue the default, the first of all."""
         if not self.trials():
             self._enqueue({})
+
+    def _plain(self, known: list[Trial]) -> Settings | None:
+        """The next graph compiler with nothing else changed; None where all were tried.
+
+        A compiler changes more than any other setting, and a few random combinations might have none.
+        """
+        tried = [each.settings for each in known]
+        plain = ({"compiler": value} for value in self.space.axes.get("compiler", [])[1:])
+        return next((each for each in plain if each not in tried), None)
 
     def _requeue(self) -> None:
         """Queue the settings of processes that are gone; whoever comes first, it is done once at least."""
