@@ -19,6 +19,8 @@ from hpcgen.optimise.candidates import Candidate
 
 SPEEDS: tuple[Metric, ...] = ("samples_per_second", "seconds_per_epoch", "seconds_per_batch", "seconds", "gflops")
 """Metrics that say how fast a program is, what people look at first."""
+RUNTIMES = frozenset({"onnxruntime", "openvino", "tvm"})
+"""What runs the models of a framework in its place; stacks of theirs say in ``suits`` whose they take."""
 FEWEST = 3
 """Machines on which a ratio was measured before their span says anything of another one."""
 
@@ -55,6 +57,9 @@ def software_of(candidate: Candidate, plan: Plan) -> Software:
 
 def is_of(row: Software, software: Software) -> bool:
     """Whether a row's software is this one, as far as the row says what it was."""
+    if row.compiler in RUNTIMES:
+        # `hpcgen bench` writes the model by its framework and runs it in the other's place.
+        row = Software(framework=row.compiler)
     return (
         row.framework == software.framework
         and _has_version(row, software)

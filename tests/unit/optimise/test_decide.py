@@ -77,6 +77,14 @@ def test_model_is_run_by_another_runtime_where_that_was_faster(catalog: Catalog,
     assert chosen(decide(catalog, SQUEEZENET.replace("squeezenet", "alexnet"), papers)) == ("pytorch", "")
 
 
+def test_runtime_that_bench_measured_in_the_frameworks_place_is_the_stack_of_that_runtime(catalog: Catalog) -> None:
+    here = Hardware(name="v100", site="crpl-skywalker", partition="v100", gpu="NVIDIA Tesla V100")
+    model = {"workload": Workload(name="squeezenet", kind="inference"), "hardware": here}
+    plain = row("", 100.0, software=Software(framework="pytorch"), **model)
+    converted = row("", 160.0, software=Software(framework="pytorch", compiler="onnxruntime"), **model)
+    assert chosen(decide(catalog, SQUEEZENET, Measurements([plain, converted]))) == ("onnxruntime", "")
+
+
 def test_version_is_a_range_of_releases_and_no_substring(catalog: Catalog, papers: Measurements) -> None:
     decision = decide(catalog, MNIST, papers)
     assert {each.software for each in decision.alternatives if each.stack == "tf"} == {"tensorflow 2.1.4"}
