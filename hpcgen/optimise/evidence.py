@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -78,6 +78,12 @@ def on_gpus(plan: Plan) -> bool:
     return bool(plan.job.gpus_per_node)
 
 
+def as_planned(row: Measurement, plan: Plan) -> bool:
+    """Whether a row was measured without variables, such as another allocator, that the plan does not set."""
+    planned = plan.stack.run.environment
+    return all(planned.get(name) == value for name, value in row.software.environment.items())
+
+
 def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -> Estimate:
     """The speed of the same software on the same partition, by the fewest nodes that were measured."""
     machine = f"{plan.site.name}/{plan.partition}"
@@ -88,6 +94,7 @@ def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -
         and is_of(row.software, software)
         and machine in machines(row)
         and bool(row.hardware.gpu) == on_gpus(plan)
+        and as_planned(row, plan)
     ]
     for metric in SPEEDS:
         of_metric = [row for row in found if row.metric == metric]
@@ -107,26 +114,27 @@ def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -
     return Estimate(basis="none")
 
 
-def ratio_to(rows: Iterable[Measurement], software: Software, default: Software, plan: Plan) -> Estimate:
+def ratio_to(rows: Sequence[Measurement], software: Software, default: Software, plan: Plan) -> Estimate:
     """How much faster than the default's the software is, by ratios that were measured of the same workload.
 
-    On the same partition and of this release where that was measured; else on other machines with (or without) GPUs
-    alike, or of other releases, which makes it a prediction.
+    On the same partition and of this release where that was measured; else there of another release, else on other
+    machines with (or without) GPUs alike, which makes it a prediction.
     """
     found = [
         row
-        for row in rows
+        for row in [*rows, *_pairs(rows)]
         if row.metric == "speedup"
         and row.baseline is not None
         and _differs_alike(row.software, row.baseline, software, default)
         and bool(row.hardware.gpu) == on_gpus(plan)
     ]
     machine = f"{plan.site.name}/{plan.partition}"
-    here = [row for row in found if machine in machines(row) and _has_version(row.software, software)]
-    used = here or found
+    there = [row for row in found if machine in machines(row)]
+    here = [row for row in there if _has_version(row.software, software)]
+    used = here or there or found
     if not used:
         return Estimate(basis="none")
-    other = "of other releases" if any(machine in machines(row) for row in used) else "on other machines"
+    other = "of other releases" if there else "on other machines"
     value = math.exp(statistics.fmean(math.log(row.value) for row in used))
     several = not here and len(used) >= FEWEST
     return Estimate(
@@ -138,6 +146,28 @@ def ratio_to(rows: Iterable[Measurement], software: Software, default: Software,
         rows=[words(row) for row in used],
         why="" if here else f"measured {other}",
     )
+
+
+def _pairs(rows: Sequence[Measurement]) -> list[Measurement]:
+    """Speeds of one framework's release in one layout, with a graph compiler and without, as ratios."""
+    speeds = [row for row in rows if row.metric in SPEEDS]
+    plain = {_setting(row): row for row in speeds if not row.software.compiler}
+    found = []
+    for row in speeds:
+        other = plain.get(_setting(row))
+        if row.software.compiler and other is not None:
+            ratio = row.value / other.value
+            value = ratio if row.metric in HIGHER_IS_BETTER else 1 / ratio
+            known = {"metric": "speedup", "value": value, "baseline": other.software, "low": None, "high": None}
+            found.append(msgspec.structs.replace(row, **known))
+    return found
+
+
+def _setting(row: Measurement) -> tuple[object, ...]:
+    """All that two rows of a pair have in common."""
+    software, layout = row.software, (row.nodes, row.ranks_per_node, row.threads_per_rank)
+    said = (software.framework, software.version, software.install, sorted(software.environment.items()))
+    return (row.hardware.name, row.metric, row.workload.batch, row.workload.precision, *layout, str(said))
 
 
 def same_release(one: Software, other: Software) -> bool:

@@ -14,7 +14,7 @@ from hpcgen.model.decision import Estimate, LayoutOption
 from hpcgen.model.measurement import HIGHER_IS_BETTER, Measurement, Metric, Software
 from hpcgen.model.plan import Plan
 from hpcgen.model.request import OptimiseRequest
-from hpcgen.optimise.evidence import SPEEDS, on_gpus
+from hpcgen.optimise.evidence import SPEEDS, as_planned, on_gpus
 from hpcgen.predict.prediction import Refusal
 from hpcgen.predict.scaling import ScalingModel, fit_scaling, measure_next, points_of
 from hpcgen.support.units import counted
@@ -70,6 +70,7 @@ def _series(rows: Sequence[Measurement], software: Software, plan: Plan) -> dict
         and row.software.compiler == software.compiler
         and machine in machines(row)
         and row.threads_per_rank is not None
+        and as_planned(row, plan)
         and bool(row.hardware.gpu) == on_gpus(plan)
     ]
     metric = next((each for each in SPEEDS if any(row.metric == each for row in here)), None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
@@ -83,6 +84,31 @@ def test_runtime_that_bench_measured_in_the_frameworks_place_is_the_stack_of_tha
     plain = row("", 100.0, software=Software(framework="pytorch"), **model)
     converted = row("", 160.0, software=Software(framework="pytorch", compiler="onnxruntime"), **model)
     assert chosen(decide(catalog, SQUEEZENET, Measurements([plain, converted]))) == ("onnxruntime", "")
+
+
+def test_row_with_another_allocator_says_nothing_of_the_plan_without(catalog: Catalog) -> None:
+    fast = Software(framework="tensorflow", version="2.1", environment={"LD_PRELOAD": "/usr/lib/libtcmalloc.so"})
+    rows = [row("", 500.0), row("", 900.0, software=fast), row("xla", 700.0)]
+    assert chosen(decide(catalog, MNIST, Measurements(rows))) == ("tf-xla", "xla")
+
+
+def test_pair_of_another_release_here_is_told_before_ratios_of_other_machines(
+    catalog: Catalog, papers: Measurements
+) -> None:
+    newer = [
+        row(name, value, software=Software(framework="tensorflow", version="2.9", compiler=name))
+        for name, value in (("", 500.0), ("xla", 100.0))
+    ]
+    decision = decide(catalog, MNIST, Measurements([*newer, *_elsewhere(papers)]))
+    (slow,) = [each for each in decision.alternatives if each.compiler == "xla"]
+    assert (slow.estimate.basis, slow.slowdown) == ("predicted", pytest.approx(5.0))
+    assert chosen(decision) == ("tf", "")
+
+
+def _elsewhere(papers: Measurements) -> list[Measurement]:
+    """What the papers say of XLA, as if it had been measured on another machine."""
+    replace = msgspec.structs.replace
+    return [replace(each, hardware=Hardware(name="other")) for each in papers if each.software.compiler == "xla"]
 
 
 def test_version_is_a_range_of_releases_and_no_substring(catalog: Catalog, papers: Measurements) -> None:
