@@ -22,6 +22,7 @@ from hpcgen.optimise.judge import Judged, best_of, judged, planned
 from hpcgen.optimise.layouts import layouts
 from hpcgen.optimise.modelled import Modelled
 from hpcgen.optimise.planning import Planner
+from hpcgen.optimise.unused import unused
 from hpcgen.optimise.words import basis_words
 
 
@@ -79,7 +80,7 @@ def optimise(
         raise ConflictError([Problem("nothing that suits the request can be planned"), *problems])
     options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
     plan, options, misfits = _laid_out(best, options, planner)
-    notes += misfits + _evidence_notes(found, best, request, known)
+    notes += misfits + _evidence_notes(found, best, request, known) + unused(request, options)
     decision = Decision(
         request=name,
         goal=request.goal,

@@ -58,11 +58,15 @@ def job_request(request: OptimiseRequest, ranks: bool, layout: LayoutOption | No
     ranks: the program runs as several, which may be as many as the limits allow; one process is one whatever they say.
     """
     limits, wishes = request.limits, request.job
+    per_node = limits.ranks_per_node
+    if limits.ranks is not None:
+        spread = max(1, limits.ranks // (limits.nodes or 1))
+        per_node = min(per_node or spread, spread)
     command = [*request.run.command, *request.run.arguments]
     gpus = 0 if request.hardware.accelerator == "none" else limits.gpus_per_node
     return JobRequest(
         nodes=layout.nodes if layout is not None else limits.nodes if ranks else None,
-        ranks_per_node=layout.ranks_per_node if layout is not None else limits.ranks_per_node if ranks else None,
+        ranks_per_node=layout.ranks_per_node if layout is not None else per_node if ranks else None,
         threads_per_rank=layout.threads_per_rank if layout is not None else limits.threads,
         walltime=limits.walltime,
         queue=wishes.queue or None,

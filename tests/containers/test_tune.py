@@ -1,4 +1,4 @@
-"""A search as an array of a real Slurm, of whose tasks one is killed: the job after it does again what was lost."""
+"""Measurements as a job of a real Slurm, and a search as an array that does again what a killed task has lost."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ from container_tools import BaseImage, ChImage, Slurm
 from leftovers import remove
 from test_rendered_kits import render_by_command, site_profile
 
+from hpcgen.measurements.lines import read_lines
 from hpcgen.tune.study import NAME, Trial, trial_of
 
 TRIALS = 12
-JOB = ["--site", "here", "--stack", "mpi-python", "--set", "mpi.provider=intel_mpi", "--ranks-per-node", "1"]
+NUMPY = ["--add", "python_packages", "--set", "python_packages.packages=numpy==2.2.6"]
+JOB = ["--site", "here", "--stack", "mpi-python", "--set", "mpi.provider=intel_mpi", *NUMPY, "--ranks-per-node", "1"]
 
 
 def trials_of(path: Path) -> list[Trial]:
@@ -42,6 +44,16 @@ def kill_one(path: Path, after: int) -> Trial:
                 return running[0]
         time.sleep(0.2)
     raise AssertionError("no trial was begun")
+
+
+def bench_as_a_job(collection: Path, image: Path, work: Path, cluster: Slurm) -> None:
+    words = ["bench", str(image), "--workload", "gemm", "--vary", "threads=1,2", "--rounds", "2", "--seconds", "1"]
+    command = [sys.executable, "-m", "hpcgen", "--collection", str(collection), *words, "--submit", "--time", "10m"]
+    done = subprocess.run(command, cwd=work, env=cluster.env, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "what the others are compared with" in done.stdout, done.stdout
+    rows = read_lines(collection / "measurements" / "bench.jsonl", "rows")
+    assert [row.threads_per_rank for row in rows if row.metric == "gflops"] == [1, 2]
 
 
 def search_with_a_kill(collection: Path, image: Path, work: Path, cluster: Slurm) -> None:
@@ -68,7 +80,7 @@ def search_with_a_kill(collection: Path, image: Path, work: Path, cluster: Slurm
 
 
 @pytest.mark.slow
-def test_an_array_goes_on_when_a_task_is_killed(
+def test_measurements_as_a_job_and_an_array_that_goes_on_when_a_task_is_killed(
     machine_facts: dict[str, Any],
     plain_base_image: BaseImage,
     ch_image: ChImage,
@@ -86,5 +98,6 @@ def test_an_array_goes_on_when_a_task_is_killed(
     render_by_command(collection, tmp_path / "kit", *JOB, "--format", "charliecloud")
     options = {"HPCGEN_BUILD_OPTIONS": "--no-cache"}
     ch_image.run(["bash", tmp_path / "kit" / "build.sh", image], cwd=tmp_path, env=options)
+    bench_as_a_job(collection, image, work, cluster)
     search_with_a_kill(collection, image, work, cluster)
     remove(image)

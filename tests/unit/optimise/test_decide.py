@@ -187,6 +187,22 @@ def test_request_without_a_site_is_planned_for_one_like_it_and_warned_of(
     assert any(each.severity == "warning" and "where the program runs" in each.message for each in decision.findings)
 
 
+def test_what_decides_nothing_is_said(catalog: Catalog, papers: Measurements) -> None:
+    more = "tune: true\nlimits: {efficiency: 0.5}\n"
+    text = RESNET.replace("{name: resnet50}", "{name: resnet50, epochs: 3, data: {cache: false}}") + more
+    told = " ".join(each.message for each in decide(catalog, text, papers).findings)
+    for part in ("tune:", "limits.efficiency 0.5", "workload.data.cache, workload.epochs:"):
+        assert part in told
+    quiet = decide(catalog, GAN + "limits: {nodes: 64, efficiency: 0.9}\n", papers)
+    assert not [each for each in quiet.findings if each.name == "request"]
+
+
+@pytest.mark.parametrize(("limits", "ranks"), [("nodes: 4, ranks: 8", 2), ("ranks: 3, ranks_per_node: 2", 2)])
+def test_ranks_over_all_nodes_are_a_limit(catalog: Catalog, papers: Measurements, limits: str, ranks: int) -> None:
+    text = "kind: mpi\nsite: lumi-c\nmpi: {library: mpich}\njob: {account: abc}\nlimits: {" + limits + "}\n"
+    assert f"--ranks-per-node {ranks}" in decide(catalog, text, papers).command
+
+
 def test_report_shows_rows_and_what_else_there_was(catalog: Catalog, papers: Measurements) -> None:
     decision = decide(catalog, RESNET, papers)
     text = report(decision)
