@@ -94,6 +94,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",
         "hpcgen model predict --workload bert-base --machine crpl-cpu --framework onnxruntime --json",
     ),
+    "model efficiency": ("hpcgen model efficiency --workload 3dgan --machine supermuc-thin --mpi host --at-least 0.9",),
     "model plot": (
         "hpcgen model plot scaling --workload 3dgan --machine supermuc-thin -o scaling.svg",
         "hpcgen model plot predicted --workload 3dgan -o predicted.png",

@@ -11,7 +11,7 @@ import click
 
 from hpcgen.cli.common import PATH, option_group, print_json, say
 from hpcgen.cli.measurements_command import known_measurements
-from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.numbers import COUNT, SHARE
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 
 if TYPE_CHECKING:
@@ -125,6 +125,38 @@ def predict(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
     from hpcgen.cli.model_words import prediction_text
 
     click.echo(prediction_text(found))
+
+
+@command.command("efficiency")
+@click.option("--workload", required=True, metavar="NAME", help="Of this workload.")
+@click.option("--machine", metavar="NAME", help="On this hardware.")
+@_software_options
+@_layout_options
+@click.option("--at-least", "wanted", type=SHARE, metavar="SHARE", help="Say the most nodes and ranks with it: 0.9.")
+@click.option("--limit", type=COUNT, metavar="N", help="Nodes that there are at most.")
+@_rows_options
+@click.option("--json", "as_json", is_flag=True, help="Print the tables as JSON.")
+@click.pass_context
+def efficiency(ctx: click.Context, /, wanted: float | None, limit: int | None, as_json: bool, **asked: Any) -> None:
+    """Show the share of linear scaling by nodes, as measured and by its law."""
+    from hpcgen.predict.asked import series_for
+    from hpcgen.predict.efficiency import efficiency_table
+
+    rows = _rows(ctx, asked["files"])
+    _known(asked["workload"], sorted({row.workload.name for row in rows}), "workload")
+    series = series_for(rows, wanted_from(asked))
+    if not series:
+        raise InputError(
+            f"no series of {asked['workload']} over three or more numbers of nodes agrees with what is said",
+            remedy=f"hpcgen measurements --workload {asked['workload']} shows the rows",
+        )
+    tables = [efficiency_table(name, members, wanted, limit) for name, members in series.items()]
+    if as_json:
+        print_json(tables)
+        return
+    from hpcgen.cli.model_words import efficiency_text
+
+    click.echo("\n\n".join(efficiency_text(each, sys.stdout) for each in tables))
 
 
 @command.command("plot")

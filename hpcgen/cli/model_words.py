@@ -11,6 +11,7 @@ from hpcgen.model.measurement import UNITS
 from hpcgen.support.units import counted
 
 if TYPE_CHECKING:
+    from hpcgen.predict.efficiency import EfficiencyTable
     from hpcgen.predict.linear import LinearModel
     from hpcgen.predict.prediction import Prediction, Refusal
     from hpcgen.predict.ranking import Evaluation
@@ -92,3 +93,23 @@ def prediction_text(found: Prediction | Refusal) -> str:
     ]
     lines += [f"  {row.value:.4g} {UNITS[row.metric]}: {row.label}" for row in found.rows_used]
     return "\n".join(lines)
+
+
+def efficiency_text(found: EfficiencyTable, out: TextIO) -> str:
+    """One series by nodes, and where the efficiency that is wanted ends."""
+    rows = [
+        [
+            str(row.nodes),
+            str(row.ranks),
+            f"{row.value:.4g}",
+            f"{row.measured:.1%}" + (" DOUBTFUL" if row.doubtful else ""),
+            f"{row.law:.1%}" if row.law is not None else "-",
+        ]
+        for row in found.rows
+    ]
+    text = f"{found.series}\n" + table(["nodes", "ranks", "value", "measured", found.form or "law"], rows, out)
+    if found.wanted is None:
+        return text
+    measured = f"{found.measured_nodes} nodes were measured with it" if found.measured_nodes else "none was measured so"
+    law = f"up to {found.nodes} nodes, {found.ranks} ranks by the law" if found.nodes else found.why
+    return f"{text}\nat least {found.wanted:.0%}: {law}; {measured}"
