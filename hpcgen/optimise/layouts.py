@@ -15,6 +15,7 @@ from hpcgen.model.measurement import HIGHER_IS_BETTER, Measurement, Metric, Soft
 from hpcgen.model.plan import Plan
 from hpcgen.model.request import OptimiseRequest
 from hpcgen.optimise.evidence import SPEEDS, as_planned, on_gpus
+from hpcgen.predict.efficiency import node_speed
 from hpcgen.predict.prediction import Refusal
 from hpcgen.predict.scaling import ScalingModel, fit_scaling, measure_next, points_of
 from hpcgen.support.units import counted
@@ -100,10 +101,13 @@ def _option(shape: Shape, series: list[Measurement], plan: Plan, request: Optimi
     why, model = "", None
     try:
         model = fit_scaling(points_of(series), measure_next(series[0]))
-    except (InputError, MissingToolError) as error:
+    except InputError as error:
         why = error.problems[0].message
-    if model is not None and (request.limits.efficiency is not None or request.goal == "efficiency"):
-        wanted = request.limits.efficiency or USUAL_EFFICIENCY
+    except MissingToolError:
+        # Without a law, what was measured is all there is to choose from.
+        nodes = _most_measured(series, nodes, request)
+    wanted = _efficiency(request)
+    if model is not None and wanted is not None:
         try:
             nodes = model.most_nodes(wanted, nodes or series[-1].nodes)
         except InputError as error:
@@ -125,6 +129,19 @@ def _option(shape: Shape, series: list[Measurement], plan: Plan, request: Optimi
         estimate=estimate,
         efficiency=round(model.efficiency(nodes), 4) if model is not None and nodes >= model.first else None,
     )
+
+
+def _most_measured(series: list[Measurement], limit: int | None, request: OptimiseRequest) -> int | None:
+    """The most nodes of a series that keep the efficiency that is wanted; ``limit`` where none does."""
+    wanted = _efficiency(request) or 0.0
+    shares = [(row.nodes, node_speed(row) / node_speed(series[0])) for row in series]
+    good = (nodes for nodes, share in shares if share >= wanted and (limit is None or nodes <= limit))
+    return max(good, default=limit)
+
+
+def _efficiency(request: OptimiseRequest) -> float | None:
+    """The share of linear scaling that a request wants; None where it wants none."""
+    return request.limits.efficiency or (USUAL_EFFICIENCY if request.goal == "efficiency" else None)
 
 
 def _predicted(model: ScalingModel, nodes: int, metric: Metric, rows: list[str]) -> Estimate:

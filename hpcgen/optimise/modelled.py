@@ -39,7 +39,7 @@ class Modelled:
         try:
             return fit(self._known.rows)
         except (InputError, MissingToolError) as error:
-            self.why = error.problems[0].message
+            self.why = error.problems[0].on_one_line
             return None
 
     def estimate(self, software: Software, plan: Plan) -> Estimate:

@@ -26,7 +26,7 @@ def _unused(request: OptimiseRequest, layouts: list[LayoutOption]) -> Iterator[s
     if request.tune:
         yield "tune: settings are tried out with the built image, by `hpcgen tune IMAGE --workload NAME`"
     efficiency = request.limits.efficiency
-    if efficiency is not None and not any(each.efficiency is not None for each in layouts):
+    if efficiency is not None and not any(each.estimate.value is not None for each in layouts):
         yield f"limits.efficiency {efficiency:g} bounds nothing: no rows over several nodes are of this workload here"
     data = request.workload.data
     said = [f"workload.data.{name}" for name in _DATA if getattr(data, name) not in (None, "")]

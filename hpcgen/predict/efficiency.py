@@ -67,7 +67,7 @@ def efficiency_table(
             nodes=row.nodes,
             ranks=row.ranks,
             value=row.value,
-            measured=round(_work(row) / _work(first), 4),
+            measured=round(node_speed(row) / node_speed(first), 4),
             law=round(law.efficiency(row.nodes), 4) if law is not None else None,
             doubtful=row.doubtful,
         )
@@ -92,7 +92,7 @@ def efficiency_table(
     )
 
 
-def _work(row: Measurement) -> float:
-    """What one node does in a unit of time."""
+def node_speed(row: Measurement) -> float:
+    """What one node does in a unit of time: efficiency is the ratio of two of these."""
     speed = row.value if row.metric in HIGHER_IS_BETTER else 1 / row.value
     return speed / row.nodes

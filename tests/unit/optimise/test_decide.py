@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import msgspec
@@ -247,6 +248,19 @@ def test_efficiency_takes_the_layout_with_the_least_node_time(catalog: Catalog, 
     nodes, ranks, threads = layout(decision)
     assert (ranks, threads) == (4, 12)
     assert 16 <= nodes < 32
+
+
+def test_without_the_libraries_of_models_the_measured_numbers_of_nodes_are_chosen_from(
+    catalog: Catalog, papers: Measurements, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("numpy", "scipy", "scipy.optimize", "scipy.stats", "sklearn"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert layout(decide(catalog, GAN + "limits: {nodes: 700}\n", papers)) == (512, 4, 12)
+    saving = GAN + "goal: efficiency\nlimits: {nodes: 700, efficiency: 0.92}\n"
+    assert layout(decide(catalog, saving, papers)) == (16, 4, 12)
+    resnet = decide(catalog, RESNET, papers)
+    assert chosen(resnet) == ("tf-xla", "xla")
+    assert any("pip install 'hpcgen[model]'" in each.estimate.why for each in resnet.alternatives)
 
 
 def test_layout_beyond_the_limits_is_not_considered(catalog: Catalog, papers: Measurements) -> None:
