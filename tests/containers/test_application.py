@@ -75,6 +75,6 @@ def test_a_program_is_compiled_and_started(
             ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path)
             assert (image / "opt" / "application" / file).is_file()
             assert not (image / "opt" / "hpcgen" / "build").exists()
-            words = [sys.executable, "-m", "hpcgen", "run", str(image)]
+            words = [sys.executable, "-m", "hpcgen", "--collection", str(ours), "run", str(image)]
             done = subprocess.run(words, env=ch_image.env, capture_output=True, text=True, cwd=tmp_path, check=False)
             assert "solved x y with make" in done.stdout, done.stdout + done.stderr
