@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json, say, shows_progress
+from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, options_given, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.own_job_options import submit_own_call, submitted_options
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
     from hpcgen.model.measurement import Measurement
+
+
+measuring_options = option_group(
+    click.option("--to", metavar="FILE", type=PATH, help="Add the measurements to this file of JSON lines."),
+    click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it."),
+    TRUST,
+    click.option("--partition", type=PARTITION, help="Kind of node."),
+    click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
+    click.option("--json", "as_json", is_flag=True, help="Print the results as JSON."),
+)
+"""Where an image is measured, and what becomes of the numbers: also of `hpcgen tune`."""
 
 
 @click.command("bench")
@@ -41,12 +52,7 @@ if TYPE_CHECKING:
 @click.option(
     "--seconds", type=SECONDS, default=2.0, show_default=True, metavar="SECONDS", help="Time of the steps that count."
 )
-@click.option("--to", metavar="FILE", type=PATH, help="Add the measurements to this file of JSON lines.")
-@click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
-@TRUST
-@click.option("--partition", type=PARTITION, help="Kind of node.")
-@click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@measuring_options
 @click.option(
     "--timeout",
     type=SECONDS,

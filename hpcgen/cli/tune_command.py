@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.bench_command import case_of, own_file, place_of
-from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json, say, shows_progress
-from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.bench_command import case_of, measuring_options, own_file, place_of
+from hpcgen.cli.common import PATH, catalog_of, options_given, print_json, say, shows_progress
 from hpcgen.cli.numbers import COUNT, SECONDS, WHOLE
 from hpcgen.cli.own_job_options import own_job, submit_own_call, submitted_options
-from hpcgen.cli.words import IMAGE, PARTITION, SITE
+from hpcgen.cli.words import IMAGE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -56,12 +55,7 @@ if TYPE_CHECKING:
 @click.option("--study", metavar="FILE", type=PATH, help="Kept here, and gone on with; by default tune-WORKLOAD.study.")
 @click.option("--search-only", is_flag=True, help="Without the comparison at the end, and without waiting for others.")
 @click.option("--write", metavar="PROFILE.yaml", type=PATH, help="Add what was found as a layout to this profile.")
-@click.option("--to", metavar="FILE", type=PATH, help="Add the measurements to this file of JSON lines.")
-@click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
-@TRUST
-@click.option("--partition", type=PARTITION, help="Kind of node.")
-@click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
-@click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
+@measuring_options
 @click.option("--tasks", type=COUNT, metavar="N", help="With --submit: search in an array of so many tasks.")
 @submitted_options
 def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None:

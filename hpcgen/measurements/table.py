@@ -10,7 +10,7 @@ from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import InputError, Problems, did_you_mean
 from hpcgen.model.fields import Source
-from hpcgen.model.measurement import HIGHER_IS_BETTER, Measurement, MeasurementTable, Series
+from hpcgen.model.measurement import Measurement, MeasurementTable, Series
 
 
 def rows_of(document: Document) -> list[Measurement]:
@@ -74,8 +74,3 @@ def _check(table: MeasurementTable, series: Series, index: int, document: Docume
         if nodes not in series.by_nodes:
             where = document.position(("series", index, "doubtful", str(nodes)), key=True)
             problems.add(f"there is no row for {nodes} nodes to be in doubt about", where)
-
-
-def is_better(row: Measurement, other: Measurement) -> bool:
-    """Whether a row is faster, or takes less, than another of the same metric."""
-    return row.value > other.value if row.metric in HIGHER_IS_BETTER else row.value < other.value

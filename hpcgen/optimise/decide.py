@@ -80,7 +80,7 @@ def optimise(
         raise ConflictError([Problem("nothing that suits the request can be planned"), *problems])
     options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
     plan, options, misfits = _laid_out(best, options, planner)
-    notes += misfits + _evidence_notes(found, best, request, known) + unused(request, options)
+    notes += misfits + _evidence_notes(found, best, request, known, rows) + unused(request, options)
     decision = Decision(
         request=name,
         goal=request.goal,
@@ -135,14 +135,18 @@ def _laid_out(
 
 
 def _evidence_notes(
-    found: Sequence[Judged], best: Judged, request: OptimiseRequest, known: Measurements
+    found: Sequence[Judged],
+    best: Judged,
+    request: OptimiseRequest,
+    known: Measurements,
+    rows: Sequence[Measurement],
 ) -> list[Finding]:
     """What a person should know of the evidence: that there is none, or that it tells nothing apart."""
     if not request.workload.name:
         message = f"no `workload` is named, so nothing measured counts; there are rows of {', '.join(known.workloads)}"
         remedy = "name the one that is most like yours"
         return [Finding(name="evidence", severity="note", message=message, remedy=remedy)]
-    if request.workload.name and not rows_of_workload(known, request):
+    if not rows:
         near = ", ".join(known.workloads)
         kind = kind_of(request)
         message = f"no row is of the workload {request.workload.name!r}, {kind}; there are rows of {near}"

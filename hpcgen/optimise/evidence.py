@@ -25,18 +25,6 @@ FEWEST = 3
 """Machines on which a ratio was measured before their span says anything of another one."""
 
 
-class Evidence(msgspec.Struct, frozen=True):
-    """A planned candidate, and what the rows of its workload say of it.
-
-    ``speed``: in units that all candidates of one question share, higher is better; None where nothing is known.
-    """
-
-    candidate: Candidate
-    plan: Plan
-    estimate: Estimate
-    speed: float | None = None
-
-
 def software_of(candidate: Candidate, plan: Plan) -> Software:
     """What a plan's rows would say of its software."""
     block = plan.block(candidate.framework)
@@ -78,6 +66,16 @@ def on_gpus(plan: Plan) -> bool:
     return bool(plan.job.gpus_per_node)
 
 
+def is_on_nodes_of(plan: Plan, row: Measurement) -> bool:
+    """Whether a row was measured on the partition that is planned for."""
+    return f"{plan.site.name}/{plan.partition}" in machines(row)
+
+
+def computes_alike(plan: Plan, row: Measurement) -> bool:
+    """Whether a row's job computed on GPUs as the plan's does, or as it on none."""
+    return bool(row.hardware.gpu) == on_gpus(plan)
+
+
 def as_planned(row: Measurement, plan: Plan) -> bool:
     """Whether a row was measured without variables, such as another allocator, that the plan does not set."""
     planned = plan.stack.run.environment
@@ -86,14 +84,13 @@ def as_planned(row: Measurement, plan: Plan) -> bool:
 
 def measured_here(rows: Iterable[Measurement], software: Software, plan: Plan) -> Estimate:
     """The speed of the same software on the same partition, by the fewest nodes that were measured."""
-    machine = f"{plan.site.name}/{plan.partition}"
     found = [
         row
         for row in rows
         if row.metric in SPEEDS
         and is_of(row.software, software)
-        and machine in machines(row)
-        and bool(row.hardware.gpu) == on_gpus(plan)
+        and is_on_nodes_of(plan, row)
+        and computes_alike(plan, row)
         and as_planned(row, plan)
     ]
     for metric in SPEEDS:
@@ -126,10 +123,9 @@ def ratio_to(rows: Sequence[Measurement], software: Software, default: Software,
         if row.metric == "speedup"
         and row.baseline is not None
         and _differs_alike(row.software, row.baseline, software, default)
-        and bool(row.hardware.gpu) == on_gpus(plan)
+        and computes_alike(plan, row)
     ]
-    machine = f"{plan.site.name}/{plan.partition}"
-    there = [row for row in found if machine in machines(row)]
+    there = [row for row in found if is_on_nodes_of(plan, row)]
     here = [row for row in there if _has_version(row.software, software)]
     used = here or there or found
     if not used:

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 import msgspec
 
 from hpcgen.errors import InputError, MissingToolError
-from hpcgen.measurements.lookup import machines
 from hpcgen.measurements.words import value_words
 from hpcgen.model.decision import Estimate, LayoutOption
 from hpcgen.model.measurement import HIGHER_IS_BETTER, Measurement, Metric, Software
 from hpcgen.model.plan import Plan
 from hpcgen.model.request import OptimiseRequest
-from hpcgen.optimise.evidence import SPEEDS, as_planned, on_gpus
+from hpcgen.optimise.evidence import SPEEDS, as_planned, computes_alike, is_on_nodes_of
 from hpcgen.predict.efficiency import node_speed
 from hpcgen.predict.prediction import Refusal
 from hpcgen.predict.scaling import ScalingModel, fit_scaling, measure_next, points_of
@@ -62,17 +61,16 @@ def _cost(option: LayoutOption, request: OptimiseRequest) -> float:
 
 def _series(rows: Sequence[Measurement], software: Software, plan: Plan) -> dict[Shape, list[Measurement]]:
     """The rows over nodes by layout, of the metric that comes first; the host's MPI before others."""
-    machine = f"{plan.site.name}/{plan.partition}"
     found: dict[Shape, list[Measurement]] = defaultdict(list)
     here = [
         row
         for row in rows
         if row.software.framework == software.framework
         and row.software.compiler == software.compiler
-        and machine in machines(row)
+        and is_on_nodes_of(plan, row)
         and row.threads_per_rank is not None
         and as_planned(row, plan)
-        and bool(row.hardware.gpu) == on_gpus(plan)
+        and computes_alike(plan, row)
     ]
     metric = next((each for each in SPEEDS if any(row.metric == each for row in here)), None)
     for row in here:
