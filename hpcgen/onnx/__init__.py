@@ -1,0 +1,1 @@
+"""Trained models converted to ONNX inside an image, validated, made fast, and run on the target."""
