@@ -76,15 +76,25 @@ def bootstrap(framework: str) -> str:
     return f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{packed}')))"
 
 
+Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**50)]
+
+
 class Result(msgspec.Struct, frozen=True):
-    """What one rank measured, as far as an image is believed: ``overhead`` in seconds of the first step alone."""
+    """What one rank measured, as far as an image is believed.
+
+    ``overhead`` in seconds of the first step alone; ``memory`` and ``device_memory``: the most bytes that the process
+    has had at a time, and of a GPU its tensors; ``node``: what the machine calls itself.
+    """
 
     rate: Positive
     step_seconds: Positive
     steps: Count
     overhead: Annotated[float, msgspec.Meta(ge=0)]
     version: Version
+    memory: Bytes
+    node: Text
     parameters: Count | None = None
+    device_memory: Bytes | None = None
     library: AbsolutePath | None = None
 
 

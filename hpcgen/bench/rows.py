@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcgen.bench.intervals import Interval, typical
-from hpcgen.bench.running import Outcome, Rate, layout_of
+from hpcgen.bench.running import MEMORY, Outcome, Rate, layout_of
 from hpcgen.engines import engine_for
 from hpcgen.launch.start import host_mpi
 from hpcgen.model.measurement import Hardware, Measurement, Software, Workload
@@ -20,7 +20,7 @@ INSTALLED = {"hub": "hub", "pip": "pip", "wheel": "pip", "source": "source", "pa
 
 
 def rows_of(outcome: Outcome, today: str, command: str) -> list[Measurement]:
-    """The rate, and what the first step took more; nothing for what could not run."""
+    """The rate, the memory, and what the first step took more; nothing for what could not run."""
     if not outcome.rates:
         return []
     rates = [outcome.rates[number] for number in sorted(outcome.rates)]
@@ -36,6 +36,9 @@ def rows_of(outcome: Outcome, today: str, command: str) -> list[Measurement]:
         "command": command,
     }
     found = [_row(outcome.workload.metric, typical(outcome.values), len(rates), common)]
+    for metric in MEMORY:
+        if memory := outcome.memory(metric):
+            found.append(_row(metric, typical(memory), len(memory), common))
     overheads = [each.overhead for each in rates]
     if min(overheads) > 0:
         found.append(_row("first_epoch_overhead", typical(overheads), len(rates), common))

@@ -13,6 +13,7 @@ from hpcgen.bench.variants import Variant
 from hpcgen.bench.workloads import BenchWorkload
 from hpcgen.errors import HpcgenError
 from hpcgen.launch.start import start
+from hpcgen.model.measurement import Metric
 from hpcgen.model.plan import Plan
 from hpcgen.run.here import status_text
 from hpcgen.run.image_job import ImageJob
@@ -29,6 +30,10 @@ _BLOCK = {"mpi4py": "mpi4py", "pytorch": "pytorch", "tensorflow": "tensorflow"}
 """The block that brings a framework; NumPy comes with many, and the program sees for itself."""
 
 
+MEMORY: tuple[Metric, ...] = ("memory_gb", "device_memory_gb")
+"""What of a :class:`Rate` is memory."""
+
+
 class BenchCase(msgspec.Struct, frozen=True):
     """An image that is measured: its name for people, its job on one node, and its plan hash."""
 
@@ -41,13 +46,17 @@ class Rate(msgspec.Struct, frozen=True):
     """What one start measured over all its ranks.
 
     ``value`` in the unit of the workload's metric; ``overhead``: seconds that the first step took more, of the slowest
-    rank; ``version`` of the framework; ``library``: the allocator that was loaded.
+    rank; ``version`` of the framework; ``memory_gb``: what all ranks of a node had together, each at its peak;
+    ``library``: the allocator that was loaded; ``device_memory_gb``: the same of what their tensors took on GPUs, where
+    the framework tells it.
     """
 
     value: float
     overhead: float
     version: str
+    memory_gb: float
     library: str = ""
+    device_memory_gb: float | None = None
 
 
 class Outcome(msgspec.Struct):
@@ -64,6 +73,11 @@ class Outcome(msgspec.Struct):
     def values(self) -> list[float]:
         """The rates alone, in the order of the rounds."""
         return [self.rates[number].value for number in sorted(self.rates)]
+
+    def memory(self, metric: Metric) -> list[float]:
+        """One of :data:`MEMORY` in the rounds that tell it, in their order."""
+        told = (getattr(self.rates[number], metric) for number in sorted(self.rates))
+        return [each for each in told if each is not None]
 
 
 OnBegin = Callable[[Outcome, int], None]
@@ -206,11 +220,14 @@ def _rate(workload: BenchWorkload, results: list[Result]) -> Rate | str:
     counts: set[Any] = {each.parameters for each in results}
     if workload.network is not None and counts != {workload.record.parameters}:
         return f"the program built another network: {counts} parameters, not {workload.record.parameters}"
+    on_devices = [each.device_memory for each in results if each.device_memory is not None]
     return Rate(
         sum(rates) if workload.adds else min(rates),
         max(each.overhead for each in results),
         results[0].version,
+        sum(each.memory for each in results) / 1e9,
         results[0].library or "",
+        sum(on_devices) / 1e9 if on_devices else None,
     )
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
-from hpcgen.model.measurement import UNITS
+from hpcgen.model.measurement import UNITS, Metric
 
 if TYPE_CHECKING:
     from hpcgen.bench.comparison import Compared
@@ -22,7 +23,10 @@ _MANY = 10
 def report(compared: Sequence[Compared], out: TextIO) -> str:
     """A table for all workloads; what a person has to know to read it below."""
     several = len({each.outcome.case.image for each in compared}) > 1
-    head = ["workload", *(["image"] if several else []), "variant", "by", "median", "95 %", "ratio", "95 %", "verdict"]
+    devices = any(each.outcome.memory("device_memory_gb") for each in compared)
+    memory: dict[Metric, str] = {"memory_gb": "memory", **({"device_memory_gb": "of GPUs"} if devices else {})}
+    head = ["workload", *(["image"] if several else []), "variant", "by", "median", "95 %", "ratio", "95 %"]
+    head += [*memory.values(), "verdict"]
     rows = []
     for each in compared:
         outcome = each.outcome
@@ -30,8 +34,8 @@ def report(compared: Sequence[Compared], out: TextIO) -> str:
         speed = [f"{each.speed.value:.4g} {unit}", _bounds(each.speed)] if each.speed else ["", ""]
         ratio = [f"{each.ratio.value:.3f}", _bounds(each.ratio)] if each.ratio else ["", ""]
         image = [outcome.case.image] if several else []
-        by = outcome.framework
-        rows.append([outcome.workload.name, *image, str(outcome.variant), by, *speed, *ratio, printable(each.verdict)])
+        rows.append([outcome.workload.name, *image, str(outcome.variant), outcome.framework, *speed, *ratio])
+        rows[-1] += [*(_gigabytes(outcome.memory(metric)) for metric in memory), printable(each.verdict)]
     parts = [table(head, rows, out)]
     count = sum(each.ratio is not None for each in compared)
     if count >= _MANY:
@@ -45,8 +49,14 @@ def _bounds(interval: Interval) -> str:
     return f"{interval.low:.4g} to {interval.high:.4g}"
 
 
+def _gigabytes(values: Sequence[float]) -> str:
+    return f"{statistics.median(values):.3g} GB" if values else ""
+
+
 def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
-    """The same for programs, with the rate of every round."""
+    """The same for programs, with the rate and the memory of every round."""
+    from hpcgen.bench.running import MEMORY
+
     return [
         {
             "workload": each.outcome.workload.name,
@@ -55,6 +65,7 @@ def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
             "framework": each.outcome.framework,
             "metric": each.outcome.workload.metric,
             "rates": each.outcome.values,
+            **{metric: each.outcome.memory(metric) for metric in MEMORY},
             "speed": each.speed,
             "ratio": each.ratio,
             "first": each.first,
@@ -66,8 +77,6 @@ def data(compared: Sequence[Compared]) -> list[dict[str, Any]]:
 
 def best_so_far(outcomes: Sequence[Outcome], workload: BenchWorkload) -> str:
     """``; best so far threads=2, 447.6 samples/s``, by the median; nothing before the first rate."""
-    import statistics
-
     known = [(statistics.median(each.values), each) for each in outcomes if each.workload is workload and each.rates]
     if not known:
         return ""

@@ -18,6 +18,7 @@ Metric = Literal[
     "gflops",
     "gigabytes_per_second",
     "memory_gb",
+    "device_memory_gb",
     "free_memory_gb",
     "speedup",
 ]
@@ -32,6 +33,7 @@ UNITS: Mapping[Metric, str] = MappingProxyType(
         "gflops": "GFLOP/s",
         "gigabytes_per_second": "GB/s",
         "memory_gb": "GB",
+        "device_memory_gb": "GB",
         "free_memory_gb": "GB",
         "speedup": "times",
     }

@@ -103,10 +103,19 @@ def imported(name):
         give_up(f"Python cannot import {name}: {failure}")
 
 
+def peak_memory():
+    """The most bytes of memory that this process has had at a time.
+
+    Of /proc, since what getrusage tells includes what this process was before it became this program.
+    """
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+
+
 def main(run, asked):
     """Do what is asked, and print the result."""
     try:
         result = run(asked)
     except Cannot as why:
         give_up(why)
-    tell(**dict(result, library=asked["library"]))
+    tell(**dict(result, library=asked["library"], memory=peak_memory(), node=os.uname().nodename))

@@ -150,7 +150,10 @@ class Machine:
         return int(found.max())
 
     def timed(self, step, asked):
-        return timed(step, asked["seconds"], self.together, self.wait)
+        found = timed(step, asked["seconds"], self.together, self.wait)
+        if self.device.type == "cuda":
+            found["device_memory"] = torch.cuda.max_memory_allocated()
+        return found
 
 
 def numbers(asked, shape):

@@ -170,7 +170,11 @@ def network(asked):
 def run_steps(asked, step):
     """The time of steps, of each of which the result is waited for."""
     compiled = function(asked)(step)
-    return timed(lambda: tf.nest.map_structure(lambda each: each.numpy(), compiled()), asked["seconds"])
+    found = timed(lambda: tf.nest.map_structure(lambda each: each.numpy(), compiled()), asked["seconds"])
+    # Since TensorFlow 2.5.
+    if tf.config.list_logical_devices("GPU") and hasattr(tf.config.experimental, "get_memory_info"):
+        found["device_memory"] = tf.config.experimental.get_memory_info("GPU:0")["peak"]
+    return found
 
 
 def gemm(asked):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -101,6 +102,8 @@ def test_a_program_measures_and_refuses(tmp_path: Path) -> None:
     assert isinstance(result, Result)
     assert result.rate == pytest.approx(2e-9 * 8**3 / result.step_seconds)
     assert result.steps >= 3 and result.version == "0.1"
+    # Of Python alone, whatever the process was before.
+    assert 4e6 < result.memory < 1e8 and result.node == os.uname().nodename
     (refused,) = started("numpy", tmp_path, compiler="xla")
     assert refused == Refusal("NumPy has no compiler xla")
     (refused,) = started("numpy", tmp_path, allocator="mimalloc")
@@ -113,10 +116,16 @@ def test_a_missing_framework_is_a_reason(tmp_path: Path) -> None:
 
 
 def test_lines_of_others_are_passed_over_and_damaged_ones_are_not() -> None:
-    line = '{"rate": 3.0, "step_seconds": 1.0, "steps": 3, "overhead": 0.5, "version": "2", "library": null}'
+    line = '{"rate": 3.0, "step_seconds": 1.0, "steps": 3, "overhead": 0.5, "version": "2", "library": null, '
+    line += '"memory": 9, "node": "n1"}'
     lines = ["starting", f"{MARK} {line}", "done", f'{MARK} {{"cannot": "no GPU"}}']
-    assert read_results(lines) == [Result(3.0, 1.0, 3, 0.5, "2"), Refusal("no GPU")]
+    assert read_results(lines) == [Result(3.0, 1.0, 3, 0.5, "2", 9, "n1"), Refusal("no GPU")]
     strange = [line.replace("3.0", "-3.0"), line.replace('"2"', '"2;"'), line.replace("null", '"../lib.so"')]
+    strange += [
+        line.replace(": 9", ": 1e300"),
+        line.replace(": 9", ": 9999999999999999"),
+        line.replace("n1", "\\u001b[2J"),
+    ]
     for damaged in ("", "{", '{"rate": "fast"}', '{"cannot": 3}', '{"cannot": "\\u001b[2J"}', "[1]", *strange):
         with pytest.raises(InputError, match="damaged"):
             read_results([f"{MARK} {damaged}"])

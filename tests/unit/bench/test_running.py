@@ -41,7 +41,7 @@ def starter(rate: Callable[[dict[str, Any]], float | str], overhead: float = 1.5
         said: dict[str, Any] = {"cannot": found}
         if not isinstance(found, str):
             said = {"rate": found, "step_seconds": 1.0, "steps": 3, "overhead": overhead, "version": "2.13.0"}
-            said |= {"parameters": known, "library": None}
+            said |= {"parameters": known, "library": None, "memory": 1_500_000_000, "node": "n1"}
         return StartResult(0, ["begins", *[f"{MARK} {json.dumps(said)}"] * asked["ranks"]], 1.0)
 
     return start
@@ -122,7 +122,8 @@ def test_a_start_that_says_nothing(ended: StartResult, reason: str) -> None:
 
 
 def test_another_network_is_no_result() -> None:
-    line = '{"rate": 3, "step_seconds": 1, "steps": 3, "overhead": 0, "version": "2", "parameters": 7}'
+    line = '{"rate": 3, "step_seconds": 1, "steps": 3, "overhead": 0, "version": "2", "parameters": 7, '
+    line += '"memory": 1, "node": "n1"}'
     ended = StartResult(0, [f"{MARK} {line}"], 1.0)
     (found,) = run_variants([case()], [workload_named("mlp")], [Variant()], starter=lambda job, limit: ended)
     assert "another network" in found.reason and "29540618" in found.reason
@@ -162,7 +163,7 @@ def test_measurements_say_what_was_run_where() -> None:
     (found,) = run_variants(
         [case()], [workload_named("mnist-cnn")], variants, rounds=3, starter=starter(lambda _: next(rates))
     )
-    speed, overhead = rows_of(found, "2026-11-23", "hpcgen bench image")
+    speed, memory, overhead = rows_of(found, "2026-11-23", "hpcgen bench image")
     assert isinstance(speed, Measurement)
     assert (speed.metric, speed.value, speed.repetitions) == ("samples_per_second", 100.0, 3)
     assert speed.low is not None and speed.high is not None and speed.low < 100 < speed.high
@@ -176,6 +177,7 @@ def test_measurements_say_what_was_run_where() -> None:
     )
     assert software.environment == {"KMP_BLOCKTIME": "0"} and software.blocks["pytorch"]
     assert (hardware.site, hardware.name) == ("workstation", f"workstation-{hardware.partition}")
+    assert (memory.metric, memory.value, memory.low, memory.high) == ("memory_gb", 1.5, 1.5, 1.5)
     assert (overhead.metric, overhead.value) == ("first_epoch_overhead", 1.5)
     assert speed.measured == "2026-11-23"
 
@@ -192,7 +194,7 @@ def test_after_an_interrupt_the_outcomes_have_what_is_known() -> None:
     with pytest.raises(KeyboardInterrupt):
         run_rounds(outcomes, rounds=3, starter=starter(rate))
     assert [len(each.rates) for each in outcomes] == [1, 2]
-    assert [len(rows_of(each, "2026-11-23", "")) for each in outcomes] == [2, 2]
+    assert [len(rows_of(each, "2026-11-23", "")) for each in outcomes] == [3, 3]
     assert best_so_far(outcomes, workload_named("gemm")).startswith("; best so far threads=1, 5 GFLOP/s")
 
 
@@ -208,5 +210,24 @@ def test_the_table_has_ratio_interval_and_verdict(capsys: pytest.CaptureFixture[
         starter=starter(lambda asked: next(rates[asked["threads"]])),
     )
     text = report(compare(found), sys.stdout)
-    assert "threads=2  pytorch  30 GFLOP/s" in text and "2.017  1.946 to 2.089  faster" in text
-    assert data(compare(found))[1]["rates"] == [20.0, 41.0, 30.0]
+    assert "threads=2  pytorch  30 GFLOP/s" in text and "2.017  1.946 to 2.089  1.5 GB  faster" in text
+    assert "of GPUs" not in text
+    second = data(compare(found))[1]
+    assert (second["rates"], second["memory_gb"]) == ([20.0, 41.0, 30.0], [1.5, 1.5, 1.5])
+
+
+def test_memory_of_a_nodes_ranks_adds_up_and_that_of_gpus_is_told_apart() -> None:
+    import sys
+
+    def with_gpu(job: ImageJob, timeout_s: float) -> StartResult:
+        ended = starter(lambda _: 3.0)(job, timeout_s)
+        return StartResult(
+            0, [line.replace('"node"', '"device_memory": 700000000, "node"') for line in ended.lines], 1.0
+        )
+
+    layout = parse_variants([], ["2x1"])
+    (found,) = run_variants([case("pytorch-ddp")], [workload_named("mlp")], layout, rounds=2, starter=with_gpu)
+    rows = {row.metric: row.value for row in rows_of(found, "2026-11-23", "")}
+    assert (rows["memory_gb"], rows["device_memory_gb"]) == (3.0, 1.4)
+    text = report(compare([found]), sys.stdout)
+    assert "of GPUs" in text and "3 GB" in text and "1.4 GB" in text
