@@ -1,4 +1,4 @@
-"""Measurements as a job of a real Slurm, and a search as an array that does again what a killed task has lost."""
+"""Measurements as a job of a real Slurm, and a search as an array that loses nothing by a killed task or controller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, ChImage, Slurm
+from container_tools import BaseImage, ChImage, Slurm, script
 from leftovers import remove
 from test_rendered_kits import render_by_command, site_profile
 
@@ -64,6 +64,7 @@ def search_with_a_kill(collection: Path, image: Path, work: Path, cluster: Slurm
     assert done.returncode == 0, done.stderr
     study = work / "tune-gemm.study"
     killed = kill_one(study, after=3)
+    script("slurm-restart-controller", cluster.folder, env=cluster.env)
     while cluster.run(["squeue", "-h"]).stdout.strip():
         time.sleep(2)
     found = trials_of(study)
