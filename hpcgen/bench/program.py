@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,12 +69,15 @@ def asked(workload: BenchWorkload, variant: Variant, job: Job, seconds: float) -
 @cache
 def bootstrap(framework: str) -> str:
     """One line of Python that makes modules of the texts and runs the framework's."""
-    parts = [_MODULE]
-    for name in ("bench_common", f"bench_{framework}"):
-        text = (_FOLDER / f"{name}.py").read_text("utf-8")
-        parts.append(f"module({name!r}, {text!r})\n")
-    packed = base64.b64encode(zlib.compress("".join(parts).encode(), 9)).decode()
-    return f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{packed}')))"
+    names = ("bench_common", f"bench_{framework}")
+    return packed({name: (_FOLDER / f"{name}.py").read_text("utf-8") for name in names})
+
+
+def packed(modules: Mapping[str, str], last: str = "") -> str:
+    """One line of Python that makes modules of texts, in their order, and then does ``last``."""
+    parts = [_MODULE, *(f"module({name!r}, {text!r})\n" for name, text in modules.items()), last]
+    data = base64.b64encode(zlib.compress("".join(parts).encode(), 9)).decode()
+    return f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{data}')))"
 
 
 Bytes = Annotated[int, msgspec.Meta(ge=1, le=2**50)]
