@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen.bench.intervals import Interval, ratio, typical
 from hpcgen.bench.running import Outcome
+from hpcgen.support.units import counted
 
 NO_DIFFERENCE = "no difference that the noise does not cover"
 
@@ -31,7 +32,7 @@ class Compared(msgspec.Struct, frozen=True):
         if self.outcome.reason and self.speed is None:
             return self.outcome.reason
         if self.outcome.reason:
-            return f"after {len(self.outcome.rates)} rounds: {self.outcome.reason}"
+            return f"in {counted(len(self.outcome.rates), 'round')} alone: {self.outcome.reason}"
         if self.speed is None:
             return "not run"
         if self.first or self.ratio is None:

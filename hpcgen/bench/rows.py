@@ -29,6 +29,7 @@ def rows_of(outcome: Outcome, today: str, command: str) -> list[Measurement]:
         "workload": workload_of(outcome),
         "software": software_of(outcome, rates[0]),
         "hardware": hardware_of(outcome.case.job.plan),
+        "nodes": outcome.case.job.plan.job.nodes,
         "ranks_per_node": ranks,
         "threads_per_rank": threads,
         "interop_threads": outcome.variant.interop,
@@ -83,7 +84,7 @@ def software_of(outcome: Outcome, rate: Rate) -> Software:
 def _mpi(outcome: Outcome) -> str:
     """Whose MPI the ranks used: of the host or of the image; "" for one rank."""
     plan = outcome.case.job.plan
-    if layout_of(outcome)[0] == 1:
+    if layout_of(outcome)[0] * plan.job.nodes == 1:
         return ""
     known = plan.site.containers.engines.get(plan.engine, SiteEngine())
     return "host" if host_mpi(plan, engine_for(plan.engine, known.version)) is not None else "image"

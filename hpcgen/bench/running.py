@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from hpcgen.bench.program import Refusal, Result, command_of, read_results
 from hpcgen.bench.variants import Variant
 from hpcgen.bench.workloads import BenchWorkload
-from hpcgen.errors import HpcgenError
+from hpcgen.errors import HpcgenError, PolicyError
 from hpcgen.launch.start import start
-from hpcgen.model.measurement import Metric
+from hpcgen.model.fields import Text, Version
+from hpcgen.model.measurement import Metric, Positive
 from hpcgen.model.plan import Plan
 from hpcgen.run.here import status_text
 from hpcgen.run.image_job import ImageJob
-from hpcgen.support.units import counted
+from hpcgen.support.units import counted, some
+from hpcgen.verify.several import fixed_launcher
 from hpcgen.verify.starts import StartResult, start_job, with_layout
 
 SECONDS = 2.0
@@ -35,28 +37,31 @@ MEMORY: tuple[Metric, ...] = ("memory_gb", "device_memory_gb")
 
 
 class BenchCase(msgspec.Struct, frozen=True):
-    """An image that is measured: its name for people, its job on one node, and its plan hash."""
+    """An image that is measured: its name for people, its job on the nodes that are measured, and its plan hash."""
 
     image: str
     job: ImageJob
     content: str = ""
 
 
+Seconds = Annotated[float, msgspec.Meta(ge=0)]
+
+
 class Rate(msgspec.Struct, frozen=True):
     """What one start measured over all its ranks.
 
     ``value`` in the unit of the workload's metric; ``overhead``: seconds that the first step took more, of the slowest
-    rank; ``version`` of the framework; ``memory_gb``: what all ranks of a node had together, each at its peak;
+    rank; ``version`` of the framework; ``memory_gb``: what all ranks of the fullest node had, each at its peak;
     ``library``: the allocator that was loaded; ``device_memory_gb``: the same of what their tensors took on GPUs, where
     the framework tells it.
     """
 
-    value: float
-    overhead: float
-    version: str
-    memory_gb: float
-    library: str = ""
-    device_memory_gb: float | None = None
+    value: Positive
+    overhead: Seconds
+    version: Version
+    memory_gb: Positive
+    library: Text = ""
+    device_memory_gb: Positive | None = None
 
 
 class Outcome(msgspec.Struct):
@@ -81,6 +86,8 @@ class Outcome(msgspec.Struct):
 
 
 OnBegin = Callable[[Outcome, int], None]
+IsWanted = Callable[[BenchWorkload, int], bool]
+OnRound = Callable[[BenchWorkload, int], None]
 OnEnd = Callable[[Outcome], None]
 Starter = Callable[[ImageJob, float], StartResult]
 
@@ -105,6 +112,8 @@ def run_rounds(
     timeout_s: float = TIMEOUT_S,
     on_begin: OnBegin = lambda outcome, number: None,
     on_end: OnEnd = lambda outcome: None,
+    is_wanted: IsWanted = lambda workload, number: True,
+    on_round: OnRound = lambda workload, number: None,
     starter: Starter = start_job,
 ) -> None:
     """Run every variant of every image once in each round, workload by workload, and note the rates.
@@ -118,11 +127,15 @@ def run_rounds(
     timeout_s: seconds for each start, with all that is imported and compiled in it.
     on_begin: called with what runs next, and the number of the round, from 0.
     on_end: called after each start.
+    is_wanted: whether a round is to be run here, asked just before it would begin.
+    on_round: called after each round that was run.
     starter: starts a job here and gives what it printed.
     """
     for _, group in groupby(outcomes, key=lambda each: each.workload.name):
         cells = list(group)
         for number in range(rounds):
+            if not is_wanted(cells[0].workload, number):
+                continue
             first = number % len(cells)
             for cell in [*cells[first:], *cells[:first]]:
                 if cell.reason:
@@ -134,6 +147,7 @@ def run_rounds(
                 else:
                     cell.reason = rate
                 on_end(cell)
+            on_round(cells[0].workload, number)
 
 
 def run_variants(
@@ -170,7 +184,7 @@ def measure(cell: Outcome, seconds: float, timeout_s: float, starter: Starter = 
     ranks = job.plan.job.ranks
     if ended.status != 0 or len(results) != ranks:
         return _failure(ended, len(results), ranks, timeout_s)
-    return _rate(cell.workload, results)
+    return _rate(cell.workload, results, job.plan.job.nodes)
 
 
 def _unfit(cell: Outcome) -> str:
@@ -183,7 +197,7 @@ def _unfit(cell: Outcome) -> str:
     block = _BLOCK.get(cell.framework)
     if block is not None and plan.block(block) is None:
         return f"the image has no {block}"
-    if layout_of(cell)[0] < cell.workload.ranks:
+    if layout_of(cell)[0] * plan.job.nodes < cell.workload.ranks:
         return f"it needs {counted(cell.workload.ranks, 'rank')}: --layout {cell.workload.ranks}x1"
     if cell.variant.batch and cell.workload.network is None:
         return "it has no batch"
@@ -198,36 +212,46 @@ def job_of(cell: Outcome, seconds: float) -> ImageJob:
     PolicyError: it cannot be started so, as several ranks of a stack without MPI.
     """
     variant, (ranks, threads) = cell.variant, layout_of(cell)
-    job = with_layout(cell.case.job, [], ranks, variant.environment, threads=threads)
+    whole = cell.case.job
+    job = with_layout(whole, [], ranks, variant.environment, nodes=whole.plan.job.nodes, threads=threads)
     replace = msgspec.structs.replace
     command = command_of(cell.workload, cell.framework, variant, job.plan.job, seconds)
     # A variable of the stack, which a stranger's has in the container alone, gives way to the variant's.
     inside = {name: value for name, value in job.inside.items() if name not in variant.environment}
     job = replace(job, plan=replace(job.plan, job=replace(job.plan.job, command=command)), inside=inside)
     start(job.plan, job.environment)
+    if fixed := fixed_launcher(whole, job):
+        raise PolicyError(f"{fixed} starts all ranks of the allocation, whatever is asked for")
     return job
 
 
 def layout_of(cell: Outcome) -> tuple[int, int]:
-    """Ranks, and threads of each: one rank with all threads of the job unless the variant or the workload says more."""
+    """Ranks of a node, and threads of each: one with all of the job's unless the variant or the workload says more."""
     whole = cell.case.job.plan.job
     ranks = cell.variant.ranks or (whole.ranks_per_node if cell.workload.ranks > 1 else 1)
     return ranks, cell.variant.threads or max(1, whole.ranks_per_node * whole.threads_per_rank // ranks)
 
 
-def _rate(workload: BenchWorkload, results: list[Result]) -> Rate | str:
+def _rate(workload: BenchWorkload, results: list[Result], nodes: int) -> Rate | str:
     rates = [each.rate for each in results]
     counts: set[Any] = {each.parameters for each in results}
     if workload.network is not None and counts != {workload.record.parameters}:
         return f"the program built another network: {counts} parameters, not {workload.record.parameters}"
-    on_devices = [each.device_memory for each in results if each.device_memory is not None]
+    # On one node a container may have a name of its own for each rank.
+    by_node: dict[str, list[Result]] = {}
+    for each in results:
+        by_node.setdefault(each.node if nodes > 1 else "", []).append(each)
+    if len(by_node) != nodes:
+        where = some(sorted(by_node))
+        return f"{counted(len(results), 'rank')} ran on {where}, not on {counted(nodes, 'node')}"
+    on_devices = max(sum(each.device_memory or 0 for each in there) for there in by_node.values())
     return Rate(
         sum(rates) if workload.adds else min(rates),
         max(each.overhead for each in results),
         results[0].version,
-        sum(each.memory for each in results) / 1e9,
+        max(sum(each.memory for each in there) for there in by_node.values()) / 1e9,
         results[0].library or "",
-        sum(on_devices) / 1e9 if on_devices else None,
+        on_devices / 1e9 if on_devices else None,
     )
 
 

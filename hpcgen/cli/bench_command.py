@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, options_given, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
     from hpcgen.model.measurement import Measurement
+    from hpcgen.run.image_job import ImageJob
 
 
 measuring_options = option_group(
@@ -51,6 +54,9 @@ measuring_options = option_group(
 )
 @click.option(
     "--seconds", type=SECONDS, default=2.0, show_default=True, metavar="SECONDS", help="Time of the steps that count."
+)
+@click.option(
+    "--nodes", type=COUNT, default=1, help="Start the ranks of each variant over so many nodes of an allocation."
 )
 @measuring_options
 @click.option(
@@ -106,36 +112,46 @@ def place_of(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
 
 
 def case_of(image: str, catalog: Catalog, asked: dict[str, Any]) -> BenchCase:
-    """An image with its job on one node."""
+    """An image with its job, which can be started from here."""
     from hpcgen.bench import BenchCase
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
-    from hpcgen.run.image_job import plan_for_image
-    from hpcgen.verify.starts import with_layout
+    from hpcgen.run.here import require_nodes
 
-    reference: ImageReference = parse_image(image)
-    job = plan_for_image(reference, catalog, **place_of(catalog, asked))
-    job = with_layout(job, [], job.plan.job.ranks_per_node)
+    reference = parse_image(image)
+    job = job_of(reference, catalog, asked)
+    require_nodes(job, os.environ, "hpcgen bench --submit, or hpcgen bench")
     return BenchCase(reference.name, job, recorded_kit(reference).content)
 
 
-def _submit(images: Sequence[str], catalog: Catalog, asked: dict[str, Any]) -> None:
-    """The same command as a job of the first image's size."""
+def job_of(
+    image: ImageReference, catalog: Catalog, asked: dict[str, Any], submitted: dict[str, Any] | None = None
+) -> ImageJob:
+    """The job of an image on one node, or on as many as ``nodes`` says; what is started in it is another matter.
+
+    Parameters
+    ----------
+    submitted: the values of ``submitted_options`` where the job goes to the batch system.
+    """
     from hpcgen.cli.personal import account_for
-    from hpcgen.images.reference import parse_image
     from hpcgen.model.job import JobRequest
     from hpcgen.run.image_job import plan_for_image
     from hpcgen.verify.starts import with_layout
 
-    job = plan_for_image(
-        parse_image(images[0], start=False),
-        catalog,
-        request=JobRequest(walltime=asked["time"], queue=asked["queue"]),
-        account=lambda here: account_for(here, asked["account"]),
-        elsewhere=True,
-        **place_of(catalog, asked),
-    )
-    job = with_layout(job, [], job.plan.job.ranks_per_node)
+    nodes = asked.get("nodes", 1)
+    request, how = JobRequest(nodes=nodes if nodes > 1 else None), place_of(catalog, asked)
+    if submitted is not None:
+        request = replace(request, walltime=submitted["time"], queue=submitted["queue"])
+        how |= {"account": lambda here: account_for(here, submitted["account"]), "elsewhere": True}
+    job = plan_for_image(image, catalog, request=request, **how)
+    return with_layout(job, [], job.plan.job.ranks_per_node, nodes=nodes)
+
+
+def _submit(images: Sequence[str], catalog: Catalog, asked: dict[str, Any]) -> None:
+    """The same command as a job of the first image's size."""
+    from hpcgen.images.reference import parse_image
+
+    job = job_of(parse_image(images[0], start=False), catalog, asked, asked)
     submit_own_call(job, f"Measurements on {job.plan.site.name} by hpcgen.", asked)
 
 

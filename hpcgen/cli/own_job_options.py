@@ -56,6 +56,31 @@ def submit_own_call(job: ImageJob, about: str, asked: dict[str, Any], **how: Any
     say(f"job {result.id} succeeded; output: {' '.join(result.output) or 'none'}")
 
 
+def submit_array(
+    job: ImageJob, about: str, asked: dict[str, Any], *, each: Sequence[str], end: Sequence[str], at_end: str
+) -> None:
+    """Submit this command line as an array of ``asked["tasks"]``, and as a job after all of them that is followed.
+
+    That job runs however the tasks have ended.
+
+    Parameters
+    ----------
+    about, asked: as for :func:`submit_own_call`.
+    each, end: words that are added for each task, and for the job after them.
+    at_end: what that job does.
+
+    Raises
+    ------
+    JobFailedError: it failed, or the batch system refuses one of the two.
+    """
+    from hpcgen.model.queueing import Queueing
+
+    array = own_job(job, f"{about}.", each, queueing=Queueing(tasks=asked["tasks"]))
+    say(f"array {array.id} of {asked['tasks']} tasks submitted with {array.script}: {array.hint}")
+    after = Queueing(after=array.id)
+    submit_own_call(job, f"{about}: {at_end}.", asked, more=end, part="-end", queueing=after)
+
+
 def own_job(job: ImageJob, about: str, more: Sequence[str] = (), part: str = "", **how: Any) -> Submitted:
     """Submit this command line, without what is of its submission, as a job.
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.bench_command import case_of, measuring_options, own_file, place_of
+from hpcgen.cli.bench_command import case_of, job_of, measuring_options, own_file
 from hpcgen.cli.common import PATH, catalog_of, options_given, print_json, say, shows_progress
 from hpcgen.cli.numbers import COUNT, SECONDS, WHOLE
-from hpcgen.cli.own_job_options import own_job, submit_own_call, submitted_options
+from hpcgen.cli.own_job_options import submit_array, submit_own_call, submitted_options
 from hpcgen.cli.words import IMAGE
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from hpcgen.bench import BenchCase, BenchWorkload, Outcome
     from hpcgen.bench.comparison import Compared
     from hpcgen.catalog.catalog import Catalog
-    from hpcgen.run.image_job import ImageJob
     from hpcgen.tune import TuneStudy
     from hpcgen.tune.study import RunningTrial, Trial
 
@@ -96,6 +95,7 @@ def command(ctx: click.Context, image: str, workload: str, **asked: Any) -> None
 
 
 def _study(case: BenchCase, workload: BenchWorkload, asked: dict[str, Any]) -> TuneStudy:
+    from hpcgen.run.own_job import task_number
     from hpcgen.schedulers import scheduler_for
     from hpcgen.tune import open_study, space_for
 
@@ -107,42 +107,21 @@ def _study(case: BenchCase, workload: BenchWorkload, asked: dict[str, Any]) -> T
         "site": plan.site.name,
         "partition": plan.partition,
     }
-    task = os.environ.get(scheduler_for(plan.site.scheduler).task_variable or "-", "0")
+    task = task_number(scheduler_for(plan.site.scheduler), os.environ) or 0
     path = asked["study"] or Path(f"tune-{workload.name}.study")
-    return open_study(path, about, space, asked["seed"], int(task) if task.isdecimal() else 0)
+    return open_study(path, about, space, asked["seed"], task)
 
 
 def _submit(image: str, catalog: Catalog, asked: dict[str, Any]) -> None:
     """The same command as a job; with tasks an array that searches, and a job after it that compares."""
-    from hpcgen.model.queueing import Queueing
+    from hpcgen.images.reference import parse_image
 
-    job = _job_of(image, catalog, asked)
+    job = job_of(parse_image(image, start=False), catalog, asked, asked)
     about = f"Search for settings on {job.plan.site.name} by hpcgen"
     if not asked["tasks"]:
         submit_own_call(job, f"{about}.", asked)
         return
-    array = own_job(job, f"{about}.", ["--search-only"], queueing=Queueing(tasks=asked["tasks"]))
-    say(f"array {array.id} of {asked['tasks']} tasks submitted with {array.script}: {array.hint}")
-    after = Queueing(after=array.id)
-    submit_own_call(job, f"{about}: the comparison at the end.", asked, part="-end", queueing=after)
-
-
-def _job_of(image: str, catalog: Catalog, asked: dict[str, Any]) -> ImageJob:
-    from hpcgen.cli.personal import account_for
-    from hpcgen.images.reference import parse_image
-    from hpcgen.model.job import JobRequest
-    from hpcgen.run.image_job import plan_for_image
-    from hpcgen.verify.starts import with_layout
-
-    job = plan_for_image(
-        parse_image(image, start=False),
-        catalog,
-        request=JobRequest(walltime=asked["time"], queue=asked["queue"]),
-        account=lambda here: account_for(here, asked["account"]),
-        elsewhere=True,
-        **place_of(catalog, asked),
-    )
-    return with_layout(job, [], job.plan.job.ranks_per_node)
+    submit_array(job, about, asked, each=["--search-only"], end=[], at_end="the comparison at the end")
 
 
 def _search(

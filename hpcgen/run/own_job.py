@@ -9,7 +9,7 @@ from pathlib import Path
 from hpcgen.engines import builders
 from hpcgen.model.image_paths import NOTEST
 from hpcgen.model.site import Site
-from hpcgen.schedulers import scheduler_for
+from hpcgen.schedulers import Scheduler, scheduler_for
 from hpcgen.support.quoting import sh, sh_assign
 from hpcgen.support.shell_words import line, loading
 
@@ -80,6 +80,12 @@ def passed_on(environment: Mapping[str, str]) -> dict[str, str]:
     """Those variables of an environment that such a job is given: hpcgen's own, and where engines keep images."""
     storage = (name for engine in builders().values() for name in engine.storage_variables)
     return {name: environment[name] for name in (*PASSED_ON, *storage) if environment.get(name)}
+
+
+def task_number(scheduler: Scheduler, environment: Mapping[str, str]) -> int | None:
+    """The number, from 0 on, of the array's task that a process runs in; None outside of an array."""
+    task = environment.get(scheduler.task_variable or "-", "")
+    return int(task) - scheduler.first_task if task.isdecimal() else None
 
 
 def without_options(words: Sequence[str], options: Mapping[str, int]) -> list[str]:

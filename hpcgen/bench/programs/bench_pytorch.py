@@ -177,13 +177,17 @@ def compiled(model, asked):
     return torch.compile(model)
 
 
+def divided(model, machine):
+    """The model as one of all ranks."""
+    return nn.parallel.DistributedDataParallel(model) if machine.ranks > 1 else model
+
+
 def training(asked, machine, model, lower):
     x = numbers(asked, asked["shape"]).to(machine.device)
     y = torch.randint(0, asked["classes"], (asked["batch"],), device=machine.device)
     model.train()
-    if machine.ranks > 1:
-        model = nn.parallel.DistributedDataParallel(model)
-    optimiser, model = torch.optim.SGD(model.parameters(), lr=0.01), compiled(model, asked)
+    optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
+    model = compiled(divided(model, machine), asked)
 
     def step():
         optimiser.zero_grad()
@@ -201,27 +205,29 @@ def adversarial(asked, machine, judge, lower):
     count = sum(each.numel() for each in maker.parameters())
     true, batch = numbers(asked, asked["shape"]).to(machine.device), asked["batch"]
     ones, zeros = torch.ones(batch, 1, device=machine.device), torch.zeros(batch, 1, device=machine.device)
-    if machine.ranks > 1:
-        raise Cannot("two networks that train each other are not divided among ranks here")
     of_judge, of_maker = (torch.optim.SGD(each.parameters(), lr=0.01) for each in (judge, maker))
+    weights = list(judge.parameters())
+    # Each network is of all ranks in its own step; in the other's it is only used, and has no gradients to be summed.
+    of_all = [compiled(divided(each, machine), asked) for each in (judge, maker)] if machine.ranks > 1 else []
     judge, maker = compiled(judge, asked), compiled(maker, asked)
+    learning, making = of_all or (judge, maker)
     loss = nn.functional.binary_cross_entropy_with_logits
 
     def step():
         of_judge.zero_grad()
         with lower():
             made = maker(torch.randn(batch, asked["noise"], device=machine.device)).detach()
-            both = judge(torch.cat([true, made])).float()
+            both = learning(torch.cat([true, made])).float()
         loss(both, torch.cat([ones, zeros])).backward()
         of_judge.step()
         of_maker.zero_grad()
-        for each in judge.parameters():
+        for each in weights:
             each.requires_grad_(False)
         with lower():
-            judged = judge(maker(torch.randn(batch, asked["noise"], device=machine.device))).float()
+            judged = judge(making(torch.randn(batch, asked["noise"], device=machine.device))).float()
         loss(judged, ones).backward()
         of_maker.step()
-        for each in judge.parameters():
+        for each in weights:
             each.requires_grad_(True)
 
     return step, count

@@ -52,9 +52,11 @@ def image(tmp_path: Path) -> Path:
     return tmp_path / "image"
 
 
-def bench(hpcgen: Command, image: Path, *words: str, own: bool = False) -> subprocess.CompletedProcess[str]:
+def bench(
+    hpcgen: Command, image: Path, *words: str, own: bool = False, job: str = "7"
+) -> subprocess.CompletedProcess[str]:
     folder = image.parent
-    env = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "BASH_ENV": str(folder / "env"), "SLURM_JOB_ID": "7"}
+    env = {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "BASH_ENV": str(folder / "env"), "SLURM_JOB_ID": job}
     before = ("--collection", str(folder / "own")) if own else ()
     return hpcgen(*before, "bench", str(image), *words, env=env, cwd=folder / "work")
 
@@ -102,3 +104,13 @@ def test_the_same_command_is_a_job_with_submit(hpcgen: Command, image: Path) -> 
     for option in ("--nodes=1", "--account=abc", "--time=00:20:00"):
         assert f"#SBATCH {option}\n" in text
     assert "bench" in text.splitlines()[-1] and "--submit" not in text and "framework=numpy" in text
+
+
+def test_several_nodes_are_those_of_a_job(hpcgen: Command, image: Path) -> None:
+    done = bench(hpcgen, image, *GEMM, "--nodes", "2", job="")
+    assert done.returncode == 6 and "2 nodes need an allocation, and there is none here" in done.stderr
+    assert "hpcgen bench --submit, or hpcgen bench inside: salloc" in done.stderr
+    done = bench(hpcgen, image, *GEMM, "--nodes", "2", "--submit", "--no-follow", "--account", "abc", job="")
+    assert done.returncode == 0, done.stderr
+    text = (image.parent / "work" / "bench-mpi-hello.job.slurm").read_text()
+    assert "#SBATCH --nodes=2\n" in text and "--nodes 2" in text.splitlines()[-1]

@@ -17,6 +17,7 @@ from hpcgen.bench.running import BenchCase, Outcome, outcomes_for, run_rounds, r
 from hpcgen.bench.variants import Variant, parse_variants
 from hpcgen.bench.workloads import workload_named
 from hpcgen.cli.bench_report import best_so_far, data, report
+from hpcgen.model.job import JobRequest
 from hpcgen.model.measurement import Measurement
 from hpcgen.planning.planner import make_plan
 from hpcgen.run.image_job import ImageJob, direct_script
@@ -25,9 +26,10 @@ from hpcgen.verify.starts import StartResult
 Starter = Callable[[ImageJob, float], StartResult]
 
 
-def case(stack: str = "pytorch", site: str = "workstation") -> BenchCase:
+def case(stack: str = "pytorch", site: str = "workstation", nodes: int = 1) -> BenchCase:
     catalog = default_catalog()
-    plan = make_plan(catalog, catalog.site(site), catalog.stack(stack))
+    asked = JobRequest(nodes=nodes) if nodes > 1 else None
+    plan = make_plan(catalog, catalog.site(site), catalog.stack(stack), job=asked, allow_unsupported=True)
     return BenchCase("image", ImageJob(plan, {}, "/images/image", "directory"), "ab12")
 
 
@@ -41,8 +43,10 @@ def starter(rate: Callable[[dict[str, Any]], float | str], overhead: float = 1.5
         said: dict[str, Any] = {"cannot": found}
         if not isinstance(found, str):
             said = {"rate": found, "step_seconds": 1.0, "steps": 3, "overhead": overhead, "version": "2.13.0"}
-            said |= {"parameters": known, "library": None, "memory": 1_500_000_000, "node": "n1"}
-        return StartResult(0, ["begins", *[f"{MARK} {json.dumps(said)}"] * asked["ranks"]], 1.0)
+            said |= {"parameters": known, "library": None, "memory": 1_500_000_000}
+        nodes = [f"n{rank // job.plan.job.ranks_per_node + 1}" for rank in range(asked["ranks"])]
+        lines = [f"{MARK} {json.dumps(said if 'cannot' in said else {**said, 'node': node})}" for node in nodes]
+        return StartResult(0, ["begins", *lines], 1.0)
 
     return start
 
@@ -155,6 +159,42 @@ def test_rates_of_ranks_add_up_but_not_those_of_a_sum_over_ranks() -> None:
         [case("pytorch-ddp")], [workload_named("mlp")], layout, rounds=1, starter=starter(lambda _: 3.0)
     )
     assert added.values == [6.0]
+
+
+def test_ranks_of_several_nodes_are_measured_together() -> None:
+    lines: list[str] = []
+
+    def start(job: ImageJob, timeout_s: float) -> StartResult:
+        lines.extend(direct_script(job).splitlines())
+        return starter(lambda _: 3.0)(job, timeout_s)
+
+    cases, layout = [case("pytorch-ddp", "supermuc", nodes=2)], parse_variants([], ["2x1"])
+    (found,) = run_variants(cases, [workload_named("mlp")], layout, rounds=1, starter=start)
+    assert any("mpiexec" in line and "-n 4" in line for line in lines), "\n".join(lines)
+    rows = {row.metric: row for row in rows_of(found, "2026-11-23", "")}
+    speed = rows["samples_per_second"]
+    assert (speed.value, speed.nodes, speed.ranks_per_node, speed.software.mpi) == (12.0, 2, 2, "host")
+    assert rows["memory_gb"].value == 3.0  # of one node
+    # One rank of each is enough for a sum over ranks.
+    one = parse_variants([], ["1x1"])
+    (found,) = run_variants(cases, [workload_named("allreduce")], one, rounds=1, starter=starter(lambda _: 3.0))
+    assert found.values == [3.0]
+
+
+def test_ranks_that_ran_on_other_nodes_are_no_result() -> None:
+    def start(job: ImageJob, timeout_s: float) -> StartResult:
+        ended = starter(lambda _: 3.0)(job, timeout_s)
+        return StartResult(0, [line.replace('"n2"', '"n1"') for line in ended.lines], 1.0)
+
+    cases = [case("pytorch-ddp", "supermuc", nodes=2)]
+    (found,) = run_variants(cases, [workload_named("mlp")], [Variant(ranks=2, threads=1)], starter=start)
+    assert found.reason == "4 ranks ran on n1, not on 2 nodes"
+
+
+def test_a_launcher_that_starts_what_the_allocation_has_is_not_measured_with_less() -> None:
+    whole = case("mpi-python", "frontera", nodes=2)
+    (found,) = run_variants([whole], [workload_named("allreduce")], [Variant(ranks=3)], starter=starter(lambda _: 3.0))
+    assert found.reason == "ibrun starts all ranks of the allocation, whatever is asked for"
 
 
 def test_measurements_say_what_was_run_where() -> None:
