@@ -168,7 +168,7 @@ def write_kit(kit: Kit, folder: Path | str) -> Path:
     ------
     OutputError: it cannot be written; what was there before is untouched.
     """
-    store_kit(Path(folder), kit.files)
+    store_kit(Path(folder), kit.all_files)
     return Path(folder)
 
 

@@ -45,5 +45,5 @@ def build_image(kit: Path | Kit, options: BuildOptions | None = None, watcher: W
     from hpcgen.support.writing import write_kit
 
     with scratch_folder("hpcgen-kit-") as folder:
-        write_kit(folder / "kit", kit.files)
+        write_kit(folder / "kit", kit.all_files)
         return build_kit(read_kit(folder / "kit"), options, watcher)

@@ -28,6 +28,7 @@ from hpcgen.engines import Engine
 from hpcgen.engines.building import EngineCommand, Target, Work, query
 from hpcgen.engines.steps import Event, Recipe, without_test
 from hpcgen.errors import BuildFailedError, HpcgenError, OutputError
+from hpcgen.kit.copied import check_copied
 from hpcgen.kit.folder import KitFolder, check_host_files, make_context
 from hpcgen.model.record import BuildFailure, BuildRecord, BuiltImage
 from hpcgen.recipe.formats import format_for
@@ -236,6 +237,8 @@ class _Run:
         self.work.scratch.mkdir()
         if self.work.context != self.kit.folder:
             make_context(self.kit, self.work.context, self.work.bundle.folder if self.work.bundle else None)
+        elif self.kit.copied:
+            check_copied(self.kit.folder, self.kit.copied)
         if self.work.recipe.parent != self.kit.folder:
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
         for name, text in self.builder.more_files(self.work).items():

@@ -218,6 +218,8 @@ class _Making:
                 origin = shown(want.urls[0]) if want.urls else "made by hpcgen"
                 if origin.startswith(self.place.made.absolute().as_uri()):
                     origin = "made by hpcgen"
+                elif want.kind == "copied":
+                    origin = "a file of the stack"
                 self._add(want.kind, want.name, origin, want.sha256, count, path, want.licence or found[path])
 
     # what describes them

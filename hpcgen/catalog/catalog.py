@@ -22,6 +22,7 @@ from hpcgen.blocks.ways import in_use
 from hpcgen.catalog.beside_blocks import BesideBlocks
 from hpcgen.catalog.collections import built_in, collection_names
 from hpcgen.catalog.concerns import with_said_of_ranges
+from hpcgen.catalog.copied import CopiedFiles
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
@@ -91,6 +92,7 @@ class Catalog:
         self._classes: dict[str, type[Block]] = {}
         self._tables: dict[str, dict[str, Release]] = {}
         self.beside = BesideBlocks([folder / FOLDERS["block"] for folder in self.folders], self.shown, self.recorded)
+        self.copied = CopiedFiles(self)
         self._loading = threading.Lock()
 
     # names and places

@@ -10,6 +10,7 @@ from hpcgen.catalog.passwords import passwords
 from hpcgen.config.yamlfile import Document
 from hpcgen.engines import ENGINES
 from hpcgen.errors import InputError, Problem, Problems, did_you_mean
+from hpcgen.model.image_paths import overlap
 from hpcgen.model.site import MPI_LAUNCHERS, Site
 from hpcgen.model.stack import Stack
 from hpcgen.schedulers import SCHEDULERS, launched_by, launchers
@@ -109,8 +110,24 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
             at = ["suits", number, field]
             problems += [_unknown(document, at, "framework", each, catalog.names("block")) for each in unknown]
     problems += _run_problems(stack, document)
+    problems += _copy_problems(stack, document, catalog)
     problems += passwords(document)
     problems.raise_as(InputError)
+
+
+def _copy_problems(stack: Stack, document: Document, catalog: Catalog) -> list[Problem]:
+    """What is copied goes where no block is installed, and nothing over something else."""
+    problems = Problems()
+    for number, entry in enumerate(stack.copy):
+        where = document.position(["copy", number, "to"])
+        name = entry.to.split("/")[2] if entry.to.startswith("/opt/") else ""
+        if name and catalog.has_block(name):
+            problems.add(f"/opt/{name} is where the block {name} is installed", where, remedy="choose another `to`")
+        for other in stack.copy[:number]:
+            if overlap(entry.to, other.to):
+                message = f"{entry.to} and {other.to} are the same place, or one lies in the other"
+                problems.add(message, where, "a place of its own for each")
+    return problems
 
 
 def _run_problems(stack: Stack, document: Document) -> list[Problem]:

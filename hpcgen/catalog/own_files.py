@@ -85,6 +85,10 @@ def _walk(folder: Path) -> Iterator[Path]:
     for top in COLLECTED_FOLDERS:
         for at, folders, files in os.walk(folder / top):
             folders[:] = sorted(each for each in folders if not each.startswith(".") and each != "__pycache__")
+            if top == "recipes":
+                # What else lies there are files that stacks copy: those of the lock go along by themselves.
+                folders.clear()
+                files = [each for each in files if each.endswith(".yaml")]
             # Followed, links in a circle would have no end; passed over, what hpcgen reads there would be missing.
             if linked := [Path(at, each) for each in folders if Path(at, each).is_symlink()]:
                 message = "a folder in a collection is a symbolic link, which no bundle can have"

@@ -155,7 +155,7 @@ def _kit(
     if accept is not None:
         plan = with_licences(plan, accept)
     kit = make_kit(plan, catalog)
-    store_kit(folder, kit.files)
+    store_kit(folder, kit.all_files)
     say_findings(plan, kit.notices, long_builds=kit.long_builds, notes=asked["notes"])
     return read_kit(folder)
 
@@ -168,7 +168,7 @@ def _locked_kit(
     from hpcgen.kit.kit import make_kit, store_kit
 
     catalog, plan, lock = plan_of_lock(ctx, locked, bundle, asked, engine)
-    store_kit(folder, make_kit(plan, catalog, lock).files)
+    store_kit(folder, make_kit(plan, catalog, lock).all_files)
     return read_kit(folder)
 
 

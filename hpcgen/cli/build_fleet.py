@@ -203,7 +203,7 @@ def _show(loaded: LoadedFleet, todo: Sequence[MemberState], options: BuildOption
             continue
         try:
             with scratch_folder("hpcgen-kit-") as folder:
-                write_kit(folder / "kit", make_kit(state.plan, loaded.catalog).files)
+                write_kit(folder / "kit", make_kit(state.plan, loaded.catalog).all_files)
                 prepared = prepare(read_kit(folder / "kit"), options_of(state, options), "0", Path("BUILD"))
                 for line in commands(prepared):
                     click.echo(line)

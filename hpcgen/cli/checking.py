@@ -14,6 +14,7 @@ from hpcgen.blocks.requirements import version as version_of
 from hpcgen.blocks.ways import wheel_tags
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
+from hpcgen.catalog.copied import check_copied
 from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.config.decoding import convert
@@ -180,6 +181,8 @@ def _check_stack(catalog: Catalog, document: Document) -> None:
     problems = Problems()
     with problems.caught():
         check_stack(stack, document, catalog)
+    with problems.caught():
+        check_copied(stack, document)
     for name, block in stack.blocks.items():
         if block.version:
             with problems.caught(partial(document.position, ["blocks", name, "version"])):

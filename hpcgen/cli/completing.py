@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from hpcgen.cli.common import collections_of
@@ -66,6 +67,8 @@ def _licences(catalog: Catalog, params: dict[str, Any], incomplete: str) -> Iter
         from hpcgen.planning.planner import make_plan
 
         site, stack = catalog.site(params["site"]), catalog.stack(params["stack"])
+        # Files that are copied have no licence that anybody accepts, and may take long to read.
+        stack = msgspec.structs.replace(stack, copy=[])
         settings, partition = params.get("settings") or (), params.get("partition")
         plan = make_plan(catalog, site, stack, settings=settings, partition=partition, allow_unsupported=True)
         return ["all", *(licence.name for licence in plan.licences)]

@@ -77,6 +77,9 @@ def _shown(told: dict[str, Any]) -> str:
     parts.append(table(["block", "version", "options"], _plain(blocks), sys.stdout))
     if inputs := _inputs(told["inputs"]):
         parts.append(table(["input of", "what", "sha256"], _plain(inputs), sys.stdout))
+    if told["copied"]:
+        copied = [(each.get("to"), each.get("files"), each.get("sha256")) for each in told["copied"]]
+        parts.append(table(["copied to", "files", "sha256"], _plain(copied), sys.stdout))
     files = [(each["name"], size(each["bytes"]), each["sha256"]) for each in told["files"]]
     parts.append(table(["file", "size", "sha256"], _plain(files), sys.stdout))
     return "\n\n".join(parts)

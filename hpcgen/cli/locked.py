@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ def plan_of_lock(
     ----------
     engine: the program that builds, if it is asked for: where no format is, the one that it reads.
     """
+    from hpcgen.bundle.copied_files import bundled_tree
     from hpcgen.lockfile.lock import for_build, read_lock
     from hpcgen.locking.wanted import check_lock
     from hpcgen.model.bundle_paths import LOCK
@@ -42,6 +44,10 @@ def plan_of_lock(
     lock = read_lock(locked if locked is not None else bundle / LOCK)  # type: ignore[operator]
     catalog = catalog_of(ctx) if bundle is None else _with_its_collections(ctx, bundle, lock)
     check_lock(lock, catalog)
+    if bundle is not None:
+        catalog.copied.places.append(partial(bundled_tree, bundle))
+    else:
+        catalog.copied.look_below(locked.parent, lock.plan)  # type: ignore[union-attr]
     words = [*collection_words(ctx), "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
     plan = for_build(lock, bundled=bundle is not None)
     format = asked["format"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hpcgen.model.request import OptimiseRequest
     from hpcgen.model.site import Site
     from hpcgen.optimise.decide import Optimised
-    from hpcgen.support.writing import KitFile
+    from hpcgen.support.writing import CopiedFile, KitFile
 
 
 @click.command("optimise")
@@ -109,13 +109,13 @@ def _target(catalog: Catalog, request: OptimiseRequest, named: str | None) -> tu
     return site, [*said, *more]
 
 
-def kit_files(result: Optimised, catalog: Catalog, text: str) -> dict[str, KitFile]:
+def kit_files(result: Optimised, catalog: Catalog, text: str) -> dict[str, KitFile | CopiedFile]:
     """The kit of a decision's plan, with the decision."""
     from hpcgen.kit.kit import DECISION, REPORT, STACK, make_kit
     from hpcgen.optimise.application import stack_text
     from hpcgen.support.writing import KitFile
 
     decision = msgspec.json.format(msgspec.json.encode(result.decision), indent=1).decode() + "\n"
-    files = make_kit(result.plan, catalog).files
+    files = make_kit(result.plan, catalog).all_files
     own = {} if result.stack is None else {STACK: KitFile(stack_text(result.stack))}
     return {**files, **own, DECISION: KitFile(decision), REPORT: KitFile(text)}

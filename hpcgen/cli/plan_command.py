@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpcgen.cli.common import catalog_of, plan_from, plan_options, print_json, say_findings
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.tables import table
+
+if TYPE_CHECKING:
+    from hpcgen.model.plan import Plan
 
 
 @click.command("plan")
@@ -35,6 +38,8 @@ def command(ctx: click.Context, inputs: bool, as_json: bool, **asked: Any) -> No
     where = f"{plan.site.name}, partition {plan.partition}"
     click.echo(f"{plan.stack.name} for {where}, format {plan.format}, run by {plan.engine}\n")
     click.echo(table(["block", "version", "stage", "why"], rows, sys.stdout))
+    if plan.copied:
+        click.echo(f"\n{table(['copied to', 'files', 'size', 'sha256'], _copied_rows(plan), sys.stdout)}")
     job = plan.job
     queue = f", queue {job.queue}" if job.queue else ""
     click.echo(f"\njob: {layout_text(job)}{queue}")
@@ -54,3 +59,10 @@ def _show_inputs(plan: Any, catalog: Any, as_json: bool) -> None:
         print_json(rows)
         return
     click.echo(table(["block", "kind", "name", "from", "pinned by"], [list(each) for each in rows], sys.stdout))
+
+
+def _copied_rows(plan: Plan) -> list[list[str]]:
+    """The stack's own files, an entry a row."""
+    from hpcgen.support.units import size
+
+    return [[each.to, str(each.files), size(each.bytes), each.sha256] for each in plan.copied]

@@ -15,6 +15,7 @@ from hpcgen.errors import HpcgenError
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.recorded import StoredKit
+    from hpcgen.support.writing import CopiedFile, KitFile
 
 
 @click.command("rebuild")
@@ -36,7 +37,7 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool, start: 
     Then say whether this hpcgen, with its collections, would write the same files from the plan. Whether or not it
     would, the kit in the image is what is written.
     """
-    from hpcgen.images.rebuild import compare, whole_kit
+    from hpcgen.images.rebuild import compare, stack_files, whole_kit
     from hpcgen.images.recorded import stored_kit, with_its_files
     from hpcgen.images.reference import parse_image
     from hpcgen.images.summary import notes
@@ -45,10 +46,11 @@ def command(ctx: click.Context, image: str, output: Path, as_json: bool, start: 
     found = parse_image(image, start)
     kit = with_its_files(stored_kit(found), found)
     catalog = catalog_of(ctx)
+    copied, missing = stack_files(kit, catalog, str(found))
     comparison = compare(kit, catalog, str(found))
-    files = whole_kit(kit, comparison, str(found))
+    files: dict[str, KitFile | CopiedFile] = {**whole_kit(kit, comparison, str(found)), **copied}
     store_kit(output, files)
-    remarks = [*notes(kit), *_strangers(kit, catalog, str(found)), *_remarks(comparison)]
+    remarks = [*notes(kit), *missing, *_strangers(kit, catalog, str(found)), *_remarks(comparison)]
     say(f"wrote {shown_files(files)} to {output}")
     for remark in remarks:
         say(remark if comparison.same and remark is remarks[-1] else f"note: {remark}")

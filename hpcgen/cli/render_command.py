@@ -65,8 +65,8 @@ def command(
 
     kit = make_kit(plan, catalog, lock)
     if output is not None:
-        store_kit(output, kit.files)
-        say(f"wrote {shown_files(kit.files)} to {output}")
+        store_kit(output, kit.all_files)
+        say(f"wrote {shown_files(kit.all_files)} to {output}")
     if as_json:
         files = {name: {"text": file.text, "executable": file.executable} for name, file in kit.files.items()}
         print_json(files)
@@ -81,5 +81,7 @@ def _recipe_only(plan: Any, catalog: Any, lock: Any, notes: bool) -> None:
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     click.echo(format_for(plan.format).recipe(plan, assembly).text, nl=False)
     say("building it requires the kit's other files too: render with -o DIR")
+    if plan.copied:
+        say("the files that the stack copies are in a kit only")
     say_licences(plan)
     say_findings(plan, notices(assembly), long_builds=assembly.long_builds, notes=notes)

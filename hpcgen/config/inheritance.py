@@ -11,6 +11,7 @@ The rules, also written in docs/site-profiles.md and docs/stacks.md:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from hpcgen.config.yamlfile import Document, says
@@ -33,6 +34,11 @@ class Merged(Document):
     def files(self) -> list[str]:
         """The document's own file, and those of its parents."""
         return [*self._child.files(), *self._parent.files()]
+
+    def file_of(self, path: Sequence[str | int]) -> Path | None:
+        """As :meth:`position`: the child's file if it says it, else the parent's."""
+        inherited = not says(self._child.data, path) and says(self._parent.data, path)
+        return (self._parent if inherited else self._child).file_of(path)
 
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """The place of a fact, in the child if it says it (or a removed or replaced parent of it)."""

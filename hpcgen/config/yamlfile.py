@@ -48,11 +48,13 @@ class Document:
     ----------
     data: the file's mapping: ``dict``, ``list``, ``str``, ``bool`` and ``None``, nothing else.
     name: the file as shown to people.
+    file: the file itself; None if it is from elsewhere.
     """
 
-    def __init__(self, data: dict[str, Any], name: str, text: str) -> None:
+    def __init__(self, data: dict[str, Any], name: str, text: str, file: Path | None = None) -> None:
         self.data = data
         self.name = name
+        self.file = file
         self._text = text
         self._root: Any = None
         self._children: dict[int, dict[str | int, tuple[Any, Any]]] = {}
@@ -60,6 +62,10 @@ class Document:
     def files(self) -> list[str]:
         """The files that the data is from, the nearest first."""
         return [self.name]
+
+    def file_of(self, path: Sequence[str | int]) -> Path | None:
+        """The file that says what is at ``path``; None if that is in no file."""
+        return self.file
 
     def has(self, path: Sequence[str]) -> bool:
         """Whether the mappings of the file say something at ``path``."""
@@ -146,7 +152,7 @@ def load(path: Path, shown: str | None = None, limit: Limit = _USUAL) -> Documen
             "a text file in UTF-8",
             "save the file as UTF-8",
         ) from None
-    return _read(text, name)
+    return _read(text, name, path)
 
 
 def loads(text: str, name: str, limit: Limit = _USUAL) -> Document:
@@ -162,7 +168,7 @@ def loads(text: str, name: str, limit: Limit = _USUAL) -> Document:
     return _read(text.removeprefix("\ufeff"), name)
 
 
-def _read(text: str, name: str) -> Document:
+def _read(text: str, name: str, file: Path | None = None) -> Document:
     refused = plain_yaml.REFUSED.search(text)
     if refused:
         raise InputError(
@@ -171,7 +177,7 @@ def _read(text: str, name: str) -> Document:
             "printable text",
             "remove the character",
         )
-    return Document(plain_yaml.PlainReader(text, name).read(), name, text)
+    return Document(plain_yaml.PlainReader(text, name).read(), name, text, file)
 
 
 def _check_size(size: int, name: str, limit: Limit) -> None:

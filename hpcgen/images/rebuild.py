@@ -7,10 +7,13 @@ import msgspec
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, InputError
 from hpcgen.images.recorded import StoredKit, typed_kit
+from hpcgen.kit.copied import files_of_trees, trees_of_list
 from hpcgen.kit.kit import make_kit
 from hpcgen.lockfile.lock import is_sealed, parse_lock
+from hpcgen.model.plan import Plan
 from hpcgen.support.file_formats import KIT
-from hpcgen.support.writing import KitFile
+from hpcgen.support.trees import FOLDER, LIST, Tree
+from hpcgen.support.writing import CopiedFile, KitFile
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -35,13 +38,43 @@ def compare(kit: StoredKit, catalog: Catalog, name: str) -> Comparison:
     Files that only one of them has count as different, unless the image could be read in parts only.
     """
     try:
+        plan = typed_kit(kit, name).plan
+        # Here no more of them is asked than which they are.
+        trees = _listed(kit, plan, name)
+        catalog.copied.places.append(lambda copy: trees.get(copy.to))
         text = kit.files["hpcgen.lock"].text
         lock = parse_lock(text, f"hpcgen.lock in {name}") if is_sealed(text) else None
-        made = make_kit(typed_kit(kit, name).plan, catalog, lock).files
+        made = make_kit(plan, catalog, lock).files
     except HpcgenError as error:
         return Comparison(reason=error.problems[0].message)
     names = set(kit.files) | (set(made) if kit.whole else set())
     return Comparison(sorted(each for each in names if made.get(each) != kit.files.get(each)), made=made)
+
+
+def stack_files(kit: StoredKit, catalog: Catalog, name: str) -> tuple[dict[str, CopiedFile], list[str]]:
+    """The stack's own files, which an image has at their places alone: those that are here, and what of them is not.
+
+    Returns
+    -------
+    By their names in the kit; a sentence for each that is missing.
+    """
+    missing: list[str] = []
+    here: dict[str, Tree] = {}
+    try:
+        plan = typed_kit(kit, name).plan
+    except HpcgenError:
+        return {}, []
+    for copy in plan.copied:
+        try:
+            here[copy.to] = catalog.copied.tree(plan, copy)
+        except InputError as error:
+            put = f"put it into the kit's {FOLDER}{copy.to} as its {LIST} says, or copy {copy.to} out of the image"
+            missing.append(f"{error.problems[0].message}; before a build, {put}")
+    return files_of_trees(here), missing
+
+
+def _listed(kit: StoredKit, plan: Plan, name: str) -> dict[str, Tree]:
+    return trees_of_list(kit.files[LIST].text, plan, f"{LIST} in {name}") if LIST in kit.files and plan.copied else {}
 
 
 def whole_kit(kit: StoredKit, comparison: Comparison, name: str) -> dict[str, KitFile]:

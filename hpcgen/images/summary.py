@@ -40,6 +40,7 @@ def summary(image: ImageReference, kit: StoredKit, size: int | None, record: Bui
         "blocks": [_block(each) for each in _list(plan.get("blocks")) if isinstance(each, dict)],
         "job": _job(plan.get("job")),
         "environment": _mapping(lock.get("environment")),
+        "copied": [each for each in _list(plan.get("copied")) if isinstance(each, dict)],
         "images": _mapping(lock.get("images")),
         "inputs": _list(lock.get("inputs")),
         "files": [_file(name, file.text) for name, file in sorted(kit.files.items())],

@@ -15,6 +15,7 @@ from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.image import Image
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problems
+from hpcgen.kit.copied import trees_of_list
 from hpcgen.kit.kit import read_facts, read_plan
 from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import ContextName, RecipeFacts
@@ -23,6 +24,8 @@ from hpcgen.recipe.formats.base import DAWN
 from hpcgen.support.certificates import read_certificates
 from hpcgen.support.file_formats import KIT, LOCK
 from hpcgen.support.hashing import read_plain, sha256_of
+from hpcgen.support.trees import FOLDER, LIST, below
+from hpcgen.support.writing import CopiedFile, copy_checked
 
 T = TypeVar("T")
 _FIRST_HEREDOC = "HPCGEN_DOCKERFILE"
@@ -35,6 +38,7 @@ class KitFolder(msgspec.Struct, frozen=True):
 
     ``facts``: what a build must know of the recipe; None in a kit of hpcgen 0.1.0.
     ``host_files``: files of this machine that go into the image, with their names in the build context.
+    ``copied``: the stack's own files by their names in the kit, as its list says that they are.
     """
 
     folder: Path
@@ -43,6 +47,7 @@ class KitFolder(msgspec.Struct, frozen=True):
     lock: dict[str, Any]
     facts: RecipeFacts | None = None
     host_files: list[tuple[str, str]] = []
+    copied: dict[str, CopiedFile] = {}
 
     @property
     def names(self) -> list[str]:
@@ -90,7 +95,21 @@ def read_kit(folder: Path) -> KitFolder:
         recipe = _here_document(recipe, facts.heredoc)
     for name in facts.files:
         _read(_inside(folder, name))
-    return KitFolder(folder, plan, recipe, lock, facts, [(each.source, each.name) for each in facts.certificates])
+    certificates = [(each.source, each.name) for each in facts.certificates]
+    return KitFolder(folder, plan, recipe, lock, facts, certificates, _copied(folder, plan))
+
+
+def _copied(folder: Path, plan: Plan) -> dict[str, CopiedFile]:
+    """What the kit's list says that it copies, if that is what the plan means."""
+    if not plan.copied:
+        return {}
+    trees = trees_of_list(_read(folder / LIST), plan, f"the kit's {LIST}")
+    return {
+        f"{FOLDER}/{path}": CopiedFile(folder / FOLDER / path, file.sha256, file.executable)
+        for target, tree in trees.items()
+        for file in tree.files
+        for path in [below(file.path, target)]
+    }
 
 
 def files_of(plan: Plan) -> list[str]:
@@ -185,6 +204,8 @@ def check_host_files(kit: KitFolder) -> None:
 def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> None:
     """The folder that a recipe copies from, as its format requires it: the kit's files, certificates, the bundle.
 
+    InputError where a file that the stack copies is not what the plan says.
+
     A file's time is made from its content, because ch-image's cache knows it by name, size, mode and time
     (lib/build.py, src_metadata): so a kit that was written anew costs no step its cache.
     """
@@ -192,6 +213,8 @@ def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> N
     inside = context / form.first_kit_folder if kit.facts is None else context
     for name in kit.names:
         _copy(kit.folder / name, inside / name)
+    for name, file in kit.copied.items():
+        _put_copied(inside / name, file)
     if form.certificate_folder:
         for source, name in kit.host_files:
             _put(context / form.certificate_folder / name, read_certificates(source))
@@ -208,5 +231,21 @@ def _put(target: Path, data: bytes, mode: int = 0o644) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(data)
     target.chmod(mode)
-    time = DAWN + int(sha256_of(data)[:7], 16)
+    _date(target, sha256_of(data))
+
+
+def _put_copied(target: Path, file: CopiedFile) -> None:
+    """A file of any size; the folders above it get a mode that is the same under every umask, as it has itself."""
+    made = [folder for folder in target.parents if not folder.exists()]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for folder in made:
+        folder.chmod(0o755)
+    with target.open("wb") as stream:
+        copy_checked(file, stream)
+    target.chmod(0o755 if file.executable else 0o644)
+    _date(target, file.sha256)
+
+
+def _date(target: Path, sha256: str) -> None:
+    time = DAWN + int(sha256[:7], 16)
     os.utime(target, (time, time))

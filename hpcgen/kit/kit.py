@@ -10,6 +10,7 @@ import msgspec
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.decoding import record_from
+from hpcgen.kit.copied import files_of_trees, list_text
 from hpcgen.lockfile.lock import HEADER, lock_text
 from hpcgen.model.fields import Record
 from hpcgen.model.plan import Plan
@@ -21,7 +22,8 @@ from hpcgen.recipe.stages import Assembly
 from hpcgen.schedulers import SCHEDULERS
 from hpcgen.support.file_formats import KIT, RECIPE
 from hpcgen.support.hashing import read_plain
-from hpcgen.support.writing import KitFile
+from hpcgen.support.trees import LIST
+from hpcgen.support.writing import CopiedFile, KitFile
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock
@@ -35,13 +37,20 @@ _MAX_BYTES = 64 * 1024 * 1024
 class Kit(msgspec.Struct, frozen=True):
     """The recipe as text, every file of the kit by name, and what a person should know.
 
-    ``long_builds``: those of the notices that say what takes long to build.
+    ``long_builds``: those of the notices that say what takes long to build. ``copied``: the stack's own files by their
+    names in the kit, each where it lies now.
     """
 
     recipe: str
     files: dict[str, KitFile]
     notices: list[str]
     long_builds: list[str] = []
+    copied: dict[str, CopiedFile] = {}
+
+    @property
+    def all_files(self) -> dict[str, KitFile | CopiedFile]:
+        """Everything that a kit's folder has."""
+        return {**self.files, **self.copied}
 
 
 def programs() -> frozenset[str]:
@@ -53,7 +62,7 @@ def programs() -> frozenset[str]:
 def known_files() -> frozenset[str]:
     """Every name that a file of some kit has: what an older kit in the same folder may have left behind."""
     recipes = (format_for(name).recipe_file for name in FORMATS.names())
-    return programs() | {"plan.json", "hpcgen.lock", FACTS_FILE, DECISION, REPORT, STACK, *recipes}
+    return programs() | {"plan.json", "hpcgen.lock", FACTS_FILE, LIST, DECISION, REPORT, STACK, *recipes}
 
 
 def plan_text(plan: Plan) -> str:
@@ -101,20 +110,25 @@ def _json(record: Record) -> str:
     return msgspec.json.format(msgspec.json.encode(record), indent=1).decode() + "\n"
 
 
-def store_kit(folder: Path, files: Mapping[str, KitFile]) -> None:
+def store_kit(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
     """Write a kit, whole or not at all, in place of an older one; what is not hpcgen's there stays.
 
     Raises
     ------
     OutputError: as :func:`hpcgen.support.writing.write_kit`.
+    InputError: a file that is copied is no longer what was planned.
     """
+    from hpcgen.kit.copied import listed, names_in
     from hpcgen.support.writing import write_kit
 
     try:
         older = msgspec.json.decode(read_plain(folder / FACTS_FILE, _MAX_BYTES), type=RecipeFacts).files
     except (OSError, ValueError, RecursionError):
         older = []
-    write_kit(folder, files, known_files().union(older), _is_kit)
+    # Those that the new one names too may have been put there by hand, after a rebuild without them.
+    new = files.get(LIST)
+    copied = set(listed(folder)) - set(names_in(new.text) if isinstance(new, KitFile) else [])
+    write_kit(folder, files, known_files().union(older, copied), _is_kit)
 
 
 def _is_kit(folder: Path) -> bool:
@@ -128,7 +142,10 @@ def _is_kit(folder: Path) -> bool:
 
 
 def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
-    """Every file of the kit; with a lock everything that it pins stands in the recipe, and it is itself in the kit."""
+    """Every file of the kit; with a lock everything that it pins stands in the recipe, and it is itself in the kit.
+
+    InputError where files that the stack copies are not here as they were planned.
+    """
     from hpcgen.launch.script import job_script, preflight_script
 
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
@@ -146,4 +163,7 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     files |= {path: KitFile(file.text, file.executable) for path, file in assembly.files.items()}
     if "build.sh" not in files:
         files["build.sh"] = KitFile(form.build_script(plan, assembly), True)
-    return Kit(written.text, files, notices(assembly), assembly.long_builds)
+    trees = {each.to: catalog.copied.tree(plan, each) for each in plan.copied}
+    if trees:
+        files[LIST] = KitFile(list_text(trees))
+    return Kit(written.text, files, notices(assembly), assembly.long_builds, files_of_trees(trees))

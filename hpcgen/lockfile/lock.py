@@ -74,8 +74,8 @@ def read_lock(path: Path) -> Lock:
 
 
 _SAID = frozenset(
-    f"{LOCK.field} hpcgen command site partition stack format engine content images blocks environment packages inputs "
-    "collections plan seal".split()
+    f"{LOCK.field} hpcgen command site partition stack format engine content images blocks environment packages copied "
+    "inputs collections plan seal".split()
 )
 """All fields of a lock but its pins."""
 
@@ -151,6 +151,7 @@ def _written_by(text: str) -> str:
 
 
 def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
+    copied = {"copied": msgspec.to_builtins(plan.copied)} if plan.copied else {}
     return {
         LOCK.field: LOCK.newest,
         "hpcgen": plan.hpcgen,
@@ -165,6 +166,7 @@ def _overview(plan: Plan, assembly: Assembly) -> dict[str, Any]:
         "blocks": {b.name: _without_empty({"version": b.version, "options": b.options}) for b in plan.blocks},
         "environment": assembly.final.environment,
         "packages": assembly.packages,
+        **copied,
         "inputs": [{"block": of.label, **item.entry()} for of, item in assembly.inputs if not isinstance(item, Image)],
     }
 

@@ -10,9 +10,11 @@ from hpcgen.blocks.inputs.base import Fetcher, by_kind
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import FetchError, HpcgenError, InputError, Problem
 from hpcgen.model.bundle import Wanted
+from hpcgen.model.bundle_paths import COPIED, COPIED_LIST
 from hpcgen.model.lock import Lock
 from hpcgen.recipe.assemble import assemble
 from hpcgen.recipe.stages import Assembly
+from hpcgen.support.trees import TreeFile, below
 
 
 def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> list[Wanted]:
@@ -37,6 +39,7 @@ def wanted(lock: Lock, catalog: Catalog, folder: Path, *, own: bool = True) -> l
     found: list[Wanted] = []
     problems: list[Problem] = []
     asks: list[Callable[[], list[Wanted]]] = [partial(_packages, lock), *([partial(own_wheels, folder)] if own else [])]
+    asks.append(partial(_copied, lock, catalog, folder))
     asks += [partial(kind.wanted, of_kind, fetcher) for kind, of_kind in by_kind(inputs).items()]
     for ask in asks:
         try:
@@ -100,4 +103,19 @@ def _packages(lock: Lock) -> list[Wanted]:
             title = f"{name} {pin.version}"
             urls = [pin.url]
             found.append(Wanted(kind="package", name=title, file=file, sha256=pin.sha256, urls=urls, size=pin.size))
+    return found
+
+
+def _copied(lock: Lock, catalog: Catalog, folder: Path) -> list[Wanted]:
+    """The stack's own files by what is in them, and for each entry of ``copy`` their list."""
+    found = []
+    for copy in lock.plan.copied:
+        tree = catalog.copied.tree(lock.plan, copy)
+        listed = folder / f"{copy.sha256}.list"
+        listed.write_text(tree.text, encoding="utf-8")
+        whole = TreeFile(f"list of {copy.to}", copy.sha256, False, listed)
+        for stored, file in [(COPIED_LIST, whole), *((COPIED, each) for each in tree.files)]:
+            name = file.path if file is whole else f"/{below(file.path, copy.to)}"
+            urls = [file.source.absolute().as_uri()] if file.source is not None else []
+            found.append(Wanted(kind="copied", name=name, file=stored, sha256=file.sha256, urls=urls, size=file.bytes))
     return found

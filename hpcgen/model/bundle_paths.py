@@ -24,6 +24,9 @@ IMAGES = "images"
 COLLECTIONS = "collections"
 """A folder for each collection that the lock was made with, beside hpcgen's own."""
 
+COPIED, COPIED_LIST = "copied", "copied.list"
+"""What a file that the stack copies is called beside its sha256, and a list of such files."""
+
 APT_INDEX = "Packages"
 """Index of the .deb files, beside ``Release``: the bundle's folder is itself a flat apt repository."""
 

@@ -22,6 +22,18 @@ KIT = "/opt/hpcgen/kit"
 KIT_PATH = r"[A-Za-z0-9][A-Za-z0-9._+-]*(?:/[A-Za-z0-9][A-Za-z0-9._+-]*){0,3}"
 """A file of a kit by its path below it: nothing in there can lead out of the kit or needs quotes."""
 
+
+def overlap(one: str, other: str) -> bool:
+    """Whether of two absolute paths one is the other, or lies in it."""
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
+
+
+COPY_TARGET = r"/(?:opt/(?!hpcgen)[A-Za-z0-9_][A-Za-z0-9._+-]*|app|data)(?:/[A-Za-z0-9_][A-Za-z0-9._+-]*)*"
+"""Where a stack's own files may lie in the image: where neither the distribution nor hpcgen puts anything.
+
+Not /srv, where a definition file's build sees its bundle. Nothing in there can lead elsewhere or needs quotes.
+"""
+
 SCRATCH = "/opt/hpcgen/build"
 """Where downloads and builds lie in the builder stage; removed at its end.
 

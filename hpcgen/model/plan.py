@@ -1,14 +1,16 @@
 """The plan: the resolved answer for one site and one stack. Pure data, serialisable, no I/O."""
 
+from itertools import combinations
 from typing import Annotated, Literal
 
 import msgspec
 
-from hpcgen.model.fields import EngineName, FormatName, Name, Record, Text, Url
+from hpcgen.model.fields import EngineName, FormatName, Name, Record, Sha256, Text, Url, WholeNumber
+from hpcgen.model.image_paths import overlap
 from hpcgen.model.job import Job
 from hpcgen.model.reasons import Reason
 from hpcgen.model.site import Fabric, Site
-from hpcgen.model.stack import OptionValue, Stack
+from hpcgen.model.stack import CopyTarget, OptionValue, Stack
 
 
 class PlannedMpi(Record, frozen=True):
@@ -74,11 +76,26 @@ class PlannedLicence(Record, frozen=True):
     accepted: bool = False
 
 
+class PlannedCopy(Record, frozen=True):
+    """What a stack copies to one place in the image.
+
+    ``sha256``: of the list of its files (:mod:`hpcgen.support.trees`), wherever they lie. ``files``, ``bytes``: how
+    many, and their size together. ``single``: it is one file, not a folder.
+    """
+
+    to: CopyTarget
+    sha256: Sha256
+    files: WholeNumber
+    bytes: WholeNumber
+    single: bool = False
+
+
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
     ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
-    must accept; when they did is in the person's own config file. ``latest_base``: base images are what their moving
+    must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
+    them. ``latest_base``: base images are what their moving
     tags stand for on the day of the build, not the dated ones of the release tables. ``number``: the format in which
     it is written down (``support.file_formats.KIT``).
     """
@@ -98,6 +115,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     findings: list[Finding] = []
     supply: Literal["network", "bundle"] = "network"
     licences: list[PlannedLicence] = []
+    copied: list[PlannedCopy] = []
     latest_base: bool = False
 
     def block(self, name: str) -> PlannedBlock | None:
@@ -140,11 +158,14 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
         return _OLD_MPI.get(block.name, PlannedMpi())
 
     def contradiction(self) -> str:
-        """What no planner writes: a partition that its site lacks; "" where all is well."""
+        """What no planner writes: a partition that its site lacks, files over files; "" where all is well."""
         known = self.site.partitions
         for name in (self.partition, self.site.default_partition):
             if name not in known:
                 return f"`partition` must be one of its site's ({', '.join(known)}), not {name!r}"
+        for one, other in combinations([each.to for each in self.copied], 2):
+            if overlap(one, other):
+                return f"`copied` has both {one} and {other}, one in the other"
         return ""
 
 

@@ -1,8 +1,20 @@
 """A stack: one set of software and how it is started."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from hpcgen.model.fields import Count, EnvName, Gigabytes, Name, RankGpus, Record, Text, VersionRange, WholeNumber
+from hpcgen.model.fields import (
+    Count,
+    EnvName,
+    Gigabytes,
+    Name,
+    RankGpus,
+    Record,
+    Text,
+    VersionRange,
+    WholeNumber,
+    matching,
+)
+from hpcgen.model.image_paths import COPY_TARGET
 from hpcgen.model.job import JobStep
 
 OptionValue = str | int | bool | list[str] | None
@@ -37,6 +49,39 @@ class RunSpec(Record, frozen=True):
     checkpoint: list[Text] = []
 
 
+CopyTarget = Annotated[
+    str,
+    matching(
+        rf"^{COPY_TARGET}$(?!\n)",
+        "a path in the image, /app, /data or below /opt (not /opt/hpcgen), of letters, digits and . _ + -",
+        "/opt/models",
+    ),
+]
+
+
+CopySource = Annotated[
+    str,
+    matching(
+        r"^(?!/)[^\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)",
+        "a path from the folder of the stack's file, without control characters",
+        "models",
+    ),
+]
+
+
+class Copied(Record, frozen=True, rename={"from_": "from"}):
+    """A file or folder that goes into the image.
+
+    ``from_``: its path from the folder of the stack's file. ``to``: what it becomes in the image, a folder's content
+    below it. ``ignore``: patterns of what stays behind, with ``*``, ``?`` and ``[…]``, each held against the path from
+    ``from_`` and against the name alone; of a folder all that is in it. ``.git`` and ``__pycache__`` always stay.
+    """
+
+    from_: CopySource
+    to: CopyTarget
+    ignore: list[Text] = []
+
+
 class Suited(Record, frozen=True):
     """What ``hpcgen optimise`` may take a stack for: programs of these kinds that use the framework.
 
@@ -54,13 +99,15 @@ class Suited(Record, frozen=True):
 class Stack(Record, frozen=True):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
 
-    ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it.
+    ``copy``: local files that go into the image. ``extends``: the recipe that this one is laid over. ``suits``: what
+    it may be chosen for; no plan has it.
     """
 
     name: Name
     title: Text
     blocks: dict[Name, StackBlock]
     run: RunSpec
+    copy: list[Copied] = []
     notes: list[Text] = []
     extends: Name | None = None
     suits: list[Suited] = []

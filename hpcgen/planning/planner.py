@@ -21,6 +21,7 @@ from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
+from hpcgen.planning.copied import copied_files
 from hpcgen.planning.findings import release_concerns, site_findings, unverified_releases
 from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
@@ -124,6 +125,7 @@ class _Planner(msgspec.Struct, frozen=True):
         engine = _engine(self.site, self.format)
         said = parse_settings(asked.settings, self.catalog)
         stack = with_blocks(self.catalog, asked.stack, asked.added)
+        copied = copied_files(self.catalog, self.site, asked.stack, self.stack_document)
         blocks = self._resolved(asked, stack, partition, said)
         _check_settings_used(said, blocks)
         job, misfits = lay_out(self.site, partition, stack, request)
@@ -139,6 +141,7 @@ class _Planner(msgspec.Struct, frozen=True):
             job=job,
             settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
             command=self.command() if self.command else self._again(asked, request),
+            copied=copied,
             latest_base=self.latest_base,
         )
         return draft, misfits

@@ -22,7 +22,7 @@ from hpcgen.blocks.steps import (
 )
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, Problems
-from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER
+from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Site
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
@@ -190,6 +190,11 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: 
     stage.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
     stage.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, script, executable=True))))
     stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
+    stage.copied = plan.copied
+    taken = [(each.to, path) for each in plan.copied for path in (*stage.copies, *folders) if overlap(each.to, path)]
+    if taken:
+        told = "; ".join(f"{target} and {path}" for target, path in taken)
+        raise InputError(f"the stack copies files to where blocks have theirs: {told}", remedy="choose another `to`")
 
 
 def bind_targets(plan: Plan) -> list[str]:
@@ -253,6 +258,8 @@ def content_hash(stages: Iterable[Stage]) -> str:
     for stage in stages:
         facts = msgspec.structs.asdict(stage)
         del facts["prepared"], facts["made_by_others"]
+        if copied := facts.pop("copied"):
+            facts["copied"] = [(each.to, each.sha256) for each in copied]
         # Its digest says which one it is, whatever its tag.
         facts["image"] = {"name": stage.image.name, "digest": stage.image.digest}
         steps = [(step.commands, [(f.target, f.text, f.executable) for f in step.files]) for _, step in stage.steps]

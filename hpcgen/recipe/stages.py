@@ -7,7 +7,7 @@ import msgspec
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import HostFile, Image, Input, Run, TextFile
 from hpcgen.errors import InputError
-from hpcgen.model.plan import Finding, PlannedBlock
+from hpcgen.model.plan import Finding, PlannedBlock, PlannedCopy
 from hpcgen.model.recipe_facts import RankTest
 
 
@@ -15,7 +15,7 @@ class Stage(msgspec.Struct):
     """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder.
 
     ``prepared``: how many of the steps come before the OS packages are installed. ``made_by_others``: a block chose the
-    base image, whose makers may have it start a program of its own.
+    base image, whose makers may have it start a program of its own. ``copied``: the stack's own files.
     """
 
     name: str
@@ -27,6 +27,7 @@ class Stage(msgspec.Struct):
     prepared: int = 0
     copies: list[str] = []
     made_by_others: bool = False
+    copied: list[PlannedCopy] = []
 
 
 class Assembly(msgspec.Struct):

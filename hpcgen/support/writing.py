@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -31,7 +32,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from hpcgen.errors import OutputError
+from hpcgen.errors import InputError, OutputError
+from hpcgen.support.hashing import CHUNK, open_plain
 from hpcgen.support.leftovers import lock, new_file, remove_files
 
 _MARKER = "hpcgen.lock"
@@ -57,6 +59,14 @@ class KitFile(msgspec.Struct, frozen=True):
     """What one file of a kit holds, and whether it can be started as a program."""
 
     text: str
+    executable: bool = False
+
+
+class CopiedFile(msgspec.Struct, frozen=True):
+    """A file of a kit that is copied from elsewhere, of any size and content: only if its sha256 is this one."""
+
+    source: Path
+    sha256: str
     executable: bool = False
 
 
@@ -109,7 +119,7 @@ def _replace_file(folder: int, name: str, text: str | bytes, executable: bool) -
 
 def write_kit(
     directory: Path,
-    files: Mapping[str, KitFile],
+    files: Mapping[str, KitFile | CopiedFile],
     retired: frozenset[str] = frozenset(),
     is_kit: Callable[[Path], bool] = lambda directory: (directory / _MARKER).is_file(),
 ) -> None:
@@ -155,7 +165,7 @@ def write_kit(
             _replace_kit(directory, files, retired)
 
 
-def _create_kit(directory: Path, files: Mapping[str, KitFile]) -> None:
+def _create_kit(directory: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
     aside = directory.parent / f".hpcgen-{secrets.token_hex(6)}"
     try:
         aside.mkdir()
@@ -167,7 +177,7 @@ def _create_kit(directory: Path, files: Mapping[str, KitFile]) -> None:
     sync_folder(directory.parent)
 
 
-def _fill(folder: Path, files: Mapping[str, KitFile]) -> None:
+def _fill(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
     """Write files into an empty folder and wait until all is on the disk."""
     for name, file in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -176,7 +186,7 @@ def _fill(folder: Path, files: Mapping[str, KitFile]) -> None:
         sync_folder(parent)
 
 
-def _replace_kit(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str]) -> None:
+def _replace_kit(directory: Path, files: Mapping[str, KitFile | CopiedFile], retired: frozenset[str]) -> None:
     swap = directory / _SWAP
     new, old = swap / "new", swap / "old"
     present = {name for name in (*files, *retired) if (directory / name).exists()}
@@ -270,11 +280,37 @@ def _remove_empty(directory: Path, names: Iterable[str]) -> None:
                 (directory / parent).rmdir()
 
 
-def _write_through(path: Path, file: KitFile) -> None:
+def _write_through(path: Path, file: KitFile | CopiedFile) -> None:
     """Write a new file and wait until it is on the disk; the umask decides on its permissions."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     with open(os.open(path, flags, _mode(file.executable)), "wb") as stream:
-        _write_out(stream, file.text)
+        if isinstance(file, CopiedFile):
+            copy_checked(file, stream)
+        _write_out(stream, b"" if isinstance(file, CopiedFile) else file.text)
+
+
+def copy_checked(file: CopiedFile, target: BinaryIO) -> None:
+    """Copy a file into an open one, piece by piece.
+
+    Raises
+    ------
+    InputError: it cannot be read, or is not what it is to be; what was written of it is of no use.
+    """
+    try:
+        source = open_plain(file.source)
+    except OSError as failure:
+        raise InputError(f"{file.source} cannot be read: {failure.strerror}") from failure
+    hasher = hashlib.sha256()
+    with source:
+        while data := source.read(CHUNK):
+            hasher.update(data)
+            target.write(data)
+    if hasher.hexdigest() != file.sha256:
+        raise InputError(
+            f"{file.source} is not what was planned: its sha256 is {hasher.hexdigest()}",
+            expected=f"sha256 {file.sha256}",
+            remedy="if the change is meant, plan again; else put the file back",
+        )
 
 
 def _mode(executable: bool) -> int:

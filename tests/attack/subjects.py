@@ -122,6 +122,7 @@ def _stack() -> dict[str, Any]:
             "checkpoint": ["kill", "-USR1", "1"],
             "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],
         },
+        "copy": [{"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"]}],
         "notes": ["A note."],
         "suits": [
             {

@@ -9,6 +9,7 @@ What = Literal[
     "command",
     "site",
     "stack",
+    "copied",
     "block",
     "option",
     "job",

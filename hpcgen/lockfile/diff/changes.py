@@ -15,6 +15,7 @@ _TITLES = {
     "command": "asked for",
     "site": "site",
     "stack": "stack",
+    "copied": "files of the stack",
     "block": "blocks",
     "option": "options",
     "job": "job",

@@ -28,6 +28,7 @@ def plan_changes(old: Lock, new: Lock) -> Iterator[Change]:
         yield from _field("command", f"--set {name}", was, now, "asked for")
     yield from _facts("site", before.site, after.site, f"the profile {after.site.name} changed")
     yield from _facts("stack", before.stack, after.stack, f"the recipe {after.stack.name} changed")
+    yield from _copied(before, after)
     yield from _blocks(old, new)
     yield from _job(before, after)
 
@@ -68,6 +69,15 @@ def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
         return " ".join(str(item) for item in value) or "none"
     return "none" if value is None or value == {} else msgspec.json.encode(value).decode()
+
+
+def _copied(before: Plan, after: Plan) -> Iterator[Change]:
+    """The stack's own files, an entry a line."""
+    one, other = ({each.to: each for each in plan.copied} for plan in (before, after))
+    for target in sorted(one.keys() | other.keys()):
+        was, now = (f"sha256 {each.sha256}" if (each := side.get(target)) else "" for side in (one, other))
+        why = "the files changed" if was and now else "the recipe's `copy` changed"
+        yield from _field("copied", target, was, now, why)
 
 
 # blocks

@@ -7,6 +7,7 @@ from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.formats.base import Format
 from hpcgen.support.registry import Registry
+from hpcgen.support.trees import LIST
 
 __all__ = ["FACTS_FILE", "FORMATS", "Format", "engines_reading", "format_for", "kit_files"]
 
@@ -41,4 +42,5 @@ def kit_files(plan: Plan) -> list[str]:
 
     job = scheduler_for(plan.site.scheduler).file_name
     always = {"build.sh", "selftest.sh", "preflight.sh", "plan.json", "hpcgen.lock", FACTS_FILE}
+    always |= {LIST} if plan.copied else set()
     return sorted({format_for(plan.format).recipe_file, job, *always})

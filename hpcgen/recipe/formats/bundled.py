@@ -16,6 +16,7 @@ from hpcgen.recipe.stages import Assembly
 from hpcgen.support.quoting import plain, sh
 from hpcgen.support.shell_words import line
 from hpcgen.support.templates import Template
+from hpcgen.support.trees import FOLDER, LIST
 
 BUNDLE_LINK = "bundle"
 """What the bundle is called in the folder that a definition file is read in."""
@@ -131,7 +132,28 @@ def context(plan: Plan, assembly: Assembly, certified: bool = True) -> str:
         copied = certificates(assembly) + template("common.sh").fill("copied", names=targets)
     programs = [path for path, file in sorted(assembly.files.items()) if file.executable and not path.endswith(".sh")]
     executables = "".join(f" | {sh(path)}" for path in programs)
-    return template("common.sh").fill("context", kit_files=listed, executables=executables, certificates=copied)
+    return template("common.sh").fill(
+        "context",
+        kit_files=listed,
+        executables=executables,
+        stack_files=stack_files(plan, put=True),
+        certificates=copied,
+    )
+
+
+def stack_files(plan: Plan, put: bool) -> list[str]:
+    """Lines by which a build script checks the stack's own files; none where there are none.
+
+    Parameters
+    ----------
+    put: they are put into the folder ``$context``; else the recipe takes the kit's folder of them, as a whole.
+    """
+    if not plan.copied:
+        return []
+    common, names = template("common.sh"), {"folder": FOLDER, "list": LIST}
+    no_others = [] if put else common.fill("no_others", **names).splitlines()
+    install = ['install -D -m "${line:65:3}" "$kit/$file" "$context/$file"'] if put else []
+    return common.fill("stack_files", install=install, no_others=no_others, **names).splitlines()
 
 
 def certificates(assembly: Assembly) -> str:

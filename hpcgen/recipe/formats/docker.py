@@ -29,6 +29,7 @@ from hpcgen.recipe.formats.layout import FILES, copies, grouped, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
+from hpcgen.support.trees import FOLDER, LIST
 
 _CACHES = {"pip": "/root/.cache/pip"}
 CERTIFICATE_FOLDER = "certificates"
@@ -53,7 +54,7 @@ CH_IMAGE = Dialect(mounts=False, digest=False, entrypoint=False)
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
     builder = _stage(plan, assembly.builder, dialect)
-    final = [*_stage(plan, assembly.final, dialect), *_test()]
+    final = [*_stage(plan, assembly.final, dialect), *_copied(assembly.final), *_test()]
     final.append(_raw("\n".join(_kit_lines(plan, assembly))))
     if assembly.final.made_by_others and dialect.entrypoint:
         final.append(_raw("# It starts what it is told, not what the base image starts.\nENTRYPOINT []"))
@@ -63,6 +64,15 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
 
 def _raw(text: str) -> Primitive:
     return primitive("raw", docker=text)
+
+
+def _copied(stage: Stage) -> list[Primitive]:
+    """The stack's own files, after all that takes long: a change of them runs none of it again."""
+    if not stage.copied:
+        return []
+    ends = {each.to: "" if each.single else "/" for each in stage.copied}
+    lines = [f"COPY {FOLDER}{target}{end} {target}{end}" for target, end in ends.items()]
+    return [_raw("\n".join([f"# {HPCGEN}: files of the stack, as {LIST} says", *lines]))]
 
 
 def _test() -> list[Primitive]:

@@ -27,6 +27,7 @@ from hpcgen.recipe.formats.bundled import (
     link_steps,
     script,
     script_part,
+    stack_files,
     unlink_steps,
 )
 from hpcgen.recipe.formats.header import commented, header
@@ -35,6 +36,7 @@ from hpcgen.recipe.formats.layout import FILES, grouped, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import plain, sh, sh_assign
+from hpcgen.support.trees import FOLDER
 
 CARGO = "/opt/hpcgen-kept.tar"
 
@@ -60,6 +62,26 @@ def _top_names(plan: Plan, assembly: Assembly) -> list[str]:
     return sorted({*kit_files(plan), *(path.partition("/")[0] for path in assembly.files)})
 
 
+def _copied_step(stage: Stage) -> Steps:
+    """What came as one folder goes to its places, with the modes that a Dockerfile's build gives it."""
+    if not stage.copied:
+        return []
+    targets = [each.to for each in stage.copied]
+    folders = sorted({target.rpartition("/")[0] for target in targets} - {""})
+    return [
+        (
+            "hpcgen",
+            run(
+                "files of the stack",
+                [command("install", "-d", "-m", "755", *folders)] if folders else [],
+                [command("mv", "-T", f"{_arrival(FOLDER)}{target}", target) for target in targets],
+                command("chmod", "-R", "u=rwX,go=rX", *targets),
+                command("rm", "-r", _arrival(FOLDER)),
+            ),
+        )
+    ]
+
+
 def _kit_step(plan: Plan, assembly: Assembly) -> tuple[str, Run]:
     """%files makes no folders in older releases, so the kit's files are put into theirs afterwards."""
     moves = [command("mv", _arrival(name), f"{KIT}/{name}") for name in _top_names(plan, assembly)]
@@ -74,7 +96,8 @@ def _arrival(name: str) -> str:
 def _final_start(plan: Plan, assembly: Assembly) -> list[Primitive]:
     stage = assembly.final
     result = _start(plan, stage)
-    lines = [f"    {name} {_arrival(name)}" for name in _top_names(plan, assembly)]
+    names = [*_top_names(plan, assembly), *([FOLDER] if stage.copied else [])]
+    lines = [f"    {name} {_arrival(name)}" for name in names]
     result.insert(1, _raw("\n".join(["%files", *lines])))
     if stage.copies:
         result.insert(1, primitive("copy", _from="builder", src=CARGO, dest=CARGO))
@@ -220,6 +243,7 @@ class SingularityFormat(Format):
             *link_steps(plan),
             *_unpacking(final.copies),
             *final.steps,
+            *_copied_step(final),
             _kit_step(plan, assembly),
             *unlink_steps(plan),
         ]
@@ -251,6 +275,7 @@ class SingularityFormat(Format):
             "output",
             about,
             certificates=certificates(assembly),
+            stack_files=stack_files(plan, put=False) if plan.supply == "network" else [],
             bases=script_part(plan, "bundle_singularity.sh", **bases),
             engine=sh(plan.engine),
             date=exported_date(assembly),

@@ -89,6 +89,8 @@ def test_what_is_carried_of_a_collection(tmp_path: Path, monkeypatch: pytest.Mon
         "building_blocks/__pycache__/ours_tool.cpython-311.pyc": "",
         ".git/config": "",
         "results/big": "",
+        "recipes/models/copied.bin": "",
+        "recipes/copied.bin": "",
         "building_blocks/bazel/x.yaml": "",
     }
     folder = own_collection(tmp_path / "ours", extra)
@@ -97,11 +99,11 @@ def test_what_is_carried_of_a_collection(tmp_path: Path, monkeypatch: pytest.Mon
     assert before == collection_hash(own_collection(tmp_path / "b", {"building_blocks/bazel/x.yaml": ""}), "b")
     (folder / "recipes" / "ours-stack.yaml").rename(folder / "recipes" / "other.yaml")
     assert collection_hash(folder, "ours") != before
-    (folder / "recipes" / "loop").symlink_to(folder / "recipes")
+    (folder / "building_blocks" / "loop").symlink_to(folder / "recipes")
     with pytest.raises(InputError, match="a folder in a collection is a symbolic link"):
         carried_files(folder, "ours")
-    (folder / "recipes" / "loop").unlink()
-    (folder / "recipes" / "na\udcefve").write_text("")
+    (folder / "building_blocks" / "loop").unlink()
+    (folder / "building_blocks" / "na\udcefve").write_text("")
     assert collection_hash(folder, "ours")
     monkeypatch.setattr("hpcgen.catalog.own_files.MOST_BYTES", 100)
     with pytest.raises(InputError, match=r"the collection ours .* is too large for a bundle"):

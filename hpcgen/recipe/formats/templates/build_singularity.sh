@@ -7,6 +7,7 @@ output=$(realpath -m "${output:-@{image}}")
 engine=${HPCGEN_ENGINE:-@{engine}}
 @{bundle}
 @{certificates}
+@{stack_files}
 if ! command -v "$engine" > /dev/null; then
     echo "build.sh: $engine is not installed; set HPCGEN_ENGINE to apptainer or singularity" >&2
     exit 69

@@ -89,7 +89,30 @@ for file in "${kit_files[@]}"; do
     esac
     install -D -m "$mode" "$kit/$file" "$context/$file"
 done
+@{stack_files}
 @{certificates}
+#: stack_files
+# The stack's own files: a line of the list has the sha256, the mode and the path of one.
+while IFS= read -r line; do
+    file=@{folder}/${line:69}
+    case "$(stat -c %A "$kit/$file")${line:65:3}" in
+        -??x*755 | -??-*644) found=$(sha256sum < "$kit/$file") ;;
+        *) found= ;;
+    esac
+    if [ "$found" != "${line:0:64}  -" ]; then
+        echo "build.sh: the kit's $file is not as @{list} says; render the kit again with -o" >&2
+        exit 65
+    fi
+    @{install}
+done < "$kit/@{list}"
+@{no_others}
+#: no_others
+# The folder is taken as a whole.
+if [ "$(cd "$kit" && find @{folder} ! -type d | LC_ALL=C sort)" != \
+    "$(cut -b 70- "$kit/@{list}" | sed 's,^,@{folder}/,' | LC_ALL=C sort)" ]; then
+    echo "build.sh: the kit's @{folder} has files that @{list} does not name; render the kit again with -o" >&2
+    exit 65
+fi
 #: certificates
 certificates=(@{files})
 for file in "${certificates[@]}"; do

@@ -1,0 +1,260 @@
+"""The files that stacks copy into images: found below the folder of the stack's file, read once, known by hash."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import HpcgenError, InputError, Position, Problems
+from hpcgen.model.plan import Plan, PlannedCopy
+from hpcgen.model.stack import Copied, Stack
+from hpcgen.support.hashing import hash_file
+from hpcgen.support.trees import MOST_FILES, SELF, Tree, TreeFile, tree_of, wrong_name
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+
+T = TypeVar("T")
+ALWAYS_LEFT = (".git", "__pycache__")
+"""Names of folders, and of what a git worktree has in their place, that are in no image."""
+Place = Callable[[PlannedCopy], Tree | None]
+"""Where files that a plan names may be: their tree, or None where they are not there."""
+
+
+class CopiedFiles:
+    """What stacks of a catalog copy.
+
+    ``places``: where else the files of a plan that was made before may lie, such as its bundle, asked in their order.
+    """
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._read: dict[tuple[str, str, tuple[str, ...]], Tree] = {}
+        self._known: dict[str, Tree] = {}
+        self.places: list[Place] = []
+
+    def planned(self, stack: Stack, document: Document | None) -> list[PlannedCopy]:
+        """What a plan says of the files that a stack copies, which are read for that, once.
+
+        Parameters
+        ----------
+        document: the stack's file; of a stack that is in none, paths are from the present folder.
+
+        Raises
+        ------
+        InputError: something cannot be copied, each with its place.
+        """
+        if stack.copy and (document is None or document.file_of(["copy"]) is None):
+            document = self._document(stack) or document
+        return _each(stack, document, lambda folder, entry: _planned(self.read(folder, entry), entry.to))
+
+    def read(self, folder: Path, entry: Copied) -> Tree:
+        """The files of one entry as they are below ``folder``; InputError where one cannot be copied."""
+        key = (str(folder.absolute()), entry.from_, tuple(entry.ignore))
+        if key not in self._read:
+            tree = tree_of(_hashed(path, file) for path, file in files_of(folder, entry))
+            self._read[key] = self._known[tree.sha256] = tree
+        return self._read[key]
+
+    def look_below(self, folder: Path, plan: Plan) -> None:
+        """Look for the files of a plan also below a folder, as if the stack's file lay there."""
+
+        def place(copy: PlannedCopy) -> Tree | None:
+            entry = _entry(plan, copy)
+            try:
+                # A stranger's plan could name a folder that takes hours to read.
+                sizes = [file.stat().st_size for _, file in files_of(folder, entry)] if entry is not None else []
+                alike = (len(sizes), sum(sizes)) == (copy.files, copy.bytes)
+                return self.read(folder, entry) if entry is not None and alike else None
+            except (HpcgenError, OSError):
+                return None
+
+        self.places.append(place)
+
+    def tree(self, plan: Plan, copy: PlannedCopy) -> Tree:
+        """The files that a plan names, wherever they lie now.
+
+        Raises
+        ------
+        InputError: they are nowhere that is looked at, or no longer what they were.
+        """
+        for place in (lambda copy: self._known.get(copy.sha256), *self.places):
+            found = place(copy)
+            if found is not None and found.sha256 == copy.sha256:
+                return found
+        why = self._read_again(plan, copy)
+        if copy.sha256 in self._known:
+            return self._known[copy.sha256]
+        raise InputError(
+            f"what {plan.stack.name} copies to {copy.to} is not here: {why}",
+            expected=f"{copy.files} files with {copy.bytes} bytes, whose list has the sha256 {copy.sha256}",
+            remedy="put it below the folder of the stack's file again, name the stack's collection (--collection DIR), "
+            "or use the lock's bundle, which has it",
+        )
+
+    def _read_again(self, plan: Plan, copy: PlannedCopy) -> str:
+        """Read what the stack of that name has today; why it is not what the plan names, where it is not."""
+        entry, document = _entry(plan, copy), self._document(plan.stack)
+        if entry is None or document is None:
+            return f"no stack of these collections is called {plan.stack.name} and copies the same"
+        folder = _folder_of(document)
+        try:
+            tree = self.read(folder, entry)
+        except HpcgenError as error:
+            return error.problems[0].message
+        return f"{(folder / entry.from_).absolute()} has changed; the sha256 of its list is {tree.sha256}"
+
+    def _document(self, stack: Stack) -> Document | None:
+        """The file of a stack of the catalog that copies the same as this one."""
+        try:
+            known = self._catalog.document_of(stack)
+            if known is None and self._catalog.stack(stack.name).copy == stack.copy:
+                known = self._catalog.stack_document(stack.name)
+        except HpcgenError:
+            return None
+        return known
+
+
+def check_copied(stack: Stack, document: Document) -> None:
+    """Whether all that a stack copies is there and can be copied, without reading it.
+
+    Raises
+    ------
+    InputError: as :meth:`CopiedFiles.planned`.
+    """
+    _each(stack, document, files_of)
+
+
+def _each(stack: Stack, document: Document | None, ask: Callable[[Path, Copied], T]) -> list[T]:
+    """What is said of each entry, below the folder of the stack's file; InputError with the place of each mistake."""
+    folder = _folder_of(document)
+    problems = Problems()
+    found: list[T] = []
+    for number, entry in enumerate(stack.copy):
+        with problems.caught(partial(_place, document, ["copy", number, "from"])):
+            found.append(ask(folder, entry))
+    problems.raise_as(InputError)
+    return found
+
+
+def _planned(tree: Tree, target: str) -> PlannedCopy:
+    size = sum(file.bytes or 0 for file in tree.files)
+    return PlannedCopy(to=target, sha256=tree.sha256, files=len(tree.files), bytes=size, single=tree.single)
+
+
+def _entry(plan: Plan, copy: PlannedCopy) -> Copied | None:
+    return next((each for each in plan.stack.copy if each.to == copy.to), None)
+
+
+def _folder_of(document: Document | None) -> Path:
+    file = document.file_of(["copy"]) if document is not None else None
+    return file.parent if file is not None else Path()
+
+
+def _place(document: Document | None, path: list[str | int]) -> Position | None:
+    return document.position(path) if document is not None else None
+
+
+# finding
+
+
+def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
+    """The files of one entry: their paths below it, and where each lies, links resolved. Nothing is read.
+
+    Raises
+    ------
+    InputError: there is no such file or folder; something in it is neither, leads out of ``folder``, or has a name
+        that cannot be copied; there is nothing in it.
+    """
+    top = Path(os.path.realpath(folder))
+    start = Path(os.path.realpath(folder / entry.from_))
+    _check_inside(start, top, entry.from_)
+    if not start.exists():
+        raise InputError(
+            f"there is no {entry.from_!r} in {folder.absolute()}",
+            expected="a file or folder, by its path from the folder of the stack's file",
+        )
+    if not start.is_dir():
+        _check_regular(start, entry.from_)
+        return [(SELF, start)]
+    problems = Problems()
+    found: list[tuple[str, Path]] = []
+    for path, place in _walk(start, "", entry.ignore):
+        with problems.caught():
+            found.append((path, _source(place, top, path, f"{entry.from_}/{path}")))
+        if len(found) > MOST_FILES:
+            raise InputError(
+                f"{entry.from_!r} has more than {MOST_FILES} files",
+                remedy="leave some out with `ignore`, or pack them into one archive",
+            )
+    problems.raise_as(InputError)
+    if not found:
+        raise InputError(f"nothing is copied of {entry.from_!r}: it has no file, or `ignore` leaves out all of them")
+    return found
+
+
+def _walk(folder: Path, above: str, ignore: list[str]) -> Iterator[tuple[str, Path]]:
+    """Everything below a folder but folders, by its path."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as failure:
+        raise InputError(f"the folder {folder} cannot be read: {failure.strerror}") from failure
+    for entry in entries:
+        path = f"{above}{entry.name}"
+        if entry.name in ALWAYS_LEFT or any(_fits(path, pattern) for pattern in ignore):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), f"{path}/", ignore)
+        else:
+            yield path, Path(entry.path)
+
+
+def _fits(path: str, pattern: str) -> bool:
+    plain = pattern.strip("/")
+    return fnmatchcase(path, plain) or fnmatchcase(path.rpartition("/")[2], plain)
+
+
+def _source(place: Path, top: Path, path: str, said: str) -> Path:
+    """The regular file that something is, or links to."""
+    if why := next(filter(None, map(wrong_name, path.split("/"))), ""):
+        raise InputError(f"{path!a} cannot be copied: {why}", remedy="rename it, or name it in `ignore`")
+    found = Path(os.path.realpath(place))
+    _check_inside(found, top, said)
+    _check_regular(found, said)
+    return found
+
+
+def _check_inside(found: Path, top: Path, said: str) -> None:
+    if not found.is_relative_to(top):
+        raise InputError(
+            f"{said!r} leads out of the folder of the stack's file, {top}",
+            expected="a path in that folder, and no link out of it",
+            remedy="put the files there",
+        )
+
+
+def _check_regular(found: Path, said: str) -> None:
+    try:
+        mode = found.lstat().st_mode
+    except OSError as failure:
+        missing = isinstance(failure, FileNotFoundError)
+        what = "is a link to something that is not there" if missing else f"cannot be read: {failure.strerror}"
+        raise InputError(f"{said!r} {what}", remedy="remove it, or name it in `ignore`") from failure
+    if not stat.S_ISREG(mode):
+        what = "a link to a folder" if stat.S_ISDIR(mode) else "a device, a named pipe or a socket"
+        raise InputError(f"{said!r} is {what}, not a file", remedy="remove it, or name it in `ignore`")
+
+
+def _hashed(path: str, file: Path) -> TreeFile:
+    try:
+        digest, size = hash_file(file)
+        executable = bool(file.stat().st_mode & stat.S_IXUSR)
+    except OSError as failure:
+        raise InputError(f"{file} cannot be read: {failure.strerror}") from failure
+    return TreeFile(path, digest, executable, file, size)

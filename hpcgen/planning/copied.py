@@ -1,0 +1,34 @@
+"""The stack's own files in a plan: read by the catalog, and nothing of the host's is bound over them."""
+
+from __future__ import annotations
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import InputError, Problems
+from hpcgen.model.image_paths import overlap
+from hpcgen.model.plan import PlannedCopy
+from hpcgen.model.site import Site
+from hpcgen.model.stack import Stack
+from hpcgen.recipe.assemble import bound_file_systems
+
+
+def copied_files(catalog: Catalog, site: Site, stack: Stack, document: Document | None) -> list[PlannedCopy]:
+    """What a plan says of the files that a stack copies.
+
+    Raises
+    ------
+    InputError: they cannot be copied, or the site's jobs would not see them; each with its place in ``document``.
+    """
+    copied = catalog.copied.planned(stack, document)
+    binds = site.mpi.binds if site.mpi is not None else []
+    bound = sorted({bind.target for bind in binds} | set(bound_file_systems(site))) if copied else []
+    problems = Problems()
+    for number, each in enumerate(copied):
+        if hidden := [path for path in bound if overlap(each.to, path)]:
+            problems.add(
+                f"jobs would not see all of {each.to}: on {site.name} the host's {' and '.join(hidden)} is bound there",
+                document.position(["copy", number, "to"]) if document is not None else None,
+                remedy="choose another `to`, such as /opt/files",
+            )
+    problems.raise_as(InputError)
+    return copied
