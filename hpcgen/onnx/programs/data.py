@@ -1,0 +1,133 @@
+"""On what original and converted model are compared: files of the user, and seeded random values."""
+
+import zipfile
+import zlib
+
+import numpy as np
+
+from .common import GIVEN, seed_of
+
+AWAY = ("nan", "inf")
+
+
+def datasets(model, asked, findings):
+    """Name and values of each set of inputs: every file, then the batches that were asked for.
+
+    Without files and batches a model with the axis ``batch`` is tried at 1 and at one more than it was traced with.
+    """
+    found = [(each, read_data(each, model, findings)) for each in model.data]
+    batches = model.batches
+    if "batch" in model.axes:
+        if not batches and not found:
+            batches = [1, model.axes["batch"] + 1]
+        found += [(f"random, batch {each}", random_feeds(model, each, seed_of(asked))) for each in batches]
+    elif not found:
+        found = [(f"random {each}", random_feeds(model, None, seed_of(asked) + each)) for each in (1, 2)]
+    return found
+
+
+def random_feeds(model, batch, seed, low=None, high=None):
+    """Seeded random values for each input, with that length of the axis ``batch``."""
+    axes = dict(model.axes, **({} if batch is None else {"batch": batch}))
+    return {each.name: _random(model, each, each.lengths(axes), seed, low, high) for each in model.inputs}
+
+
+def _random(model, put, shape, seed, low, high):
+    source = np.random.default_rng([seed, zlib.crc32(f"{model.name} {put.name}".encode())])
+    low, high = put.low if low is None else low, put.high if high is None else high
+    if put.dtype == "bool":
+        return source.random(shape) < 0.5
+    if put.dtype.startswith("float"):
+        return (low + (high - low) * source.random(shape)).astype(put.dtype)
+    return source.integers(int(low), max(int(high), int(low) + 1), shape).astype(put.dtype)
+
+
+def traced(model, asked):
+    """What the model is traced with: each named axis at least 2 long, as exporters take a 1 for a constant."""
+    kept = model.axes
+    model.axes = {name: max(2, length) for name, length in kept.items()}
+    try:
+        return random_feeds(model, None, seed_of(asked))
+    finally:
+        model.axes = kept
+
+
+def probes(model, asked):
+    """Sets that differ much from each other, for branches that depend on data."""
+    seed, batch = seed_of(asked), model.axes.get("batch")
+    if not any(each.dtype.startswith("float") for each in model.inputs):
+        return [(f"other random values {each}", random_feeds(model, batch, seed + 10 + each)) for each in range(4)]
+    spans = {"all 0": (0, 0), "from -1 to 0": (-1, 0), "from 0 to 10": (0, 10), "from -10 to 10": (-10, 10)}
+    made = []
+    for said, (low, high) in spans.items():
+        feeds = random_feeds(model, batch, seed + 10)
+        wide = random_feeds(model, batch, seed + 10, low, high)
+        floats = {each.name for each in model.inputs if each.dtype.startswith("float")}
+        made.append((f"random, {said}", {name: wide[name] if name in floats else feeds[name] for name in feeds}))
+    return made
+
+
+def read_data(path, model, findings=None):
+    """The arrays of a file of test data, checked against the inputs that the ensemble file declares."""
+    arrays = _arrays(path, model)
+    missing = [each.name for each in model.inputs if each.name not in arrays]
+    if missing:
+        raise model.wrong(
+            f"{path} has no array for the input {', '.join(missing)}: it has {', '.join(sorted(arrays)) or 'none'}",
+            f"write it with numpy.savez({path!r}, {', '.join(f'{each.name}=…' for each in model.inputs)})",
+        )
+    axes = {}
+    for put in model.inputs:
+        _check(path, model, put, arrays[put.name], axes)
+        _say_missing(path, model, put, arrays[put.name], findings)
+    return {each.name: arrays[each.name] for each in model.inputs}
+
+
+def _arrays(path, model):
+    try:
+        loaded = np.load(GIVEN / path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            if len(model.inputs) > 1:
+                raise model.wrong(f"{path} is one array, and the model has {len(model.inputs)} inputs", "write a .npz")
+            return {model.inputs[0].name: loaded}
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except FileNotFoundError:
+        raise model.wrong(f"the test data {path} are missing", "put the file beside the ensemble file") from None
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error) as failure:
+        raise model.wrong(
+            f"{path} cannot be read as NumPy data: {failure}", "write it with numpy.save or numpy.savez, no objects"
+        ) from failure
+
+
+def _check(path, model, put, array, axes):
+    expected = f"the ensemble file says {put}"
+    if array.dtype.name != put.dtype:
+        raise model.wrong(
+            f"{path}: the array {put.name} has the type {array.dtype.name}, and {expected}",
+            f"convert it with .astype('{put.dtype}'), or correct dtype",
+        )
+    if array.ndim != len(put.shape):
+        raise model.wrong(
+            f"{path}: the array {put.name} has the shape {list(array.shape)}, and {expected}", "reshape it"
+        )
+    for at, (wanted, length) in enumerate(zip(put.shape, array.shape)):  # noqa: B905 (Python 3.9)
+        wanted = axes.setdefault(wanted, length) if isinstance(wanted, str) else wanted
+        if wanted != length or not length:
+            raise model.wrong(
+                f"{path}: the array {put.name} has the shape {list(array.shape)}, and {expected}: "
+                f"axis {at} is {length} long and not {wanted or 'at least 1'}",
+                "reshape the data, or correct shape in the ensemble file",
+            )
+
+
+def _say_missing(path, model, put, array, findings):
+    if findings is None or array.dtype.kind != "f":
+        return
+    away = ~np.isfinite(array)
+    if away.any():
+        first = [int(each) for each in np.argwhere(away)[0]]
+        findings.append(
+            f"{path}: {away.sum()} of {array.size} values of {put.name} are NaN or infinite, the first at {first}; "
+            "what comes of them is compared too, but proves little"
+        )

@@ -1,0 +1,80 @@
+"""Do one step for one model, in its work folder: main.py STEP MODEL [MORE ...].
+
+Exit status 1: there is no valid result, and said/ tells why; 3: not even that could be written.
+"""
+
+import errno
+import importlib
+import os
+import shutil
+import sys
+import traceback
+from pathlib import Path
+
+sys.path[0] = str(Path(__file__).resolve().parent.parent)
+sys.path.append(str(Path("given").resolve()))
+
+from programs import common  # noqa: E402 (only from here on can it be found)
+
+STEPS = {"convert": "convert", "validate": "convert", "variant": "variants", "time": "timing"}
+
+
+def reason(failure, model):
+    """Of any failure: what is wrong, and what to do."""
+    if isinstance(failure, common.Cannot):
+        return failure.message, failure.remedy
+    if isinstance(failure, MemoryError):
+        return f"{model}: the memory is too small", "use a machine with more memory, or smaller data and batches"
+    chain, each = [], failure
+    while each is not None and each not in chain:
+        chain.append(each)
+        each = each.__cause__ or each.__context__
+    full = os.strerror(errno.ENOSPC)
+    if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in chain):
+        return f"{model}: the disk is full: {failure}", f"free space where {Path.cwd()} lies; {_space()}"
+    return f"{model}: {type(failure).__name__}: {failure}", "the log of this step has the whole report"
+
+
+def _space():
+    return f"{shutil.disk_usage('.').free / 1e6:.0f} MB are free there now"
+
+
+def begin(step, name, rest):
+    """The record of a step, and the step done."""
+    asked = common.job()
+    model = common.model_record(asked, name)
+    record = {"model": name}
+    try:
+        common.seed_all(asked)
+        module = importlib.import_module(f"programs.{STEPS[step]}")
+        record = module.begun(model, *rest)
+        getattr(module, step if step == "validate" else "work")(asked, model, record, *rest)
+    except Exception as failure:
+        traceback.print_exc()
+        message, remedy = reason(failure, name)
+        record.update(failed=common.text(message), remedy=common.text(remedy))
+    return record
+
+
+def main():
+    """The exit status."""
+    step, name, *rest = sys.argv[1:]
+    record = begin(step, name, rest)
+    failed = isinstance(record, dict) and record.get("failed", "")
+    for kept in (True, False):
+        try:
+            common.said(".".join([name, *rest, *([] if step == "variant" else [step])]), record)
+            break
+        except OSError as failure:
+            sys.stderr.write(f"{failure}; {_space()}\n")
+            if not kept:
+                return 3
+            # Half a model is of no use; without it there is room to say so.
+            shutil.rmtree(Path(name, *rest), ignore_errors=True)
+    if failed:
+        sys.stderr.write(f"{failed}\n  {record['remedy']}\n")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

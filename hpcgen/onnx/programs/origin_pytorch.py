@@ -1,0 +1,277 @@
+"""Models of PyTorch: a factory with weights, a whole module, a program of torch.export or of TorchScript."""
+
+import pickle
+import re
+import warnings
+import zipfile
+
+import torch
+
+from .common import GIVEN, need_version, seed_of, threads_of, version_of
+from .factory import made, place_of, shown
+from .onnxfile import load
+
+PLACE = re.compile(r'File "([^"]+)", line (\d+)')
+NAMED = (
+    re.compile(r"No ONNX function found for <OpOverload\(op='([^']+)'"),
+    re.compile(r"No decompositions registered for .*?<OpOverload\(op='([^']+)'"),
+    re.compile(r"[Ee]xporting the operator '([^']+)'"),
+    re.compile(r"ONNX export failed on an operator with unrecognized namespace (\S+?)\.? "),
+)
+
+
+class Original:
+    """A module of PyTorch that computes on the CPU."""
+
+    names = ()
+
+    def __init__(self, model, asked, record):
+        self.model = model
+        record["versions"] = version_of(torch)
+        need_version(model, "torch", torch.__version__)
+        torch.manual_seed(seed_of(asked))
+        torch.set_num_threads(threads_of(asked))
+        self.program, self.record = None, record
+        self.module = self._factory() if model.factory else self._file()
+        if self.program is None:
+            self.module.eval()
+        import onnxscript
+
+        record["versions"].update(version_of(onnxscript))
+
+    def _factory(self):
+        module = made(self.model)
+        if not isinstance(module, torch.nn.Module):
+            raise self.model.wrong(
+                f"{self.model.factory} returns {type(module).__name__}, and not a torch.nn.Module", "return the module"
+            )
+        if self.model.file:
+            self._state(module, self._loaded(weights_only=True))
+        return module
+
+    def _loaded(self, weights_only):
+        file = self.model.file
+        try:
+            return torch.load(GIVEN / file, map_location="cpu", weights_only=weights_only)
+        except pickle.UnpicklingError as failure:
+            if weights_only and "eights" in str(failure):
+                raise self.model.wrong(
+                    f"{file} holds more than weights: {str(failure).splitlines()[0]}",
+                    "write it with torch.save(module.state_dict(), …), or name it without factory, as a whole module",
+                ) from failure
+            raise self._unreadable(failure) from failure
+        except (AttributeError, ModuleNotFoundError) as failure:
+            raise self.model.wrong(
+                f"{file} needs a class that is not here: {failure}",
+                "name the file that defines it in include, by the name under which it was imported",
+            ) from failure
+        except (RuntimeError, EOFError, zipfile.BadZipFile, ValueError) as failure:
+            raise self._unreadable(failure) from failure
+
+    def _unreadable(self, failure):
+        return self.model.wrong(
+            f"{self.model.file} is no file of torch.save, or was cut short: {str(failure).splitlines()[0]}",
+            "copy the file again, or save it again with torch.save",
+        )
+
+    def _state(self, module, state):
+        file = self.model.file
+        if isinstance(state, torch.nn.Module):
+            raise self.model.wrong(f"{file} is a whole module", "leave factory out")
+        if not isinstance(state, dict):
+            raise self.model.wrong(
+                f"{file} holds {type(state).__name__}, and not a state dict", "save module.state_dict()"
+            )
+        for key in ("state_dict", "model_state_dict"):
+            if isinstance(state.get(key), dict):
+                state = state[key]
+                self.record["findings"].append(f"{file} is a checkpoint: its {key} was taken")
+        mine = module.state_dict()
+        wrong = [f"missing {each}" for each in mine if each not in state]
+        wrong += [f"unexpected {each}" for each in state if each not in mine]
+        wrong += [
+            f"{name} has the shape {list(state[name].shape)} and not {list(value.shape)}"
+            for name, value in mine.items()
+            if name in state and hasattr(value, "shape") and state[name].shape != value.shape
+        ]
+        if wrong:
+            more = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+            wrapped = all(str(each).startswith("module.") for each in state)
+            raise self.model.wrong(
+                f"the weights of {file} are not those of {self.model.factory}: {', '.join(wrong[:8])}{more}",
+                "save them from the module inside DataParallel (module.module.state_dict())"
+                if wrapped
+                else "name the factory, and its arguments, that the weights were trained with",
+            )
+        module.load_state_dict(state, strict=True)
+
+    def _file(self):
+        if self.model.origin == "torch-export":
+            return self._exported()
+        file = str(GIVEN / self.model.file)
+        if zipfile.is_zipfile(file) and _is_script(file):
+            return torch.jit.load(file, map_location="cpu")
+        module = self._loaded(weights_only=False)
+        if not isinstance(module, torch.nn.Module):
+            kind = "a state dict" if isinstance(module, dict) else type(module).__name__
+            raise self.model.wrong(
+                f"{self.model.file} holds {kind}, and not a module",
+                "name the factory that makes the module: factory: models.py:FUNCTION",
+            )
+        return module
+
+    def _exported(self):
+        try:
+            self.program = torch.export.load(str(GIVEN / self.model.file))
+        except Exception as failure:
+            raise self.model.wrong(
+                f"{self.model.file} is no program of torch.export that torch {torch.__version__} reads: {failure}",
+                "write it with torch.export.save by the same version of torch, or name that version",
+            ) from failure
+        return self.program.module()
+
+    def run(self, feeds):
+        """Outputs in their order; those of a mapping in its order."""
+        given = [torch.from_numpy(feeds[each.name].copy()) for each in self.model.inputs]
+        with torch.no_grad():
+            return [each.numpy() for each in self._flat(self.module(*given))]
+
+    def _flat(self, result):
+        if isinstance(result, torch.Tensor):
+            return [result.float() if result.dtype == torch.bfloat16 else result]
+        if isinstance(result, dict):
+            result = list(result.values())
+        if isinstance(result, (list, tuple)):
+            return [each for part in result if part is not None for each in self._flat(part)]
+        raise self.model.wrong(f"it returns {type(result).__name__}, and not tensors", "return tensors")
+
+    def weights(self):
+        """Name and value of each weight."""
+        for name, value in self.module.state_dict().items():
+            if value.is_floating_point():
+                yield name, value.detach().float().numpy() if value.dtype == torch.bfloat16 else value.detach().numpy()
+
+    def random_parts(self):
+        """Modules that are in training mode, or dropout at all."""
+        parts = list(self.module.named_modules())
+        training = [name or type(part).__name__ for name, part in parts if part.training]
+        dropouts = [name for name, part in parts if "Dropout" in type(part).__name__]
+        found = [f"in training mode {', '.join(training[:5])}"] if training and self.program is None else []
+        return found + ([f"dropout {', '.join(dropouts[:5])}"] if dropouts else [])
+
+    def exporters(self):
+        """The exporter on torch.export first, then tracing."""
+        script = isinstance(self.module, torch.jit.ScriptModule)
+        return (
+            [("torch trace", self._trace)]
+            if script
+            else [
+                ("torch dynamo", self._dynamo),
+                ("torch trace", self._trace),
+            ]
+        )
+
+    def _given(self, feeds):
+        return tuple(torch.from_numpy(feeds[each.name].copy()) for each in self.model.inputs)
+
+    def _names(self, names):
+        return {"input_names": [each.name for each in self.model.inputs], "output_names": list(names)}
+
+    def _dynamo(self, path, opset, feeds, names):
+        inputs = self.model.inputs
+        shapes = tuple({at: each for at, each in enumerate(put.shape) if isinstance(each, str)} for put in inputs)
+        if self.program is not None:
+            exported, more = self.program, {}
+        else:
+            exported, more = self.module, {"dynamic_shapes": self._dynamic(shapes)}
+        path.parent.mkdir(exist_ok=True)
+        torch.onnx.export(
+            exported,
+            self._given(feeds),
+            str(path),
+            dynamo=True,
+            opset_version=max(opset, 18),
+            verbose=False,
+            **self._names(names),
+            **more,
+        )
+        return self._read(path, opset), []
+
+    def _dynamic(self, shapes):
+        """Shapes by the names of the parameters where the module takes several in one."""
+        import inspect
+
+        kinds = inspect.signature(self.module.forward).parameters.values()
+        if any(each.kind == each.VAR_POSITIONAL for each in kinds):
+            return (shapes,)
+        return shapes
+
+    def _read(self, path, opset):
+        proto = load(path, self.model)
+        if any(each.version > opset for each in proto.opset_import if each.domain == ""):
+            from onnx import version_converter
+
+            proto = version_converter.convert_version(proto, opset)
+        return proto
+
+    def _trace(self, path, opset, feeds, names):
+        axes = {
+            put.name: {at: each for at, each in enumerate(put.shape) if isinstance(each, str)}
+            for put in self.model.inputs
+        }
+        path.parent.mkdir(exist_ok=True)
+        training = any(each.training for each in self.module.modules()) and self.program is None
+        with warnings.catch_warnings(record=True) as caught, torch.no_grad():
+            warnings.simplefilter("always")
+            torch.onnx.export(
+                self.module,
+                self._given(feeds),
+                str(path),
+                dynamo=False,
+                opset_version=min(opset, 20),
+                dynamic_axes={name: each for name, each in axes.items() if each},
+                training=torch.onnx.TrainingMode.PRESERVE if training else torch.onnx.TrainingMode.EVAL,
+                do_constant_folding=not training,
+                **self._names(names),
+            )
+        return load(path, self.model), branches(caught)
+
+    def explained(self, failure):
+        """A failure of an exporter: an operator without a converter by its name, else the user's line."""
+        chain, each = [], failure
+        while each is not None and each not in chain:
+            chain.append(each)
+            each = each.__cause__ or each.__context__
+        whole = "\n".join(str(each) for each in chain)
+        for pattern in NAMED:
+            found = sorted(set(pattern.findall(whole)))
+            if found:
+                return self.model.wrong(
+                    f"no converter to ONNX knows the operator {', '.join(found)}",
+                    "write that part of the model with other operators, or with a newer opset",
+                )
+        places = [(file, line) for file, line in PLACE.findall(whole) if shown(file) != file]
+        place = place_of(chain[-1]) or (f" at {shown(places[-1][0])}:{places[-1][1]}" if places else "")
+        if "data-dependent" in whole:
+            return self.model.wrong(
+                f"control flow depends on the data{place}", "write the branch with torch.where or torch.cond"
+            )
+        first = next((line for line in str(chain[-1]).splitlines() if line.strip()), "")
+        return self.model.wrong(f"{type(chain[-1]).__name__}{place}: {first}", "the log has the exporter's report")
+
+
+def _is_script(file):
+    with zipfile.ZipFile(file) as archive:
+        return any(each.endswith("/constants.pkl") or "/code/" in each for each in archive.namelist())
+
+
+def branches(caught):
+    """What tracing said it takes for a constant: place, and what."""
+    found = []
+    for each in caught:
+        if issubclass(each.category, torch.jit.TracerWarning) and "might cause the trace" in str(each.message):
+            what = str(each.message).split(" might cause")[0]
+            said = f"{shown(each.filename)}:{each.lineno}: {what} keeps what the data of tracing gave"
+            if said not in found:
+                found.append(said)
+    return found

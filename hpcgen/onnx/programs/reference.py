@@ -1,0 +1,69 @@
+"""What the original computes, kept beside its model so that each variant is compared with the same."""
+
+import numpy as np
+
+from .compare import compare, compare_distributions, samples
+
+FILE = "reference.npz"
+
+
+class Reference:
+    """Sets of inputs with what the original gives for them.
+
+    ``names`` of the outputs; ``sets``: for each its label, inputs by name, outputs in their order, and of a stochastic
+    model the samples of :func:`compare.samples`, else None.
+    """
+
+    def __init__(self, names, sets=()):
+        self.names, self.sets = list(names), list(sets)
+
+    def save(self, folder):
+        """Write it beside the model."""
+        arrays = {"names": np.array(self.names), "labels": np.array([each[0] for each in self.sets])}
+        for at, (_, feeds, outputs, drawn) in enumerate(self.sets):
+            arrays.update({f"{at}.input.{name}": value for name, value in feeds.items()})
+            arrays.update({f"{at}.output.{name}": outputs[each] for each, name in enumerate(self.names)})
+            if drawn is not None:
+                arrays.update({f"{at}.samples.{name}": drawn[each] for each, name in enumerate(self.names)})
+        np.savez(folder / FILE, **arrays)
+
+    @classmethod
+    def load(cls, folder):
+        """What :meth:`save` wrote."""
+        with np.load(folder / FILE, allow_pickle=False) as kept:
+            made = cls([str(each) for each in kept["names"]])
+            for at, label in enumerate(kept["labels"]):
+                begin = f"{at}.input."
+                feeds = {each.removeprefix(begin): kept[each] for each in kept.files if each.startswith(begin)}
+                outputs = [kept[f"{at}.output.{name}"] for name in made.names]
+                drawn = None
+                if any(each.startswith(f"{at}.samples.") for each in kept.files):
+                    drawn = [kept[f"{at}.samples.{name}"] for name in made.names]
+                made.sets.append((str(label), feeds, outputs, drawn))
+        return made
+
+
+def computed(model, names, found, run, runs):
+    """The reference of an original: ``found`` is what :func:`data.datasets` gives, ``run`` computes."""
+    made = Reference(names)
+    for label, feeds in found:
+        made.sets.append((label, feeds, *_outputs(model, names, feeds, run, runs)))
+    return made
+
+
+def _outputs(model, names, feeds, run, runs):
+    if not model.stochastic:
+        return [np.asarray(each) for each in run(feeds)], None
+    return samples(model, names, lambda: [np.asarray(each) for each in run(feeds)], runs)
+
+
+def differences(model, kept, run, runs, tolerance=None):
+    """What ``run`` computes against the reference: a difference for each set and output."""
+    found = []
+    for label, feeds, outputs, drawn in kept.sets:
+        if drawn is None:
+            found += compare(model, label, outputs, run(feeds), tolerance, kept.names)
+            continue
+        other = samples(model, kept.names, lambda feeds=feeds: run(feeds), runs)
+        found += compare_distributions(model, label, (outputs, drawn), other, kept.names, tolerance)
+    return found
