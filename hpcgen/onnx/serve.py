@@ -1,0 +1,191 @@
+"""A kit that runs converted models over many files on a partition, by the provider that computes there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.decoding import record_from
+from hpcgen.errors import InputError, Problems, UnknownNameError, did_you_mean
+from hpcgen.kit.kit import Kit, make_kit
+from hpcgen.launch.script import job_script
+from hpcgen.model.conversion import ConversionReport, OnnxFile
+from hpcgen.model.ensemble import Provider
+from hpcgen.model.fields import FormatName
+from hpcgen.model.job import JobRequest
+from hpcgen.model.plan import Plan
+from hpcgen.model.queueing import Queueing
+from hpcgen.model.site import Site
+from hpcgen.onnx.stack import DATA, RESULTS, STACK_FILE, command_words, models_in
+from hpcgen.onnx.target import OnnxTarget, planned_target
+from hpcgen.planning.planner import make_plan
+from hpcgen.planning.reproduce import reproduce
+from hpcgen.recipe.assemble import assemble
+from hpcgen.schedulers import scheduler_for
+from hpcgen.support.hashing import read_plain
+from hpcgen.support.quoting import command as quoted
+from hpcgen.support.writing import KitFile
+
+REPORT_FILE = "report.json"
+_GPU: frozenset[Provider] = frozenset({"cuda", "tensorrt", "migraphx"})
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+class ServeRequest(msgspec.Struct, frozen=True):
+    """What the kit is to run, and how.
+
+    ``folder``: of a conversion. ``models``: those that run, all if empty. ``data`` and ``results``: folders from the
+    one that jobs start in. ``settings``: more of ``--set``. ``format``: another than that of the site's engine.
+    ``job``: its time, queue, account and threads.
+    """
+
+    folder: Path
+    site: Site
+    partition: str | None = None
+    provider: Provider | None = None
+    models: Sequence[str] = ()
+    variant: str = ""
+    batch: int | None = None
+    data: str = DATA
+    results: str = RESULTS
+    settings: Sequence[str] = ()
+    format: FormatName | None = None
+    job: JobRequest = JobRequest()
+    queueing: Queueing = Queueing()
+
+
+class ServeKit(msgspec.Struct, frozen=True):
+    """The kit, its plan, and what computes with the reasons; ``submit``: how its job is submitted."""
+
+    kit: Kit
+    plan: Plan
+    target: OnnxTarget
+    models: list[str]
+    job_file: str
+    submit: str
+
+
+def serving_kit(asked: ServeRequest, catalog: Catalog, before: Sequence[str] = ()) -> ServeKit:
+    """Plan the inference, and write its kit.
+
+    Parameters
+    ----------
+    before: words that stand before the subcommand in the command that makes the recipe again.
+
+    Raises
+    ------
+    InputError: the folder is none of a conversion; a model is newer than what the runtime there takes.
+    UnknownNameError: it has no such model or variant, the site no such partition.
+    ConflictError, PolicyError: nothing that was asked for can be had there.
+    """
+    models = _models(asked)
+    target, _ = planned_target(asked.site, asked.partition, asked.provider, catalog)
+    _check_opsets(asked.folder, models, asked.variant, target)
+    plan = _plan(asked, target, catalog, before)
+    kit = make_kit(plan, catalog)
+    scheduler = scheduler_for(asked.site.scheduler)
+    name, text = job_script(plan, assemble(plan, catalog).final.environment, queueing=asked.queueing)
+    kit = replace(kit, files={**kit.files, name: KitFile(text, True)})
+    submit = quoted(*scheduler.submit(Path(name))) if scheduler.takes_jobs else f"./{name}"
+    return ServeKit(kit, plan, target, models, name, submit)
+
+
+def _models(asked: ServeRequest) -> list[str]:
+    known = models_in(asked.folder)
+    if not known or not (asked.folder / STACK_FILE).is_file():
+        raise InputError(
+            f"{asked.folder} is not what a conversion wrote",
+            "DIR",
+            f"a folder with {STACK_FILE} and a folder with a model.onnx for each model",
+            "hpcgen onnx convert ENSEMBLE.yaml -o DIR",
+        )
+    problems = Problems()
+    for name in asked.models:
+        if name not in known:
+            problems.add(f"{asked.folder} has no model {name!r}", "--model", remedy=did_you_mean(name, known))
+    problems.raise_as(UnknownNameError)
+    chosen = list(asked.models) or known
+    lacking = [name for name in chosen if asked.variant and not (asked.folder / name / asked.variant).is_dir()]
+    if lacking:
+        there = sorted({each.name for name in chosen for each in (asked.folder / name).iterdir() if each.is_dir()})
+        raise UnknownNameError(
+            f"{', '.join(lacking)} has no variant {asked.variant!r}",
+            "--variant",
+            remedy=did_you_mean(asked.variant, there) if there else "name it under `optimise` of the ensemble",
+        )
+    return chosen
+
+
+def _check_opsets(folder: Path, models: Sequence[str], variant: str, target: OnnxTarget) -> None:
+    """Refuse models that are newer than the runtime; without a report nothing is known of them."""
+    try:
+        report = record_from(msgspec.json.decode(read_plain(folder / REPORT_FILE, _MOST_BYTES)), ConversionReport)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as failure:
+        raise InputError(f"this is not the report of a conversion: {failure}", str(folder / REPORT_FILE)) from failure
+    problems = Problems()
+    label = f"{target.engine} {target.runtime}"
+    for name in models:
+        for domain, opset, newest in _newer(_file_of(report, name, variant), target):
+            problems.add(
+                f"{name} has the opset {opset} of {domain}, and {label} on {target.partition} takes {newest} at most",
+                str(folder / name),
+                remedy=f"convert it for there: hpcgen onnx convert … --site {target.site} "
+                f"--partition {target.partition}" + (f", with provider: {target.provider} in the ensemble's target"),
+            )
+    problems.raise_as(InputError)
+
+
+def _file_of(report: ConversionReport, name: str, variant: str) -> OnnxFile | None:
+    model = report.models.get(name)
+    if model is None:
+        return None
+    if not variant:
+        return model.converted.file
+    return next((each.file for each in model.variants if each.variant == variant), None)
+
+
+def _newer(file: OnnxFile | None, target: OnnxTarget) -> list[tuple[str, int, int]]:
+    """What of a model is newer than the runtime takes: domain, its opset, the newest that is taken."""
+    if file is None:
+        return []
+    pairs: Mapping[str, tuple[int, int | None]] = {
+        "ai.onnx": (file.opset, target.opset),
+        "ai.onnx.ml": (file.domains.get("ai.onnx.ml", 0), target.ml_opset),
+    }
+    return [(domain, own, most) for domain, (own, most) in pairs.items() if most is not None and own > most]
+
+
+def _plan(asked: ServeRequest, target: OnnxTarget, catalog: Catalog, before: Sequence[str]) -> Plan:
+    stack = str(asked.folder / STACK_FILE)
+    settings = [f"onnx_serve.runtime={target.engine}", *target.settings, *asked.settings]
+    command = command_words(
+        models=asked.models,
+        variant=asked.variant,
+        batch=asked.batch,
+        tasks=asked.queueing.tasks,
+        data=asked.data,
+        results=asked.results,
+    )
+    job = replace(asked.job, command=command, gpus_per_node=1 if target.provider in _GPU else 0)
+
+    def again() -> str:
+        return reproduce(asked.site.name, stack, target.partition, settings, asked.format, False, job, before)
+
+    return make_plan(
+        catalog,
+        asked.site,
+        catalog.stack(stack),
+        partition=target.partition,
+        settings=settings,
+        format=asked.format,
+        job=job,
+        site_document=catalog.document_of(asked.site),
+        stack_document=catalog.stack_document(stack),
+        command=again,
+    )

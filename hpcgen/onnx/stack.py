@@ -1,0 +1,74 @@
+"""The ready stack for inference: what runs the models, with the models themselves in the image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpcgen.model.stack import Copied, RunSpec, Stack, StackBlock
+
+STACK_FILE = "stack.yaml"
+MODELS = "/opt/onnx_models"
+PROGRAM = "/opt/onnx_serve/share/onnx_infer.py"
+DATA, RESULTS = "data", "results"
+
+
+def serving_stack(ensemble: str, models: Sequence[str]) -> Stack:
+    """The stack of an ensemble's models.
+
+    What computes is decided by the partition that it is planned for, or by ``--set onnx_serve.runtime=openvino`` and
+    ``--set onnxruntime.provider=…``.
+
+    Parameters
+    ----------
+    models: folders of models, beside the file that the stack becomes.
+    """
+    return Stack(
+        name=f"{ensemble[:58]}-serve",
+        title=f"Inference over files with the models of {ensemble} in ONNX",
+        blocks={"onnx_serve": StackBlock()},
+        run=RunSpec(command=command_words(), mpi=False, gpus_per_node=1),
+        copy=[Copied(from_=name, to=f"{MODELS}/{name}", ignore=["*.npz"]) for name in models],
+        notes=[
+            f"It computes {DATA}/MODEL/*.npz, or {DATA}/*.npz with every model, to {RESULTS}/MODEL/*.npz.",
+            "A result that is there, of the same model and data, is not computed again.",
+        ],
+    )
+
+
+def command_words(
+    *,
+    models: Sequence[str] = (),
+    variant: str = "",
+    batch: int | None = None,
+    tasks: int | None = None,
+    data: str = DATA,
+    results: str = RESULTS,
+) -> list[str]:
+    """The job's command: the program over the files in the job's own folder.
+
+    Parameters
+    ----------
+    models: those that run, all of the image if empty.
+    tasks: of the array that shares the files.
+    """
+    words = ["python3", PROGRAM, "--output", results]
+    for name in models:
+        words += ["--model", name]
+    given = {"--variant": variant, "--batch": batch, "--tasks": tasks}
+    words += [word for option, value in given.items() if value for word in (option, str(value))]
+    return [*words, data]
+
+
+def models_in(folder: Path) -> list[str]:
+    """The models of a folder that a conversion wrote."""
+    return sorted(each.parent.name for each in folder.glob("*/model.onnx"))
+
+
+def stack_text(stack: Stack) -> str:
+    """The stack as a file."""
+    from hpcgen.detect.yaml_text import dump
+
+    return dump(msgspec.to_builtins(stack))
