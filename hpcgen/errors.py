@@ -188,6 +188,12 @@ class FetchError(HpcgenError):
     exit_code = 11
 
 
+class ConversionFailedError(HpcgenError):
+    """A model was not converted, or what it was converted to computes something else."""
+
+    exit_code = 12
+
+
 class MissingToolError(HpcgenError):
     """A program that is needed is not installed here; the same status as the scripts of a kit have."""
 

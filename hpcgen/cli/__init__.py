@@ -25,6 +25,7 @@ COMMANDS = {
     "test": "Test an image on this machine.",
     "bench": "Measure standard workloads in images.",
     "tune": "Search for the settings with which an image runs fastest.",
+    "onnx": "Convert trained models to ONNX, prove and start them.",
     "job": "Print the job script that starts an image.",
     "run": "Start an image right here, as its site does.",
     "submit": "Submit an image as a job and follow it.",
@@ -159,7 +160,7 @@ def cli(ctx: click.Context, collections: tuple[Path, ...], trust_collections: bo
     Exit codes: 0 done, 1 some other error, 2 wrong usage, 3 a file that cannot be used as it is written,
     4 an unknown name or option, 5 versions that do not fit together, 6 not allowed by the site,
     7 output not written, 8 the image was not built, 9 a test failed, 10 a job failed, 11 an input was not fetched,
-    69 a program is missing, 70 a bug in hpcgen.
+    12 a model was not converted, 69 a program is missing, 70 a bug in hpcgen.
     """
     from hpcgen.cli.common import be_quiet
 

@@ -54,6 +54,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen bench image.sif --workload resnet50,mlp --vary compiler=none,torch.compile --to bench.jsonl",
         "hpcgen bench one.sif other.sif --workload gemm --layout 1x8 --layout 2x4 --rounds 7",
     ),
+    "onnx": ("hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",),
+    "onnx convert": (
+        "hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",
+        "hpcgen onnx convert ensemble.yaml -o converted --site darwin --partition gpu-t4 --on workstation",
+    ),
     "tune": (
         "hpcgen tune image.sif --workload mlp",
         "hpcgen tune image.sif --workload mlp --layout 1x8 --layout 2x4 --vary compiler=torch.compile --trials 12",

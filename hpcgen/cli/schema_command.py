@@ -6,10 +6,10 @@ import click
 
 
 @click.command("schema")
-@click.argument("kind", type=click.Choice(["site", "stack", "releases", "fleet", "request", "config"]))
+@click.argument("kind", type=click.Choice(["site", "stack", "releases", "fleet", "request", "ensemble", "config"]))
 @click.pass_context
 def command(ctx: click.Context, kind: str) -> None:
-    """Print the JSON Schema of site profiles, stack recipes, release tables, fleets, requests or config files."""
+    """Print the JSON Schema of sites, stacks, release tables, fleets, requests, ensembles or config files."""
     from hpcgen.cli.common import catalog_of
     from hpcgen.config.schemas import schema_text
     from hpcgen.engines import ENGINES, builders

@@ -58,9 +58,15 @@ class Apptainer(Engine):
         old = gpu == "amd" and self.rocm_since and not self.at_least(self.rocm_since)
         return f"AMD GPUs need --rocm, which came with {self.rocm_since}" if old else ""
 
+    def unsealed_reason(self) -> str:
+        """``--containall`` leaves out all of the host, its variables included; any user may have no network at all."""
+        return ""
+
     def words(self, call: Call) -> list[list[str]]:
         """exec, with the folder of the job at its own place."""
         groups: list[list[str]] = [[self.name, "exec"]]
+        if call.sealed:
+            groups += [["--containall", "--no-home"], ["--net", "--network", "none"]]
         if call.gpu == "nvidia":
             groups.append(["--nv"])
         elif call.gpu == "amd":

@@ -11,7 +11,7 @@ import msgspec
 from hpcgen.errors import InputError, PolicyError, Problem
 from hpcgen.model.fields import FormatName
 from hpcgen.model.site import Bind
-from hpcgen.support.shell_words import FOLDER, IMAGE, Shell
+from hpcgen.support.shell_words import FOLDER, IMAGE, Shell, joined
 
 if TYPE_CHECKING:
     from hpcgen.engines.building import EngineCommand, Place, Target, Work
@@ -40,6 +40,7 @@ class Call(msgspec.Struct, frozen=True):
     fabric: the kind of the site's fabric.
     gpu_collectives: libraries by which GPUs of several nodes send each other data, such as ``NCCL``, and for which the
         engine is to bring its plugin.
+    sealed: whether foreign code runs in it: without a network, and with nothing of the host but the folder of the job.
     """
 
     image: str = IMAGE
@@ -57,6 +58,7 @@ class Call(msgspec.Struct, frozen=True):
     mpi: str = ""
     fabric: str = "none"
     gpu_collectives: tuple[str, ...] = ()
+    sealed: bool = False
 
 
 class Engine:
@@ -170,6 +172,10 @@ class Engine:
     def refuse(self, message: str, remedy: str) -> PolicyError:
         """That this engine cannot do what the job needs."""
         return PolicyError(f"{self.name} {self.version or 'of unknown version'}: {message}", remedy=remedy)
+
+    def unsealed_reason(self) -> str:
+        """Why it cannot start a container without a network and with nothing of the host; "" if it can."""
+        return "hpcgen knows no options by which it shows nothing of the host inside and has no network"
 
     # starting images
 
@@ -353,8 +359,11 @@ def environment_words(call: Call, unset: Iterable[str] = ()) -> list[list[str]]:
     """``/usr/bin/env`` with the variables, to be put before the command inside the image.
 
     Every image has it, whatever the engine's version; no engine's own rules of expansion, quotes or separators
-    get between; and it comes after everything that the image sets by itself.
+    get between; and it comes after everything that the image sets by itself. Into a sealed container no variable of
+    the host enters by itself.
     """
-    out = [word for name in unset for word in ("-u", name)]
-    values = [[f"{name}={value}"] for name, value in call.inside.items()]
+    out = [] if call.sealed else [word for name in unset for word in ("-u", name)]
+    named = call.inherited if call.sealed else ()
+    values: list[list[str]] = [[joined(f"{name}=", Shell(f'"${{{name}-}}"'))] for name in named]
+    values += [[f"{name}={value}"] for name, value in call.inside.items()]
     return [["/usr/bin/env", *out], *values] if out or values else []

@@ -3,7 +3,8 @@
 Options by release, read in bin/ch-run.c of hpc/charliecloud at its tags: ``-b SRC:DST`` and ``-c`` v0.2.4,
 ``--join`` and ``--join-ct`` v0.2.5, ``--set-env=FILE`` v0.9.7, ``--unset-env=GLOB`` v0.9.8, ``--set-env=NAME=VALUE``
 and squashfs images v0.26. ``--set-env`` strips quotes and, without ``--env-no-expand`` (v0.24), expands ``$``:
-``env`` inside does neither and is the same in every release, so variables are set with that.
+``env`` inside does neither and is the same in every release, so variables are set with that. Since v0.31 the home
+directory is shown inside only with ``--home``; before, unless ``--no-home`` is given.
 
 Output of a build, seen with 0.31 and 0.45 and read in their lib/build.py: ``  4* RUN.F …`` is the line of the
 Dockerfile, then ``*`` where the instruction was taken from the cache,
@@ -42,6 +43,14 @@ from hpcgen.support.templates import Template
 
 UNSET_OPTION = "0.9.8"
 SQUASHFS = "0.26"
+HOME_OPTION = "0.31"
+# ch-run makes a namespace for users and one for mounts alone. In those of unshare there is no network and no process of
+# the host; its shared memory, which comes with /dev, is hidden. unshare of util-linux 2.32 and later has --kill-child.
+SEAL = (
+    ["unshare", "--user", "--map-root-user", "--net", "--ipc", "--pid", "--mount"],
+    ["--fork", "--kill-child", "--mount-proc"],
+    ["sh", "-c", 'mount -t tmpfs -o mode=1777,nosuid,nodev none /dev/shm && exec "$@"', "sealed"],
+)
 _LINE = re.compile(r" *(\d+)([ .*]) ?([A-Z]+)\b")
 NAMING = "Dockerfile.name"
 CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')
@@ -85,6 +94,11 @@ class Charliecloud(Engine):
         """The one with ``--unset-env``, where it is used."""
         return UNSET_OPTION if call.unset and self.at_least(UNSET_OPTION) else ""
 
+    def unsealed_reason(self) -> str:
+        if self.version is None:
+            return "the profile does not say its version, by which it shows the home directory inside or does not"
+        return ""
+
     def image_names(self, stack: str, site: str) -> list[str]:
         """A squashfs file where ch-run is known to mount it, and the folder that it was unpacked to."""
         if self.at_least(SQUASHFS):
@@ -93,6 +107,8 @@ class Charliecloud(Engine):
 
     def words(self, call: Call) -> list[list[str]]:
         """ch-run of a read-only image. GPUs need no option: /dev is the host's, the driver's libraries the image's."""
+        if call.sealed:
+            return self._sealed_words(call)
         groups: list[list[str]] = [["ch-run"]]
         unset = call.unset
         if self.at_least(UNSET_OPTION):
@@ -106,6 +122,19 @@ class Charliecloud(Engine):
         # The host's PWD would come in too, and launchers start ranks where it says.
         inside = replace(call, inside={**call.inside, "PWD": SUBMIT_FOLDER})
         return [*groups, *environment_words(inside, unset), [joined("XDG_CACHE_HOME=", CACHES)]]
+
+    def _sealed_words(self, call: Call) -> list[list[str]]:
+        """ch-run with nothing of the host but the job's folder, and with none of its variables."""
+        home = [] if self.at_least(HOME_OPTION) else ["--no-home"]
+        inside = replace(call, inside={**call.inside, "HOME": "/tmp", "PWD": SUBMIT_FOLDER})
+        return [
+            *SEAL,
+            ["ch-run", "--private-tmp", *home],
+            ["-b", joined(call.folder, f":{SUBMIT_FOLDER}"), "-c", SUBMIT_FOLDER],
+            [call.image, "--"],
+            ["/usr/bin/env", "-i"],
+            *environment_words(inside)[1:],
+        ]
 
     def enter(self, root: str, chroot: list[str]) -> list[str]:
         """Source: ch-run(1)."""

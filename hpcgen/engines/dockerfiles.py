@@ -36,12 +36,17 @@ class DockerfileEngine(Engine):
         """The tag that the build script gives."""
         return [f"{stack}:{site}"]
 
+    def unsealed_reason(self) -> str:
+        return ""
+
     def words(self, call: Call) -> list[list[str]]:
         """run, with the folder of the job at /mnt/0."""
         # Labels of SELinux, where it is, would hide the folder.
         groups: list[list[str]] = [[self.command_name(), "run", "--rm"], ["--security-opt", "label=disable"]]
         groups += self._user_words()
-        if call.shared_memory:
+        if call.sealed:
+            groups.append(["--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges"])
+        elif call.shared_memory:
             # A container of its own has 64 MB of shared memory, too little for ranks or data loaders.
             groups.append(["--ipc=host"])
         return [*groups, *self._device_words(call), *self._job_words(call)]

@@ -40,6 +40,9 @@ class PodmanHpc(Podman):
         """Modules for other GPUs than NVIDIA's."""
         return f"it has no module for GPUs of {gpu}" if gpu not in ("", "nvidia") else ""
 
+    def unsealed_reason(self) -> str:
+        return "its modules show parts of the host inside"
+
     def missing_image(self, named: bool) -> tuple[str, str]:
         """By ``images``, which sees migrated ones too."""
         return f'[ -z "$({self.name} images -q "$image" 2> /dev/null)" ]', NO_IMAGE

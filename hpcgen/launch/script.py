@@ -42,6 +42,7 @@ def job_script(
     preflight: str = PREFLIGHT,
     more_inside: Mapping[str, str] | None = None,
     queueing: Queueing | None = None,
+    sealed: bool = False,
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job.
 
@@ -55,6 +56,7 @@ def job_script(
         start, beside the script; "" for a script that does not look whether the nodes have what the job counts on.
     more_inside: variables that are set in the container alone.
     queueing: how a job is queued, as nothing in particular if None.
+    sealed: foreign code runs in the container: without a network, and with nothing of the host but the present folder.
 
     Raises
     ------
@@ -63,7 +65,7 @@ def job_script(
     InputError: a value that cannot be written in a script or its header.
     """
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
-    how = start(plan, image_environment, more_inside)
+    how = start(plan, image_environment, more_inside, sealed=sealed)
     queueing = queueing or Queueing()
     refuse(plan, queueing, scheduler, how)
     how = with_task(how) if queueing.tasks is not None else how

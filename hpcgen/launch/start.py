@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.engines import Call, Engine, engine_for
+from hpcgen.engines import Call, Engine, engine_for, runners
 from hpcgen.engines.base import refuse_separators
 from hpcgen.errors import PolicyError, Problem
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
@@ -36,13 +36,20 @@ class Start(msgspec.Struct, frozen=True):
     modules: list[str] = []
 
 
-def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping[str, str] | None = None) -> Start:
+def start(
+    plan: Plan,
+    image_environment: Mapping[str, str],
+    more_inside: Mapping[str, str] | None = None,
+    *,
+    sealed: bool = False,
+) -> Start:
     """Decide how a plan is started.
 
     Parameters
     ----------
     image_environment: variables of the image's final stage, as they are at its end.
     more_inside: variables that are set in the container alone.
+    sealed: foreign code runs in it, without a network and with nothing of the host but the folder of the job.
 
     Raises
     ------
@@ -50,6 +57,8 @@ def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping
     """
     site_engine = plan.site.containers.engines.get(plan.engine, SiteEngine())
     engine = engine_for(plan.engine, site_engine.version)
+    if sealed:
+        plan = _sealed(plan, engine)
     mpi = host_mpi(plan, engine)
     problems = start_problems(plan, engine, mpi)
     if problems:
@@ -73,6 +82,7 @@ def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping
         mpi=_family(mpi) if mpi is not None else "",
         fabric=plan.fabric.kind,
         gpu_collectives=by_engine(plan, engine),
+        sealed=sealed,
     )
     modules = [*plan.site.scheduler.modules, *(mpi.modules if mpi is not None else []), *site_engine.modules]
     return Start(
@@ -85,6 +95,22 @@ def start(plan: Plan, image_environment: Mapping[str, str], more_inside: Mapping
         binding=bound,
         modules=list(dict.fromkeys(modules)),
     )
+
+
+def _sealed(plan: Plan, engine: Engine) -> Plan:
+    """The plan without what would show the host's folders inside; PolicyError for an engine that cannot seal."""
+    if reason := engine.unsealed_reason():
+        # Of a release that is new enough, so that only what an engine never can is left out.
+        names = sorted(name for name, each in runners().items() if not each("999").unsealed_reason())
+        raise PolicyError(
+            f"{engine.name} cannot start a container that is sealed off from the host and the network: {reason}",
+            expected=f"{', '.join(names[:-1])} or {names[-1]}, with its version in the profile of {plan.site.name}",
+            remedy="name another engine with --engine; the image may have to be converted for it (hpcgen convert)",
+        )
+    replace = msgspec.structs.replace
+    systems = {name: replace(each, bind=False) for name, each in plan.site.file_systems.items()}
+    stack = replace(plan.stack, run=replace(plan.stack.run, mpi=False))
+    return replace(plan, site=replace(plan.site, file_systems=systems), stack=stack)
 
 
 def _file_systems(plan: Plan, engine: Engine, mpi: HostMpi | None) -> tuple[str, ...]:

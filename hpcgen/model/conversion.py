@@ -146,9 +146,11 @@ class ReportedModel(Record, frozen=True):
 class ConversionReport(Record, frozen=True):
     """``report.json``. ``image``: the plan hash of the image that converted, "" in the current environment.
 
-    ``opset``: the newest that the target's runtime takes, ``runtime`` its version.
+    ``opset``: the newest that the target's runtime takes, ``runtime`` its version. ``conversion``: the number of this
+    file's format.
     """
 
+    conversion: Count
     ensemble: Name
     models: dict[Name, ReportedModel]
     given: list[GivenFile]

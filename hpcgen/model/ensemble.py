@@ -36,11 +36,17 @@ TensorName = Annotated[
     str, matching(r"^[A-Za-z_][A-Za-z0-9_.:/-]{0,99}$(?!\n)", "the name of an input or output", "image")
 ]
 AxisName = Annotated[str, matching(r"^[a-z][a-z0-9_]{0,31}$(?!\n)", "the name of an axis", "batch")]
+Dimension = Annotated[
+    str,
+    matching(
+        r"^([1-9][0-9]{0,9}|[a-z][a-z0-9_]{0,31})$(?!\n)", "a length of at least 1, or the name of an axis", "224"
+    ),
+]
 GivenPath = Annotated[
     str,
     matching(
         r"^(?!/)(?!.*(^|/)\.\.(/|$))[A-Za-z0-9._+@%,= /-]+$(?!\n)",
-        "a path below the file's own folder, without ..",
+        "a path below the file's own folder, with no .. in it",
         "weights/alexnet.pt",
     ),
 ]
@@ -73,10 +79,15 @@ class EnsembleInput(Record, frozen=True):
     ``low``, ``high``: between which random values lie where no data are given; of integers ``high`` is excluded.
     """
 
-    shape: list[Count | AxisName]
+    shape: list[Dimension]
     dtype: DType = "float32"
     low: float = 0.0
     high: float = 1.0
+
+    @property
+    def dimensions(self) -> list[int | str]:
+        """The shape with its lengths as numbers."""
+        return [int(each) if each.isdecimal() else each for each in self.shape]
 
 
 class EnsembleModel(Record, frozen=True, rename={"from_": "from"}):

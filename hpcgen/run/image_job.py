@@ -47,6 +47,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     built_for: archspec's name of the CPU that the image was compiled for, "" if it is that of the plan.
     inside: variables of a stranger's stack, which are set in the container alone.
     queueing: how it is queued, if it goes to a batch system.
+    sealed: foreign code runs in it: without a network, and with nothing of the host but the folder that it starts in.
     """
 
     plan: Plan
@@ -56,6 +57,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     built_for: str = ""
     inside: dict[str, str] = {}
     queueing: Queueing = Queueing()
+    sealed: bool = False
 
     @property
     def named(self) -> bool:
@@ -171,6 +173,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
         named=job.named,
         preflight=preflight,
         more_inside=job.inside,
+        sealed=job.sealed,
     )[1]
 
 

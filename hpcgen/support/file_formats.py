@@ -126,3 +126,5 @@ FLEET_LOCK = FileFormat("fleet_lock", 1, "hpcgen build --all")
 CAPTURE = FileFormat("capture", 1, "hpcgen site capture DIR", elsewhere=True)
 """A captured tree's number is in its capture.json."""
 MODEL = FileFormat("model", 1, "hpcgen model fit -o FILE")
+CONVERSION = FileFormat("conversion", 1, "hpcgen onnx convert ENSEMBLE -o DIR", elsewhere=True)
+"""The report.json of a converted ensemble."""

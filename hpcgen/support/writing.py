@@ -72,7 +72,7 @@ class CopiedFile(msgspec.Struct, frozen=True):
 
 def check_folder_of(path: Path) -> None:
     """OutputError where there is no folder for a file, for what takes a while before it is written."""
-    with _explained(path):
+    with explained(path):
         path.parent.stat()
 
 
@@ -89,7 +89,7 @@ def write_file(path: Path, text: str | bytes, executable: bool = False, folders:
     ------
     OutputError: ``path`` is something else than a file, or it cannot be written; nothing has changed.
     """
-    with _explained(path):
+    with explained(path):
         if folders:
             path.parent.mkdir(parents=True, exist_ok=True)
         # From here on the folder is this one, whatever its path may come to mean.
@@ -143,7 +143,7 @@ def write_kit(
     for name in (*files, *retired):
         if not name.isprintable() or not {"", ".", "..", _SWAP}.isdisjoint(name.split("/")):
             raise ValueError(f"{name!r} is not a file of a kit")
-    with _explained(directory):
+    with explained(directory):
         if directory.is_symlink():
             raise _refusal(directory, "this is a symbolic link", "name the folder that it points to")
         if not directory.exists():
@@ -371,7 +371,7 @@ def _check_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained(target: Path) -> Iterator[None]:
+def explained(target: Path) -> Iterator[None]:
     """Turn what the operating system says about ``target`` into an OutputError in plain words."""
     try:
         yield

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container
+from pathlib import Path
 
 import msgspec
 
 from hpcgen.launch.environment import output_variables
 from hpcgen.run.image_job import ImageJob, direct_script
 from hpcgen.support.processes import require_program, stream
+
+ADDING = tuple(
+    f"{name}{what}" for name in ("APPTAINER", "SINGULARITY") for what in ("ENV_", "_BIND", "_MOUNT", "_ENV", "_OVERLAY")
+)
+"""How variables begin by which Apptainer shows more of the host inside. Source: apptainer exec --help."""
 
 
 class _TooLong(Exception):
@@ -30,13 +36,22 @@ class StartResult(msgspec.Struct, frozen=True):
         return "\n".join(self.lines)
 
 
-def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] | None = None) -> StartResult:
-    """Run a bash script in the present folder.
+def start_script(
+    script: str,
+    timeout_s: float,
+    on_line: Callable[[str], None] | None = None,
+    *,
+    folder: Path | None = None,
+    left_out: Container[str] = (),
+) -> StartResult:
+    """Run a bash script.
 
     Parameters
     ----------
     timeout_s: seconds after which it, and all that it started, is ended.
     on_line: is given each line as it comes; without it the lines are kept.
+    folder: that it runs in, the present one if None.
+    left_out: more variables of this process that it does not get.
     """
     began = time.monotonic()
     lines: list[str] = []
@@ -51,19 +66,27 @@ def start_script(script: str, timeout_s: float, on_line: Callable[[str], None] |
         in_time()
 
     # Job scripts would take another image from the first; with the others, lines would not come as they are printed.
-    left_out = {"HPCGEN_IMAGE", *output_variables()}
-    env = {name: value for name, value in os.environ.items() if name not in left_out}
+    never = {"HPCGEN_IMAGE", *output_variables()}
+    env = {name: value for name, value in os.environ.items() if name not in never and name not in left_out}
     words = [require_program("bash", "start the image"), "-c", script, "run.sh"]
     try:
-        status: int | None = stream(words, line, env=env, on_tick=in_time)
+        status: int | None = stream(words, line, env=env, cwd=folder, on_tick=in_time)
     except _TooLong:
         status = None
     return StartResult(status, lines, round(time.monotonic() - began, 3))
 
 
-def start_job(job: ImageJob, timeout_s: float, on_line: Callable[[str], None] | None = None) -> StartResult:
-    """Start an image's job right here, by the site's launch line. Without the preflight: it would look twice."""
-    return start_script(direct_script(job), timeout_s, on_line)
+def start_job(
+    job: ImageJob, timeout_s: float, on_line: Callable[[str], None] | None = None, folder: Path | None = None
+) -> StartResult:
+    """Start an image's job right here, by the site's launch line. Without the preflight: it would look twice.
+
+    Parameters
+    ----------
+    timeout_s, on_line, folder: as for :func:`start_script`.
+    """
+    left_out = [name for name in os.environ if name.startswith(ADDING)] if job.sealed else []
+    return start_script(direct_script(job), timeout_s, on_line, folder=folder, left_out=left_out)
 
 
 def with_layout(

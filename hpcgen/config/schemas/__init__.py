@@ -16,13 +16,14 @@ _VALUES = ("default", "examples", "enum", "const", "propertyNames", "pattern", "
 
 
 def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
-    """The JSON Schema of site, stack, releases, fleet, request or config, as text.
+    """The JSON Schema of site, stack, releases, fleet, request, ensemble or config, as text.
 
     Parameters
     ----------
     names: what each registry knows (``{"formats": ["docker", …]}``), which files can name.
     """
     from hpcgen.config.decoding import schema
+    from hpcgen.model.ensemble import Ensemble
     from hpcgen.model.fleet import Fleet
     from hpcgen.model.release import ReleaseTable
     from hpcgen.model.request import OptimiseRequest
@@ -36,6 +37,7 @@ def schema_text(kind: str, names: Mapping[str, Sequence[str]]) -> str:
         "releases": ReleaseTable,
         "fleet": Fleet,
         "request": OptimiseRequest,
+        "ensemble": Ensemble,
         "config": UserConfig,
     }
     described = _with_names(schema(types[kind]), names)

@@ -1,0 +1,23 @@
+"""``hpcgen onnx``: trained models as ONNX."""
+
+from __future__ import annotations
+
+import click
+
+from hpcgen.cli import LazyCommands
+
+COMMANDS = {
+    "convert": "Convert an ensemble of models, and prove that it computes the same.",
+}
+
+
+class _OnnxCommands(LazyCommands):
+    """What is done with models."""
+
+    table = COMMANDS
+    module = "hpcgen.cli.onnx_{}"
+
+
+@click.group("onnx", cls=_OnnxCommands)
+def command() -> None:
+    """Convert trained models to ONNX, prove that they compute the same, and start them."""

@@ -1,0 +1,76 @@
+"""``hpcgen onnx convert``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
+from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.onnx_options import RUNNING, runner_of
+from hpcgen.cli.words import PARTITION, SITE
+from hpcgen.errors import ConversionFailedError
+from hpcgen.support.units import counted
+
+
+@click.command("convert")
+@click.argument("file", metavar="ENSEMBLE.yaml", type=PATH)
+@click.option("-o", "--output", metavar="DIR", type=PATH, required=True, help="The folder of the converted ensemble.")
+@click.option("--site", type=SITE, help="Where the models are to run, instead of the file's target.")
+@click.option("--partition", type=PARTITION, help="Kind of node there.")
+@click.option("--only", multiple=True, metavar="MODEL", help="Convert this model alone; once for each.")
+@click.option("--no-time", is_flag=True, help="Do not measure latencies.")
+@click.option("--rounds", type=COUNT, default=5, show_default=True, metavar="N", help="Of the latencies.")
+@RUNNING
+@click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
+@click.pass_context
+def command(ctx: click.Context, /, file: Path, output: Path, **asked: Any) -> None:
+    """Convert the models of ENSEMBLE.yaml to ONNX, and prove that they compute the same.
+
+    Factories and pickles are programs: they run inside the image alone, without a network and with nothing of this
+    machine but copies of the files that ENSEMBLE.yaml names.
+    """
+    from hpcgen.onnx.conversion import convert_ensemble
+    from hpcgen.onnx.convert import How
+    from hpcgen.onnx.ensemble import read_ensemble
+    from hpcgen.onnx.results import check_place
+    from hpcgen.onnx.target import target_of
+    from hpcgen.support.processes import interruptible
+    from hpcgen.support.quoting import command as quoted
+
+    loaded, catalog = read_ensemble(file), catalog_of(ctx)
+    names = loaded.chosen(asked["only"])
+    # Before an image is built.
+    check_place(output)
+    target = target_of(loaded.ensemble.target, catalog, asked["site"], asked["partition"])
+    for reason in target.reasons:
+        say(f"target: {reason}")
+    runner = runner_of(catalog, asked, loaded, names)
+    rounds = 0 if asked["no_time"] else asked["rounds"]
+    with interruptible(), _progress() as doing:
+        how = How(target, asked["timeout"], rounds, say, doing)
+        found = convert_ensemble(loaded, names, output, runner, how, quoted("hpcgen", *sys.argv[1:]))
+    if asked["as_json"]:
+        print_json(found.report)
+    if found.problems:
+        say(f"warning: what there is of it is kept in {found.folder}")
+        raise ConversionFailedError(found.problems)
+    say(f"{counted(len(names), 'model')} in {output}")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """What runs now: on a terminal the last line, in a log a line for each step."""
+    if not shows_progress():
+        yield lambda text: say(f"{text} …")
+        return
+    from rich.console import Console
+    from rich.text import Text
+
+    with Console(stderr=True).status("starting") as status:
+        yield lambda text: status.update(Text(text))

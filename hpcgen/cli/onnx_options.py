@@ -1,0 +1,85 @@
+"""Where the programs of ``hpcgen onnx`` run: options that its commands share, and what they stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import TRUST, option_group, say, shows_progress
+from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.licences import require_licences
+from hpcgen.cli.numbers import COUNT, SECONDS
+from hpcgen.cli.words import IMAGE, SITE
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.onnx.ensemble import LoadedEnsemble
+    from hpcgen.onnx.start import Runner
+
+RUNNING = option_group(
+    click.option("--image", type=IMAGE, help="The image that it runs in; without it one is built."),
+    click.option(
+        "--here",
+        is_flag=True,
+        help="Run with hpcgen's own Python and its packages: the models' code then runs as you, with a network.",
+    ),
+    click.option("--on", "host", type=SITE, help="Profile of this machine; by default the image's, or workstation."),
+    click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one."),
+    TRUST,
+    click.option("--threads", type=COUNT, help="Threads of each program; by default all of the machine's."),
+    click.option(
+        "--timeout", type=SECONDS, default=3600.0, show_default=True, metavar="SECONDS", help="Limit for each step."
+    ),
+)
+
+
+def runner_of(
+    catalog: Catalog, asked: dict[str, Any], loaded: LoadedEnsemble | None = None, names: list[str] | None = None
+) -> Runner:
+    """Where it runs: in an image that is named or built for these models, or with ``--here`` in this Python.
+
+    Parameters
+    ----------
+    loaded, names: the models for which an image is built where none is named.
+    """
+    from hpcgen.images.reference import parse_image
+    from hpcgen.onnx.start import HereRunner, ImageRunner
+
+    if asked["here"]:
+        if asked["image"] or asked["host"] or asked["engine"]:
+            raise click.UsageError("--here runs in no image: leave out --image, --on and --engine")
+        return HereRunner(asked["threads"])
+    if asked["image"] is None and loaded is None:
+        raise click.UsageError("say --image IMAGE, or --here")
+    image = parse_image(asked["image"]) if asked["image"] else _built(catalog, asked, loaded, names or [])
+    site = catalog.site(asked["host"]) if asked["host"] is not None else None
+    return ImageRunner(image, catalog, asked["threads"], trust=asked["trust_image"], site=site, engine=asked["engine"])
+
+
+def _built(catalog: Catalog, asked: dict[str, Any], loaded: LoadedEnsemble | None, names: list[str]) -> ImageReference:
+    """The image for these models, built where there is none yet."""
+    from hpcgen.builders import BuildOptions
+    from hpcgen.builders.display import display
+    from hpcgen.builders.running import build_kit
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.kit.folder import read_kit
+    from hpcgen.kit.kit import make_kit, store_kit
+    from hpcgen.onnx.image import built_already, place_of_image, plan_of_image
+    from hpcgen.support.leftovers import scratch_folder
+
+    assert loaded is not None
+    plan = plan_of_image(loaded, names, catalog, asked["host"] or "workstation")
+    require_licences(plan.licences, ())
+    with scratch_folder("hpcgen-kit-") as folder:
+        store_kit(folder / "kit", make_kit(plan, catalog).files)
+        kit = read_kit(folder / "kit")
+        target = place_of_image(plan, kit.content)
+        if there := built_already(target, kit.content):
+            say(f"image: {there}")
+            return there
+        say(f"building {target.name}, once for all models of these frameworks; --image names one that is there")
+        record = build_kit(kit, BuildOptions(output=target.name), display(say, shows_progress()))
+    assert record.image is not None
+    return ImageReference(record.image.kind, record.image.name)
