@@ -16,6 +16,7 @@ from hpcgen.model.plan import Plan, PlannedCopy
 from hpcgen.model.stack import Copied, Stack
 from hpcgen.support.hashing import hash_file
 from hpcgen.support.trees import MOST_FILES, SELF, Tree, TreeFile, tree_of, wrong_name
+from hpcgen.support.units import files, size
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
@@ -93,7 +94,7 @@ class CopiedFiles:
             return self._known[copy.sha256]
         raise InputError(
             f"what {plan.stack.name} copies to {copy.to} is not here: {why}",
-            expected=f"{copy.files} files with {copy.bytes} bytes, whose list has the sha256 {copy.sha256}",
+            expected=f"{files(copy.files)}, {size(copy.bytes)}, whose list has the sha256 {copy.sha256}",
             remedy="put it below the folder of the stack's file again, name the stack's collection (--collection DIR), "
             "or use the lock's bundle, which has it",
         )
@@ -144,8 +145,8 @@ def _each(stack: Stack, document: Document | None, ask: Callable[[Path, Copied],
 
 
 def _planned(tree: Tree, target: str) -> PlannedCopy:
-    size = sum(file.bytes or 0 for file in tree.files)
-    return PlannedCopy(to=target, sha256=tree.sha256, files=len(tree.files), bytes=size, single=tree.single)
+    total = sum(file.bytes or 0 for file in tree.files)
+    return PlannedCopy(to=target, sha256=tree.sha256, files=len(tree.files), bytes=total, single=tree.single)
 
 
 def _entry(plan: Plan, copy: PlannedCopy) -> Copied | None:
@@ -253,8 +254,8 @@ def _check_regular(found: Path, said: str) -> None:
 
 def _hashed(path: str, file: Path) -> TreeFile:
     try:
-        digest, size = hash_file(file)
+        digest, count = hash_file(file)
         executable = bool(file.stat().st_mode & stat.S_IXUSR)
     except OSError as failure:
         raise InputError(f"{file} cannot be read: {failure.strerror}") from failure
-    return TreeFile(path, digest, executable, file, size)
+    return TreeFile(path, digest, executable, file, count)

@@ -64,6 +64,7 @@ def create(
 
     lock = read_lock(lock_file)
     catalog = catalog_of(ctx)
+    catalog.copied.look_below(lock_file.parent, lock.plan)
     piece = parse_size(split) if split is not None else None
     given = _images(images, sorted(lock.pins.images))
     with interruptible():

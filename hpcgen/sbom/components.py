@@ -55,7 +55,7 @@ def contents(lock: Lock, items: Sequence[BundleItem], catalog: Catalog) -> Conte
     held: dict[str, Component] = {}
     tools: dict[str, Component] = {}
     inside = maker.packages("final", present=True)
-    for part in (maker.base("final"), inside, maker.packages("final"), maker.own()):
+    for part in (maker.base("final"), inside, maker.packages("final"), maker.own(), maker.copied()):
         held |= {component.ref: component for component in part}
     for part in (maker.base("builder"), maker.packages("builder", present=True), maker.packages("builder")):
         tools |= {component.ref: component for component in part}
@@ -139,6 +139,14 @@ class _Maker:
                 program = Component(ref, "program", name, version, "", licence, block=name, where=folder, note=said)
                 found.append(program)
         return found
+
+    def copied(self) -> list[Component]:
+        """The stack's own files; what software they may be, nobody here knows."""
+        note = "of the stack, whose own files they are; the sha256 is that of their list in the image's kit"
+        return [
+            Component(f"file:{c.to}", "file", c.to, c.sha256[:12], sha256=c.sha256, where=c.to, note=note)
+            for c in self.lock.plan.copied
+        ]
 
     def needs(self, held: Iterable[Component]) -> dict[str, list[str]]:
         """Which block's software needs which other's, from the plan."""

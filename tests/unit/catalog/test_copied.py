@@ -17,6 +17,7 @@ from hpcgen.model.plan import Plan, PlannedCopy
 from hpcgen.model.stack import Stack
 from hpcgen.planning.planner import make_plan
 from hpcgen.support.trees import parse_list
+from tests.conftest import Command
 
 HEAD = "name: copier\ntitle: what is copied\nblocks: {python: {}}\nrun: {command: [ls], mpi: false}\n"
 
@@ -224,3 +225,12 @@ def test_a_strangers_plan_copies_to_no_other_place() -> None:
     for target in ("/etc", "/opt/hpcgen", "/opt/../etc", "/data/../etc", "/opt/a b", "/opt/$x"):
         with pytest.raises(msgspec.ValidationError):
             msgspec.convert({"to": target, "sha256": "a" * 64, "files": 1, "bytes": 1}, PlannedCopy)
+
+
+def test_plan_and_render_say_what_is_copied(tmp_path: Path, hpcgen: Command) -> None:
+    stack_file(tmp_path, MODELS)
+    asked = ("--site", "workstation", "--stack", "copier.yaml")
+    told = hpcgen("plan", *asked)
+    assert told.returncode == 0, told.stderr
+    assert "copied to    files  size" in told.stdout and "/opt/models  3      18 B" in told.stdout
+    assert "the files that the stack copies are in a kit only" in hpcgen("render", *asked).stderr
