@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,13 @@ from msgspec.structs import replace
 from hpcgen.cli.common import PATH, TRUST, catalog_of, option_group, options_given, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
-from hpcgen.cli.own_job_options import submit_own_call, submitted_options
+from hpcgen.cli.own_job_options import submit_array, submit_own_call, submitted_options
 from hpcgen.cli.test_report import printable
 from hpcgen.cli.words import IMAGE, PARTITION, SITE
-from hpcgen.errors import JobFailedError, Problem
+from hpcgen.errors import HpcgenError, JobFailedError, OutputError, Problem
 
 if TYPE_CHECKING:
-    from hpcgen.bench import BenchCase, BenchWorkload, Outcome, Variant
+    from hpcgen.bench import BenchCase, BenchWorkload, Outcome
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
     from hpcgen.model.measurement import Measurement
@@ -67,6 +68,9 @@ measuring_options = option_group(
     metavar="SECONDS",
     help="Time limit for each start of an image.",
 )
+@click.option("--keep", metavar="FOLDER", type=PATH, help="Keep every round here, and go on with those that are there.")
+@click.option("--share", type=COUNT, metavar="N", help="In a task of an array: every N-th round alone, and no table.")
+@click.option("--tasks", type=COUNT, metavar="N", help="With --submit: the rounds in an array of so many tasks.")
 @submitted_options
 def command(
     ctx: click.Context,
@@ -81,7 +85,7 @@ def command(
     Every combination of --layout and --vary is a variant; the first of the first image is what the others are compared
     with.
     """
-    from hpcgen.bench import parse_variants, workload_named
+    from hpcgen.bench import outcomes_for, parse_variants, workload_named
     from hpcgen.cli.bench_report import list_of_workloads
 
     if not images and not workloads:
@@ -89,6 +93,7 @@ def command(
         return
     if not images or not workloads:
         raise click.UsageError("give at least one IMAGE and --workload; hpcgen bench alone lists the workloads")
+    _check(asked)
     variants = parse_variants(vary, layouts)
     names = dict.fromkeys(name for each in workloads for name in each.split(","))
     chosen = [workload_named(name) for name in names]
@@ -96,12 +101,20 @@ def command(
     if asked["submit"]:
         _submit(images, catalog, asked)
         return
-    submission = {name: asked[name] for name in ("no_follow", "time", "queue", "account")}
-    if given := options_given(submission, free=()):
+    outcomes = outcomes_for([case_of(image, catalog, asked) for image in images], chosen, variants)
+    _measure(outcomes, asked["to"] or own_file(catalog), asked)
+
+
+def _check(asked: dict[str, Any]) -> None:
+    """UsageError for options that mean nothing together."""
+    submission = {name: asked[name] for name in ("no_follow", "time", "queue", "account", "tasks")}
+    given = options_given(submission, free=())
+    if given and not asked["submit"]:
         raise click.UsageError(f"{', '.join(given)} requires --submit")
-    cases = [case_of(image, catalog, asked) for image in images]
-    to = asked["to"] or own_file(catalog)
-    _measure(cases, chosen, variants, to, asked)
+    if asked["share"] is not None and asked["keep"] is None:
+        raise click.UsageError("--share requires --keep")
+    if asked["tasks"] is not None and asked["tasks"] > asked["rounds"]:
+        raise click.UsageError(f"{asked['tasks']} tasks for {asked['rounds']} rounds: a task runs whole rounds")
 
 
 def place_of(catalog: Catalog, asked: dict[str, Any]) -> dict[str, Any]:
@@ -148,11 +161,38 @@ def job_of(
 
 
 def _submit(images: Sequence[str], catalog: Catalog, asked: dict[str, Any]) -> None:
-    """The same command as a job of the first image's size."""
+    """The same command as a job of the first image's size; with tasks an array for the rounds, and a job after it."""
     from hpcgen.images.reference import parse_image
 
     job = job_of(parse_image(images[0], start=False), catalog, asked, asked)
-    submit_own_call(job, f"Measurements on {job.plan.site.name} by hpcgen.", asked)
+    about = f"Measurements on {job.plan.site.name} by hpcgen"
+    if not asked["tasks"]:
+        submit_own_call(job, f"{about}.", asked)
+        return
+    new = _new_folder() if asked["keep"] is None else None
+    keep = ["--keep", str(new)] if new is not None else []
+    try:
+        each = [*keep, "--share", str(asked["tasks"])]
+        submit_array(job, about, asked, each=each, end=keep, at_end="what the tasks have measured")
+    except HpcgenError:
+        if new is not None:
+            with suppress(OSError):
+                new.rmdir()
+        raise
+
+
+def _new_folder() -> Path:
+    """Where the tasks of an array keep their rounds, for this array alone."""
+    for number in count(1):
+        folder = Path(f"bench-rounds-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        except OSError as failure:
+            raise OutputError(f"cannot make {folder}: {failure.strerror}") from failure
+        return folder
+    raise AssertionError
 
 
 def own_file(catalog: Catalog) -> Path | None:
@@ -163,18 +203,14 @@ def own_file(catalog: Catalog) -> Path | None:
     return own[0] / FOLDER / "bench.jsonl" if own else None
 
 
-def _measure(
-    cases: list[BenchCase],
-    workloads: list[BenchWorkload],
-    variants: list[Variant],
-    to: Path | None,
-    asked: dict[str, Any],
-) -> None:
-    from hpcgen.bench import outcomes_for, run_rounds
+def _measure(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any]) -> None:
+    from hpcgen.bench import run_rounds
     from hpcgen.support.processes import interruptible
 
-    outcomes = outcomes_for(cases, workloads, variants)
-    how = {"rounds": asked["rounds"], "seconds": asked["seconds"], "timeout_s": asked["timeout"]}
+    if asked["keep"] is not None:
+        _measure_kept(outcomes, to, asked)
+        return
+    how = {name: asked[name] for name in ("rounds", "seconds")} | {"timeout_s": asked["timeout"]}
     try:
         with interruptible(), _progress(outcomes, asked["rounds"]) as tell:
             run_rounds(outcomes, **how, on_begin=tell)
@@ -183,12 +219,64 @@ def _measure(
         _write(outcomes, to, asked["as_json"])
         raise
     _write(outcomes, to, asked["as_json"])
+    _refuse_nothing(outcomes)
+
+
+def _measure_kept(outcomes: list[Outcome], to: Path | None, asked: dict[str, Any]) -> None:
+    """The rounds that are not in the folder, or of them the share of this task of an array."""
+    from hpcgen.bench import run_rounds
+    from hpcgen.bench.kept import KeptRounds
+    from hpcgen.support.processes import interruptible
+
+    kept, rounds, share = KeptRounds(asked["keep"], outcomes, asked["seconds"]), asked["rounds"], asked["share"]
+    task = _task(outcomes) if share is not None else 0
+    kept.read(rounds)
+
+    def is_wanted(workload: BenchWorkload, number: int) -> bool:
+        return number % (share or 1) == task and not kept.has(workload, number)
+
+    how = {"rounds": rounds, "seconds": asked["seconds"], "timeout_s": asked["timeout"]}
+    try:
+        with interruptible(), _progress(outcomes, rounds) as tell:
+            run_rounds(outcomes, **how, on_begin=tell, is_wanted=is_wanted, on_round=kept.keep)
+    except KeyboardInterrupt:
+        say(f"warning: interrupted; the same command goes on with the rounds in {kept.folder}")
+        raise
+    if share is not None:
+        return
+    # Others may have added some meanwhile.
+    kept.read(rounds)
+    if kept.is_added():
+        _write(outcomes, None, asked["as_json"], f"nothing is added: these rounds of {kept.folder} were before")
+    else:
+        _write(outcomes, to, asked["as_json"])
+        if to is not None:
+            kept.note_added()
+    _refuse_nothing(outcomes)
+
+
+def _task(outcomes: list[Outcome]) -> int:
+    """The number of the array's task that this is."""
+    from hpcgen.run.own_job import task_number
+    from hpcgen.schedulers import scheduler_for
+
+    task = task_number(scheduler_for(outcomes[0].case.job.plan.site.scheduler), os.environ)
+    if task is None:
+        raise click.UsageError("--share is for a task of an array, and this is none")
+    return task
+
+
+def _refuse_nothing(outcomes: list[Outcome]) -> None:
+    """JobFailedError where nothing could be measured."""
     if not any(each.rates for each in outcomes):
         raise JobFailedError([Problem(printable(each.reason), each.workload.name) for each in outcomes])
 
 
-def _write(outcomes: list[Outcome], to: Path | None, as_json: bool) -> None:
-    """Print what there is, and add it to the file."""
+NOTHING_KEPT = "nothing is kept: there is no collection of your own, and no --to FILE"
+
+
+def _write(outcomes: list[Outcome], to: Path | None, as_json: bool, unless: str = NOTHING_KEPT) -> None:
+    """Print what there is, and add it to the file; ``unless``: what is said where there is no file for it."""
     from hpcgen.bench.comparison import compare
     from hpcgen.cli.bench_report import data, report
 
@@ -207,7 +295,7 @@ def _write(outcomes: list[Outcome], to: Path | None, as_json: bool) -> None:
     if to is not None:
         say(f"{len(rows)} measurements added to {to}")
     else:
-        say("nothing is kept: there is no collection of your own, and no --to FILE")
+        say(unless)
 
 
 def _rows(outcomes: list[Outcome]) -> list[Measurement]:

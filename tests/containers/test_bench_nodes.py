@@ -59,3 +59,19 @@ def test_a_training_over_two_nodes_is_measured(site: Site, ddp: Path) -> None:
         assert (row.nodes, row.ranks_per_node, row.software.mpi) == (2, 2, "host")
     assert ("allreduce", "gigabytes_per_second") in found
     assert 0.3 < found["mlp", "memory_gb"].value < 8
+
+
+def test_rounds_are_measured_by_tasks_and_gathered_at_the_end(site: Site, ddp: Path) -> None:
+    rows = site.work / "rows.jsonl"
+    words = ["--workload", "gemm,mnist-cnn", "--vary", "threads=1,2", "--rounds", "3", "--seconds", "1"]
+    job = ["--submit", "--tasks", "2", "--time", "10m"]
+    done = site.hpcgen("bench", str(ddp), "--site", "here", *words, *job, "--to", str(rows))
+    assert done.returncode == 0, done.stdout + done.stderr
+    print(done.stdout)
+    assert "what the others are compared with" in done.stdout
+    # The job at the end had nothing to measure.
+    (output,) = site.work.glob("bench-end-pytorch-ddp.*.out")
+    assert "round 1 of 3" not in output.read_text()
+    found = [row for row in read_lines(rows, "rows") if row.metric == "samples_per_second"]
+    assert [(row.threads_per_rank, row.repetitions) for row in found] == [(1, 3), (2, 3)]
+    assert len(list((site.work / "bench-rounds-1").glob("*-round-*.json"))) == 6

@@ -92,6 +92,10 @@ def test_wrong_usage(hpcgen: Command, image: Path) -> None:
         ((*GEMM, "--queue", "test"), "--queue requires --submit"),
         (("--workload", "gem"), "did you mean gemm?"),
         ((*GEMM, "--vary", "thread=1"), "did you mean threads?"),
+        ((*GEMM, "--tasks", "2"), "--tasks requires --submit"),
+        ((*GEMM, "--tasks", "3", "--submit"), "3 tasks for 2 rounds"),
+        ((*GEMM, "--share", "2"), "--share requires --keep"),
+        ((*GEMM, "--share", "2", "--keep", "rounds"), "--share is for a task of an array, and this is none"),
     ):
         done = bench(hpcgen, image, *words)
         assert done.returncode in (2, 3, 4) and said in done.stderr, done.stderr
@@ -114,3 +118,41 @@ def test_several_nodes_are_those_of_a_job(hpcgen: Command, image: Path) -> None:
     assert done.returncode == 0, done.stderr
     text = (image.parent / "work" / "bench-mpi-hello.job.slurm").read_text()
     assert "#SBATCH --nodes=2\n" in text and "--nodes 2" in text.splitlines()[-1]
+
+
+def test_rounds_are_an_arrays_tasks_and_a_job_after_it_has_the_table(hpcgen: Command, image: Path) -> None:
+    job = ("--submit", "--no-follow", "--account", "abc", "--tasks", "2")
+    for folder in ("bench-rounds-1", "bench-rounds-2"):
+        done = bench(hpcgen, image, *GEMM, *job)
+        assert (done.returncode, done.stdout) == (0, "7\n"), done.stderr
+        array, end = ((image.parent / "work" / f"bench{part}-mpi-hello.job.slurm").read_text() for part in ("", "-end"))
+        assert "#SBATCH --array=0-1\n" in array and "#SBATCH --dependency=afterany:7\n" in end
+        assert array.rstrip().endswith(f"--keep {folder} --share 2") and end.rstrip().endswith(f"--keep {folder}")
+    refused = bench(hpcgen, image, *GEMM, *job[:-1], "5000", "--rounds", "5000")
+    assert refused.returncode == 6 and "an array of 5000 tasks" in refused.stderr
+    assert sorted(path.name for path in (image.parent / "work").glob("bench-rounds-*")) == [
+        "bench-rounds-1",
+        "bench-rounds-2",
+    ]
+
+
+def test_tasks_measure_and_the_last_job_adds_the_rows_once(
+    hpcgen: Command, image: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep = ("--keep", "rounds")
+    for task in ("0", "1"):
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", task)
+        done = bench(hpcgen, image, *GEMM, *keep, "--share", "2", own=True)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    monkeypatch.delenv("SLURM_ARRAY_TASK_ID")
+    assert not (image.parent / "own" / "measurements").exists()
+    done = bench(hpcgen, image, *GEMM, *keep, "--json", own=True)
+    assert done.returncode == 0 and "round 1" not in done.stderr, done.stderr
+    assert len(json.loads(done.stdout)["variants"][0]["rates"]) == 2
+    kept = image.parent / "own" / "measurements" / "bench.jsonl"
+    before = kept.read_text()
+    again = bench(hpcgen, image, *GEMM, *keep, own=True)
+    assert "nothing is added: these rounds of rounds were before" in again.stderr and kept.read_text() == before
+    more = bench(hpcgen, image, *GEMM, *keep, "--rounds", "3", own=True)
+    assert "round 3 of 3" in more.stderr and "round 2" not in more.stderr
+    assert json.loads(kept.read_text().splitlines()[-1])["repetitions"] == 3
