@@ -150,7 +150,6 @@ class ConversionReport(Record, frozen=True):
     file's format.
     """
 
-    conversion: Count
     ensemble: Name
     models: dict[Name, ReportedModel]
     given: list[GivenFile]
@@ -163,3 +162,4 @@ class ConversionReport(Record, frozen=True):
     runtime: Version | None = None
     opset: Count | None = None
     command: Text = ""
+    conversion: Count = 1

@@ -12,6 +12,7 @@ from hpcgen.onnx.convert import Done, How, convert_model
 from hpcgen.onnx.ensemble import LoadedEnsemble
 from hpcgen.onnx.report import report_of, report_text
 from hpcgen.onnx.results import REPORT, Workshop, workshop
+from hpcgen.onnx.stack import STACK_FILE, serving_stack, stack_text
 from hpcgen.onnx.start import Runner
 
 
@@ -43,7 +44,8 @@ def convert_ensemble(
 
     def files() -> dict[str, str]:
         report = report_of(loaded, done, runner, how.target, command)
-        return {"ensemble.yaml": loaded.text, REPORT: report_text(report)}
+        stack = stack_text(serving_stack(loaded.ensemble.name, list(done)))
+        return {"ensemble.yaml": loaded.text, STACK_FILE: stack, REPORT: report_text(report)}
 
     with workshop(output) as shop:
         try:

@@ -56,6 +56,8 @@ class Workshop:
         for name, text in files.items():
             write_file(new / name, text)
         put_in_place(new, self.output)
+        if self.failed.exists():
+            remove(self.failed)
 
     def keep(self, files: Mapping[str, str]) -> Path:
         """Keep what there is of a conversion that failed, with these files; the folder where it is now."""
