@@ -1,5 +1,6 @@
 """A converted model on one runtime and provider, which computes by that or not at all: part of onnx_infer.py."""
 
+import importlib
 import json
 import tempfile
 from pathlib import Path
@@ -32,8 +33,7 @@ class OrtModel:
     """A model in ONNX Runtime, which computes by the provider that was asked for, or not at all."""
 
     def __init__(self, path, provider, threads):
-        import onnxruntime
-
+        onnxruntime = imported("onnxruntime")
         # Nothing of a job goes to anybody.
         onnxruntime.disable_telemetry_events()
         wanted = [PROVIDERS[each] for each in (provider, *BELOW.get(provider, []))]
@@ -81,8 +81,7 @@ class OpenvinoModel:
     """A model in OpenVINO on the CPU, which would compute in bfloat16 by itself where the CPU has that."""
 
     def __init__(self, path, threads, precision):
-        import openvino
-
+        openvino = imported("openvino")
         core = openvino.Core()
         settings = {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY"}
         if threads:
@@ -101,6 +100,14 @@ class OpenvinoModel:
     def run(self, feeds):
         found = self.compiled(feeds)
         return [found[number] for number in range(len(self.outputs))]
+
+
+def imported(name):
+    """A runtime, imported when a model needs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as failure:
+        raise Cannot(f"{name} is not here ({failure}): use an image that has it, or pip install {name}") from failure
 
 
 def fell_back(provider, why):

@@ -85,7 +85,7 @@ class LazyCommands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.table:
             return None
-        command: click.Command = importlib.import_module(self.module.format(cmd_name)).command
+        command: click.Command = importlib.import_module(self.module.format(cmd_name.replace("-", "_"))).command
         _complete(command, " ".join([*ctx.command_path.split()[1:], cmd_name]))
         return command
 

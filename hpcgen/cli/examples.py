@@ -59,6 +59,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",
         "hpcgen onnx convert ensemble.yaml -o converted --site darwin --partition gpu-t4 --on workstation",
     ),
+    "onnx run": (
+        "hpcgen onnx run converted alexnet data -o results --image serve.sif",
+        "hpcgen onnx run converted alexnet data/x.npz -o results --here --provider openvino",
+    ),
+    "onnx serve-kit": (
+        "hpcgen onnx serve-kit converted --site darwin --partition gpu-t4 --array 16%4 --time 2h -o kit",
+        "hpcgen onnx serve-kit converted --site supermuc --provider openvino -o kit",
+    ),
     "tune": (
         "hpcgen tune image.sif --workload mlp",
         "hpcgen tune image.sif --workload mlp --layout 1x8 --layout 2x4 --vary compiler=torch.compile --trials 12",

@@ -8,6 +8,8 @@ from hpcgen.cli import LazyCommands
 
 COMMANDS = {
     "convert": "Convert an ensemble of models, and prove that it computes the same.",
+    "run": "Run a converted model over data files.",
+    "serve-kit": "Write a kit that runs converted models on a partition.",
 }
 
 

@@ -53,7 +53,8 @@ def convert_ensemble(
                 done[name] = convert_model(loaded, name, shop, runner, how)
             problems = [problem for each in done.values() for problem in each.problems]
             if not problems:
-                shop.finish({name: each.work for name, each in done.items()}, files())
+                stack = stack_text(serving_stack(loaded.ensemble.name, sorted(done)))
+                shop.finish({name: each.work for name, each in done.items()}, {**files(), STACK_FILE: stack})
         except (HpcgenError, OSError, KeyboardInterrupt):
             _kept(shop, done, files(), how)
             raise

@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problems, UnknownNameError, did_you_mean
 from hpcgen.kit.kit import Kit, make_kit
 from hpcgen.launch.script import job_script
@@ -20,19 +19,17 @@ from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
 from hpcgen.model.site import Site
-from hpcgen.onnx.stack import DATA, RESULTS, STACK_FILE, command_words, models_in
+from hpcgen.onnx.results import read_report
+from hpcgen.onnx.stack import DATA, RESULTS, STACK_FILE, command_words
 from hpcgen.onnx.target import OnnxTarget, planned_target
 from hpcgen.planning.planner import make_plan
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.recipe.assemble import assemble
 from hpcgen.schedulers import scheduler_for
-from hpcgen.support.hashing import read_plain
 from hpcgen.support.quoting import command as quoted
 from hpcgen.support.writing import KitFile
 
-REPORT_FILE = "report.json"
 _GPU: frozenset[Provider] = frozenset({"cuda", "tensorrt", "migraphx"})
-_MOST_BYTES = 64 * 1024 * 1024
 
 
 class ServeRequest(msgspec.Struct, frozen=True):
@@ -82,9 +79,10 @@ def serving_kit(asked: ServeRequest, catalog: Catalog, before: Sequence[str] = (
     UnknownNameError: it has no such model or variant, the site no such partition.
     ConflictError, PolicyError: nothing that was asked for can be had there.
     """
-    models = _models(asked)
+    report = read_report(asked.folder)
+    models = _models(asked, report)
     target, _ = planned_target(asked.site, asked.partition, asked.provider, catalog)
-    _check_opsets(asked.folder, models, asked.variant, target)
+    _check_opsets(asked.folder, report, models, asked.variant, target)
     plan = _plan(asked, target, catalog, before)
     kit = make_kit(plan, catalog)
     scheduler = scheduler_for(asked.site.scheduler)
@@ -94,14 +92,14 @@ def serving_kit(asked: ServeRequest, catalog: Catalog, before: Sequence[str] = (
     return ServeKit(kit, plan, target, models, name, submit)
 
 
-def _models(asked: ServeRequest) -> list[str]:
-    known = models_in(asked.folder)
-    if not known or not (asked.folder / STACK_FILE).is_file():
+def _models(asked: ServeRequest, report: ConversionReport) -> list[str]:
+    known = sorted(report.models)
+    if not (asked.folder / STACK_FILE).is_file():
         raise InputError(
-            f"{asked.folder} is not what a conversion wrote",
+            f"{asked.folder} has no {STACK_FILE}",
             "DIR",
-            f"a folder with {STACK_FILE} and a folder with a model.onnx for each model",
-            "hpcgen onnx convert ENSEMBLE.yaml -o DIR",
+            "the folder that hpcgen onnx convert -o wrote",
+            "convert the ensemble again",
         )
     problems = Problems()
     for name in asked.models:
@@ -120,14 +118,10 @@ def _models(asked: ServeRequest) -> list[str]:
     return chosen
 
 
-def _check_opsets(folder: Path, models: Sequence[str], variant: str, target: OnnxTarget) -> None:
-    """Refuse models that are newer than the runtime; without a report nothing is known of them."""
-    try:
-        report = record_from(msgspec.json.decode(read_plain(folder / REPORT_FILE, _MOST_BYTES)), ConversionReport)
-    except FileNotFoundError:
-        return
-    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as failure:
-        raise InputError(f"this is not the report of a conversion: {failure}", str(folder / REPORT_FILE)) from failure
+def _check_opsets(
+    folder: Path, report: ConversionReport, models: Sequence[str], variant: str, target: OnnxTarget
+) -> None:
+    """Refuse models that are newer than the runtime."""
     problems = Problems()
     label = f"{target.engine} {target.runtime}"
     for name in models:

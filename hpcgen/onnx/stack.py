@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -60,11 +59,6 @@ def command_words(
     given = {"--variant": variant, "--batch": batch, "--tasks": tasks}
     words += [word for option, value in given.items() if value for word in (option, str(value))]
     return [*words, data]
-
-
-def models_in(folder: Path) -> list[str]:
-    """The models of a folder that a conversion wrote."""
-    return sorted(each.parent.name for each in folder.glob("*/model.onnx"))
 
 
 def stack_text(stack: Stack) -> str:

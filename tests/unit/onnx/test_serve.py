@@ -15,7 +15,8 @@ from hpcgen.model.conversion import ConversionReport, Converted, OnnxFile, Optim
 from hpcgen.model.ensemble import Provider
 from hpcgen.model.job import JobRequest
 from hpcgen.model.queueing import Queueing
-from hpcgen.onnx.serve import REPORT_FILE, ServeKit, ServeRequest, serving_kit
+from hpcgen.onnx.results import REPORT
+from hpcgen.onnx.serve import ServeKit, ServeRequest, serving_kit
 from hpcgen.onnx.stack import STACK_FILE, serving_stack, stack_text
 from hpcgen.planning.planner import in_format
 from tests.unit.kit.test_readers import TOOLS, hadolint
@@ -29,12 +30,14 @@ def report(opset: int, ml: int = 3) -> ConversionReport:
     file = OnnxFile(name="model.onnx", opset=opset, nodes=1, parameters=1, domains={"ai.onnx.ml": ml})
     small = msgspec.structs.replace(file, opset=11)
     return ConversionReport(
+        conversion=1,
         ensemble="candle",
         models={
             "alexnet": ReportedModel(
                 converted=Converted(model="alexnet", origin="pytorch", file=file),
                 variants=[Optimised(model="alexnet", variant="fp16", runtime="onnxruntime", file=small)],
             ),
+            "tree": ReportedModel(converted=Converted(model="tree", origin="sklearn", file=small)),
         },
         given=[],
         hpcgen="0.2.0",
@@ -48,7 +51,7 @@ def converted(tmp_path: Path) -> Path:
         (tmp_path / "candle" / name / "fp16").mkdir(parents=True)
         (tmp_path / "candle" / name / "model.onnx").write_bytes(b"a model")
     (tmp_path / "candle" / STACK_FILE).write_text(stack_text(serving_stack("candle", MODELS)))
-    (tmp_path / "candle" / REPORT_FILE).write_bytes(msgspec.json.encode(report(20)))
+    (tmp_path / "candle" / REPORT).write_bytes(msgspec.json.encode(report(20)))
     return tmp_path / "candle"
 
 
@@ -134,9 +137,9 @@ def test_no_array_without_a_batch_system(converted: Path) -> None:
 
 
 def test_models_that_are_newer_than_the_runtime_are_refused(converted: Path) -> None:
-    (converted / REPORT_FILE).write_bytes(msgspec.json.encode(report(22, ml=5)))
+    (converted / REPORT).write_bytes(msgspec.json.encode(report(22, ml=5)))
     with pytest.raises(InputError) as refused:
-        kit_for(converted, "crpl-leia", provider="tensorrt")
+        kit_for(converted, "crpl-leia", provider="tensorrt", models=["alexnet"])
     first, second = refused.value.problems
     assert first.message == "alexnet has the opset 22 of ai.onnx, and onnxruntime 1.17.1 on p40 takes 20 at most"
     assert "the opset 5 of ai.onnx.ml" in second.message
@@ -147,7 +150,7 @@ def test_models_that_are_newer_than_the_runtime_are_refused(converted: Path) -> 
 
 
 def test_what_is_no_result_of_a_conversion_is_said(converted: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not what a conversion wrote"):
+    with pytest.raises(InputError, match="there is no converted ensemble"):
         kit_for(tmp_path, "supermuc")
     with pytest.raises(UnknownNameError) as refused:
         kit_for(converted, "supermuc", models=["alexnett"])
@@ -155,6 +158,6 @@ def test_what_is_no_result_of_a_conversion_is_said(converted: Path, tmp_path: Pa
     with pytest.raises(UnknownNameError, match="alexnet, tree has no variant 'fp61'") as refused:
         kit_for(converted, "supermuc", variant="fp61")
     assert refused.value.problems[0].remedy == "did you mean fp16?"
-    (converted / REPORT_FILE).write_text('{"ensemble": 3}')
-    with pytest.raises(InputError, match="not the report of a conversion"):
+    (converted / REPORT).write_text('{"ensemble": 3}')
+    with pytest.raises(InputError, match="report"):
         kit_for(converted, "supermuc")

@@ -1,0 +1,113 @@
+"""``hpcgen onnx serve-kit``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import PATH, catalog_of, collection_words, print_json, say, say_findings, shown_files
+from hpcgen.cli.licences import say_licences
+from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.onnx_run import PROVIDERS
+from hpcgen.cli.words import FORMAT, PARTITION, QUEUE, SETTING, SITE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.onnx.serve import ServeKit, ServeRequest
+
+
+@click.command("serve-kit")
+@click.argument("folder", type=PATH, metavar="DIR")
+@click.option("--site", required=True, type=SITE, help="Where the models run.")
+@click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's.")
+@click.option(
+    "--provider", type=click.Choice(PROVIDERS), help="By default what computes on the partition's GPU or CPU."
+)
+@click.option("-o", "--output", required=True, metavar="KIT", type=PATH, help="Write the kit to this folder.")
+@click.option("--model", "models", multiple=True, metavar="NAME", help="By default all of DIR. Repeatable.")
+@click.option("--variant", default="", metavar="NAME", help="A variant of the models, such as ort-all.")
+@click.option("--batch", type=COUNT, metavar="N", help="Rows that are computed at a time; by default 64.")
+@click.option("--data", default="data", show_default=True, metavar="DIR", help="Data files, seen from the job.")
+@click.option("--results", default="results", show_default=True, metavar="DIR", help="Where the results go.")
+@click.option("--array", metavar="N[%M]", help="Share the files among N tasks of an array, of which M run at a time.")
+@click.option("--set", "settings", multiple=True, type=SETTING, help="As in render.")
+@click.option("--format", type=FORMAT, help="A format other than that of the site's engine.")
+@click.option("--threads", type=COUNT, help="Threads of the program.")
+@click.option("--time", metavar="TIME", help="Wall time: 36:00:00, 36h or 90m.")
+@click.option("--queue", type=QUEUE, help="Scheduler partition or queue.")
+@click.option("--account", metavar="NAME", help="Account or project that the job is charged to.")
+@click.option("--notes", is_flag=True, help="Show all notes, not only their number.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was chosen and why as JSON.")
+@click.pass_context
+def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
+    """Write a kit that runs the models of DIR over many files on a partition, by what computes there.
+
+    DIR is what `hpcgen onnx convert` wrote. A job that was ended goes on when it is submitted again.
+    """
+    from hpcgen.kit.kit import store_kit
+    from hpcgen.onnx.serve import serving_kit
+
+    catalog = catalog_of(ctx)
+    made = serving_kit(_request(catalog, asked), catalog, collection_words(ctx))
+    store_kit(asked["output"], made.kit.all_files)
+    if as_json:
+        print_json(_data(made, asked["output"]))
+    else:
+        click.echo(_text(made, asked), nl=False)
+    say(f"wrote {shown_files(made.kit.all_files)} to {asked['output']}")
+    say_licences(made.plan)
+    say_findings(made.plan, made.kit.notices, long_builds=made.kit.long_builds, notes=asked["notes"])
+
+
+def _request(catalog: Catalog, asked: dict[str, Any]) -> ServeRequest:
+    from hpcgen.cli.personal import account_for
+    from hpcgen.cli.queueing_options import queueing_from
+    from hpcgen.model.job import JobRequest
+    from hpcgen.onnx.serve import ServeRequest
+
+    site = catalog.site(asked["site"])
+    account = account_for(site, asked["account"])
+    job = JobRequest(threads_per_rank=asked["threads"], walltime=asked["time"], queue=asked["queue"], account=account)
+    same = ("folder", "partition", "provider", "models", "variant", "batch", "data", "results", "settings", "format")
+    return ServeRequest(
+        site=site,
+        job=job,
+        queueing=queueing_from("", asked["array"], None, False),
+        **{name: asked[name] for name in same},
+    )
+
+
+def _data(made: ServeKit, output: Path) -> dict[str, Any]:
+    return {
+        "kit": str(output),
+        "models": made.models,
+        "target": made.target,
+        "blocks": {each.name: each.version for each in made.plan.blocks},
+        "command": made.plan.job.command,
+        "submit": made.submit,
+        "reproduce": made.plan.command,
+    }
+
+
+def _text(made: ServeKit, asked: dict[str, Any]) -> str:
+    """What was chosen and why, and what is done with the kit, in words."""
+    target, plan = made.target, made.plan
+    below = "".join(f", {name} {version}" for name, version in target.blocks.items())
+    lines = [
+        f"{', '.join(made.models)} on {target.site}, partition {target.partition}",
+        f"  computed by {target.provider}: {target.engine} {target.runtime}{below}",
+        *(f"    {reason}" for reason in target.reasons),
+        "",
+        f"build   bash {asked['output']}/build.sh",
+        f"data    {asked['data']}/MODEL/*.npz, or {asked['data']}/*.npz for every model, in the job's folder",
+        f"submit  {made.submit}",
+        f"results {asked['results']}/MODEL/*.npz; submitted again, a job computes what is not there",
+    ]
+    if target.provider in ("cuda", "tensorrt", "migraphx"):
+        lines.append("status  76: the GPU does not compute, and the CPU does not take its place unasked")
+    if plan.job.walltime_s:
+        lines.append(f"time    {plan.job.walltime_s // 3600:02}:{plan.job.walltime_s // 60 % 60:02} for each task")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,194 @@
+"""A converted model run over data files right here: in an image, or with the Python that hpcgen runs with."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from hpcgen.bench.program import packed
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.decoding import record_from
+from hpcgen.errors import InputError, JobFailedError, Problems, UnknownNameError, did_you_mean
+from hpcgen.model.fields import Name, Record, Text, WholeNumber
+from hpcgen.onnx.results import read_report
+from hpcgen.run.here import status_text
+from hpcgen.run.image_job import ImageJob
+from hpcgen.support.hashing import read_plain
+from hpcgen.support.quoting import command
+from hpcgen.verify.starts import StartResult, start_job, start_script, with_layout
+
+PARTS = ("onnx_sessions", "onnx_arrays", "onnx_infer")
+"""The program's files, each of which imports those before it."""
+
+REPORT = "run.json"
+FELL_BACK = 76
+"""Exit status of the program where a GPU does not compute, as building_blocks/files/onnx_sessions.py has it."""
+
+_MOST_BYTES = 16 * 1024 * 1024
+
+
+OnLine = Callable[[str], None]
+
+
+class RanBy(Record, frozen=True):
+    """What computed a model: ``nodes`` of it by the provider that computed them, where that was looked at."""
+
+    runtime: Text
+    provider: Text
+    nodes: dict[Text, WholeNumber] = {}
+
+
+class FailedFile(Record, frozen=True):
+    """A data file without a result, and why."""
+
+    data: Text
+    why: Annotated[str, msgspec.Meta(max_length=4000)]
+
+
+class RunReport(Record, frozen=True):
+    """What the program says it has done: data files computed, those whose result was ``there``, those that failed."""
+
+    task: WholeNumber
+    tasks: WholeNumber
+    computed: WholeNumber
+    there: WholeNumber
+    rows: WholeNumber
+    models: dict[Name, RanBy]
+    failed: list[FailedFile]
+    seconds: float
+
+
+class RunRequest(msgspec.Struct, frozen=True):
+    """What is run: ``model`` of the result folder ``models`` over ``data``; results go below ``output``.
+
+    ``variant``, ``provider``, ``batch``, ``shard``: as the program's options; "" and None leave them out.
+    """
+
+    models: Path
+    model: str
+    data: Sequence[Path]
+    output: Path
+    variant: str = ""
+    provider: str = ""
+    batch: int | None = None
+    shard: str = ""
+
+    def checked(self) -> RunRequest:
+        """The same with absolute paths; all that is missing is said at once.
+
+        Raises
+        ------
+        InputError: data are not there, or the folder is none of a conversion.
+        UnknownNameError: it has no such model.
+        """
+        problems = Problems()
+        for each in self.data:
+            if not each.exists():
+                problems.add(f"there is no {each}", "DATA", "files .npz or .npy, or folders of such")
+        problems.raise_as(InputError)
+        known = sorted(read_report(self.models).models)
+        if self.model not in known:
+            remedy = did_you_mean(self.model, known)
+            raise UnknownNameError(f"{self.models} has no model {self.model!r}", "MODEL", remedy=remedy)
+        places = {"models": self.models.resolve(), "output": self.output.resolve()}
+        return msgspec.structs.replace(self, **places, data=[each.resolve() for each in self.data])
+
+    def words(self, seen: Callable[[Path], str]) -> list[str]:
+        """The program's words; ``seen``: how it sees a path."""
+        given: Mapping[str, str | int | None] = {
+            "--variant": self.variant,
+            "--provider": self.provider,
+            "--batch": self.batch,
+            "--shard": self.shard,
+        }
+        asked = [word for option, value in given.items() if value for word in (option, str(value))]
+        places = ["--models", seen(self.models), "--output", seen(self.output)]
+        report = ["--report", seen(self.output / REPORT)]
+        return [*places, "--model", self.model, *asked, *report, "--", *map(seen, self.data)]
+
+
+def program(catalog: Catalog) -> str:
+    """The whole program as a word of the launch line, so that the image needs ONNX Runtime or OpenVINO alone."""
+    texts = {name: catalog.beside.text_file(f"{name}.py") for name in PARTS}
+    return packed(texts, f"import sys; from {PARTS[-1]} import main; sys.exit(main(sys.argv[1:]))\n")
+
+
+def run_in_image(
+    asked: RunRequest, job: ImageJob, catalog: Catalog, on_line: OnLine, threads: int | None = None
+) -> RunReport:
+    """Run it in an image, which sees the folder that models, data and results have in common.
+
+    Parameters
+    ----------
+    threads: of the program, those of the job if None.
+
+    Raises
+    ------
+    InputError: they have none. JobFailedError: it failed, with what it said last.
+    """
+    asked = asked.checked()
+    folder = _common([asked.models, asked.output, *asked.data])
+    words = asked.words(lambda path: path.relative_to(folder).as_posix())
+    whole = job.plan.job
+    all_of_node = max(1, whole.ranks_per_node * whole.threads_per_rank)
+    start = ["python3", "-c", program(catalog), *words]
+    started = with_layout(job, start, 1, threads=threads or all_of_node)
+    return _ended(asked, lambda tell: start_job(started, math.inf, tell, folder), on_line)
+
+
+def run_here(asked: RunRequest, catalog: Catalog, on_line: OnLine, threads: int | None = None) -> RunReport:
+    """Run it with the Python that hpcgen runs with; parameters and errors are those of :func:`run_in_image`."""
+    asked = asked.checked()
+    words = [sys.executable, "-c", program(catalog), *asked.words(str)]
+    count = threads or len(os.sched_getaffinity(0))
+    script = f"export OMP_NUM_THREADS={count}\nexec {command(*words)}\n"
+    return _ended(asked, lambda tell: start_script(script, math.inf, tell), on_line)
+
+
+def _common(paths: Sequence[Path]) -> Path:
+    """The folder that has them all, which the container sees."""
+    folders = [path if path.is_dir() else path.parent for path in paths]
+    found = Path(os.path.commonpath([str(each) for each in folders]))
+    if found == Path("/"):
+        raise InputError(
+            "models, data and results have no folder in common that the container could see",
+            "DATA",
+            "all below one folder other than /",
+            "put the result folder, the data and OUT below one folder, or run with --here",
+        )
+    return found
+
+
+def _ended(asked: RunRequest, start: Callable[[OnLine], StartResult], on_line: OnLine) -> RunReport:
+    """What was done, or the error of a run that did nothing; one that failed for some files says so itself."""
+    report = asked.output / REPORT
+    report.unlink(missing_ok=True)
+    last: list[str] = []
+
+    def line(text: str) -> None:
+        last.append(text)
+        del last[:-3]
+        on_line(text)
+
+    ended = start(line)
+    if ended.status in (0, 1) and report.is_file():
+        return _read(report)
+    said = " | ".join(each.strip() for each in last if each.strip()) or "nothing"
+    if ended.status == FELL_BACK:
+        message = f"the provider of the GPU does not compute here: {said}"
+        raise JobFailedError(message, remedy="--provider cpu computes on the CPU; docs/onnx-serving.md says more")
+    raise JobFailedError(f"{asked.model} ended with {status_text(ended.status or 0)}: {said}")
+
+
+def _read(path: Path) -> RunReport:
+    """The program's report, which is believed as far as it is one."""
+    try:
+        return record_from(msgspec.json.decode(read_plain(path, _MOST_BYTES)), RunReport)
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as failure:
+        raise JobFailedError(f"{path} is not what the program writes: {failure}") from failure

@@ -1,0 +1,104 @@
+"""``hpcgen onnx run`` up to where a runtime computes: what it is asked, what the container sees, what is said then."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import InputError, JobFailedError, UnknownNameError
+from hpcgen.model.conversion import ConversionReport, Converted, ReportedModel
+from hpcgen.onnx import run
+from hpcgen.onnx.results import REPORT
+from hpcgen.onnx.run import RunRequest, run_here
+from hpcgen.verify.starts import StartResult
+
+
+@pytest.fixture
+def converted(tmp_path: Path) -> Path:
+    model = ReportedModel(converted=Converted(model="tree", origin="sklearn"))
+    report = ConversionReport(conversion=1, ensemble="it", models={"tree": model}, given=[], hpcgen="0.2.0")
+    (tmp_path / "it" / "tree").mkdir(parents=True)
+    (tmp_path / "it" / REPORT).write_bytes(msgspec.json.encode(report))
+    (tmp_path / "it" / "tree" / "model.onnx").write_bytes(b"no model")
+    return tmp_path / "it"
+
+
+def asked(folder: Path, *data: Path, model: str = "tree") -> RunRequest:
+    return RunRequest(folder, model, data, folder.parent / "out")
+
+
+def test_what_is_missing_is_said_before_anything_starts(converted: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as refused:
+        asked(converted, tmp_path / "a.npz", tmp_path / "b.npz").checked()
+    assert [each.message for each in refused.value.problems] == [
+        f"there is no {tmp_path / name}" for name in ("a.npz", "b.npz")
+    ]
+    with pytest.raises(UnknownNameError, match="has no model 'tre'") as unknown:
+        asked(converted, tmp_path, model="tre").checked()
+    assert unknown.value.problems[0].remedy == "did you mean tree?"
+    with pytest.raises(InputError, match="there is no converted ensemble"):
+        asked(tmp_path, tmp_path).checked()
+
+
+def test_the_container_sees_the_folder_that_all_have_in_common(converted: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    checked = asked(converted, tmp_path / "data").checked()
+    folder = run._common([checked.models, checked.output, *checked.data])
+    assert folder == tmp_path
+    words = checked.words(lambda path: path.relative_to(folder).as_posix())
+    assert words == [
+        *("--models", "it", "--output", "out", "--model", "tree", "--report", "out/run.json", "--", "data")
+    ]
+    with pytest.raises(InputError, match="no folder in common"):
+        run._common([tmp_path, Path("/proc")])
+
+
+def test_a_runtime_that_is_not_there_is_said_in_one_line(
+    converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The whole program is one word of the command, and runs as such."""
+    # What would be found beside this Python is hidden from the process that is started.
+    (tmp_path / "onnxruntime.py").write_text("raise ImportError('none of it')\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x.npz").write_bytes(b"")
+    said: list[str] = []
+    with pytest.raises(JobFailedError, match="onnxruntime is not here"):
+        run_here(asked(converted, tmp_path / "data"), Catalog(), said.append)
+    assert len(said) == 1, said
+
+
+@pytest.mark.parametrize(
+    ("status", "last", "message"),
+    [
+        (76, "CUDAExecutionProvider was asked for", "the provider of the GPU does not compute here: CUDAExec"),
+        (-9, "half", "tree ended with the signal SIGKILL: half"),
+        (0, "nothing was written", "tree ended with status 0: nothing was written"),
+    ],
+)
+def test_how_it_ended_is_said(converted: Path, tmp_path: Path, status: int, last: str, message: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "run.json").write_text("{}")
+
+    def start(tell: run.OnLine) -> StartResult:
+        tell(last)
+        return StartResult(status, [], 1.0)
+
+    with pytest.raises(JobFailedError) as failed:
+        run._ended(asked(converted, tmp_path), start, lambda text: None)
+    assert failed.value.problems[0].message.startswith(message)
+
+
+def test_a_report_that_is_none_is_not_believed(converted: Path, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+
+    def start(tell: run.OnLine) -> StartResult:
+        (tmp_path / "out" / "run.json").write_text('{"task": -1}')
+        return StartResult(0, [], 1.0)
+
+    with pytest.raises(JobFailedError, match="is not what the program writes"):
+        run._ended(asked(converted, tmp_path), start, lambda text: None)
