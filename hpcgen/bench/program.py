@@ -21,8 +21,8 @@ from hpcgen.model.measurement import Positive
 MARK = "hpcgen-bench:"
 """What a line with a result begins with, as programs/bench_common.py writes it."""
 
-RANKS_OF_PYTORCH = "/opt/pytorch/share/ranks.py"
-"""Starts a program as a rank of a job; the block pytorch puts it there."""
+RANKS_OF = {"pytorch": "/opt/pytorch/share/ranks.py", "jax": "/opt/jax/share/ranks.py"}
+"""Starts a program as a rank of a job, where the framework's block puts that."""
 
 _FOLDER = Path(__file__).with_name("programs")
 _MODULE = """
@@ -38,8 +38,7 @@ def module(name, text):
 def command_of(workload: BenchWorkload, framework: str, variant: Variant, job: Job, seconds: float) -> list[str]:
     """What each rank starts."""
     start = ["python3", "-c", bootstrap(framework), asked(workload, variant, job, seconds)]
-    several = framework == "pytorch" and job.ranks > 1
-    return ["python3", RANKS_OF_PYTORCH, *start] if several else start
+    return ["python3", RANKS_OF[framework], *start] if framework in RANKS_OF and job.ranks > 1 else start
 
 
 def asked(workload: BenchWorkload, variant: Variant, job: Job, seconds: float) -> str:

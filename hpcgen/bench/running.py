@@ -28,7 +28,7 @@ SECONDS = 2.0
 TIMEOUT_S = 900.0
 ROUNDS = 5
 _LAST_LINES = 3
-_BLOCK = {"mpi4py": "mpi4py", "pytorch": "pytorch", "tensorflow": "tensorflow"}
+_BLOCK = {name: name for name in ("pytorch", "tensorflow", "jax", "mpi4py")}
 """The block that brings a framework; NumPy comes with many, and the program sees for itself."""
 
 

@@ -11,10 +11,10 @@ from hpcgen.bench.networks import Network, bert_base, gan3d, mlp, mnist_cnn, res
 from hpcgen.errors import UnknownNameError, did_you_mean
 from hpcgen.model.measurement import Metric, Workload
 
-FRAMEWORKS = ("pytorch", "tensorflow", "mpi4py", "numpy")
+FRAMEWORKS = ("pytorch", "tensorflow", "jax", "mpi4py", "numpy")
 """Each has a program ``bench_NAME.py``; the first of an image that runs a workload is used."""
 
-LEARNT = ("pytorch", "tensorflow")
+LEARNT = ("pytorch", "tensorflow", "jax")
 
 
 class BenchWorkload(msgspec.Struct, frozen=True):
@@ -69,12 +69,12 @@ def _all() -> Iterator[BenchWorkload]:
             yield _network(name + ending, f"ResNet-50 on {size}x{size}{title}", resnet50(size), batch, layers=50)
     yield _network("gan3d", "a step of a 3D GAN on 25x25x25", gan3d(), 8)
     yield _network("bert-base-inference", "BERT-base on 128 words, inference", bert_base(128), 1, layers=12)
-    yield _operation("gemm", "a matrix product", "gflops", 2048, "pytorch", "tensorflow", "numpy")
+    yield _operation("gemm", "a matrix product", "gflops", 2048, "pytorch", "tensorflow", "jax", "numpy")
     yield _operation("stream", "the triad a = b + 3 c", "gigabytes_per_second", 1 << 25, "pytorch", "numpy")
     yield BenchWorkload(
         "allreduce",
         Workload(name="allreduce", kind="network", shape=[1 << 24]),
-        ("mpi4py", "pytorch"),
+        ("mpi4py", "pytorch", "jax"),
         "a sum over ranks",
         "gigabytes_per_second",
         size=1 << 24,

@@ -49,7 +49,7 @@ AXES = (
     Axis("compiler", ("onnxruntime", "openvino"), ("pytorch",), ("inference",)),
     Axis("compiler", ("xla",), ("tensorflow",), _NETWORKS),
     Axis("interop", ("1", "2"), _LEARNT, _NETWORKS),
-    Axis("allocator", ("jemalloc", "tcmalloc"), (*_LEARNT, "numpy")),
+    Axis("allocator", ("jemalloc", "tcmalloc"), (*_LEARNT, "jax", "numpy")),
     Axis("env.OMP_PROC_BIND", ("close", "spread"), _OPENMP),
     Axis("env.OMP_PLACES", ("cores", "threads"), _OPENMP),
     Axis("env.KMP_BLOCKTIME", ("0", "1"), _LEARNT, _NETWORKS),

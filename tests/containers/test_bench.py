@@ -18,6 +18,7 @@ from leftovers import kept_while_used
 from test_rendered_kits import render_by_command, site_profile
 
 from hpcgen.measurements.lines import read_lines
+from hpcgen.model.measurement import Measurement
 
 STACK: dict[str, Any] = {
     "name": "numpy",
@@ -53,6 +54,17 @@ def bench(image: Path, *words: str) -> list[str]:
     return [sys.executable, "-m", "hpcgen", "--collection", collection, "bench", str(image), "--seconds", "1", *words]
 
 
+def measured(
+    ch_image: ChImage, collection: Path, image: Path, folder: Path, *words: str
+) -> dict[tuple[str, str], Measurement]:
+    """The rows of a short measurement by two ranks of another image, by workload and metric."""
+    rows = folder / "rows.jsonl"
+    options = ["--site", "here", "--layout", "2x1", "--rounds", "1", "--seconds", "1", "--to", str(rows)]
+    command = [sys.executable, "-m", "hpcgen", "--collection", str(collection), "bench", str(image), *options, *words]
+    print(ch_image.run(command, cwd=folder).stdout)
+    return {(row.workload.name, row.metric): row for row in read_lines(rows, "rows")}
+
+
 def test_variants_are_measured_or_have_a_reason(image: Path, ch_image: ChImage, tmp_path: Path) -> None:
     words = ["--workload", "gemm,mlp", "--vary", "threads=1,2", "--vary", "allocator=malloc,jemalloc", "--rounds", "2"]
     done = subprocess.run(
@@ -64,7 +76,7 @@ def test_variants_are_measured_or_have_a_reason(image: Path, ch_image: ChImage, 
     assert [len(each["rates"]) for each in gemm] == [2, 0, 2, 0]
     assert "the image has no libjemalloc" in gemm[1]["verdict"]
     (why,) = {each["verdict"] for each in told["variants"] if each["workload"] == "mlp"}
-    assert why == "there is no program for it with the image's blocks, only with pytorch, tensorflow"
+    assert why == "there is no program for it with the image's blocks, only with pytorch, tensorflow, jax"
     kept = image.parent / "collection" / "measurements" / "bench.jsonl"
     rows = [row for row in read_lines(kept, "rows") if row.metric == "gflops"]
     assert [row.threads_per_rank for row in rows] == [1, 2]

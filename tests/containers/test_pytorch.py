@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from container_tools import BaseImage, ChImage
 from leftovers import remove
+from test_bench import measured
 from test_rendered_kits import INTEL_MPI, render_by_command, report, settings, site_profile
 from torch_mirror import TorchMirror
 
@@ -71,6 +72,10 @@ def test_two_ranks_train_together(ch_image: ChImage, collection: Path, tmp_path:
         "rank 0 size 2",
         "rank 1 size 2",
     ]
+    rows = measured(ch_image, collection, image, tmp_path, "--workload", "mlp,gan3d,allreduce")
+    speed = rows["mlp", "samples_per_second"]
+    assert (speed.software.framework, speed.software.mpi, speed.ranks_per_node) == ("pytorch", "image", 2)
+    assert ("gan3d", "samples_per_second") in rows and ("allreduce", "gigabytes_per_second") in rows
     remove(image)
 
 

@@ -130,6 +130,8 @@ class Machine:
         self.ranks = asked["ranks"]
         cuda, self.device = torch.cuda.is_available(), torch.device("cpu")
         if cuda:
+            # fp32 is fp32: convolutions would take TF32.
+            torch.backends.cudnn.allow_tf32 = False
             self.device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
             torch.cuda.set_device(self.device)
         if self.ranks > 1:

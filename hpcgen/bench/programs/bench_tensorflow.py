@@ -199,6 +199,9 @@ def run(asked):
     tf.config.threading.set_intra_op_parallelism_threads(asked["threads"])
     if asked["interop"]:
         tf.config.threading.set_inter_op_parallelism_threads(asked["interop"])
+    # fp32 is fp32: GPUs would take TF32 for products, since TensorFlow 2.4.
+    if hasattr(tf.config.experimental, "enable_tensor_float_32_execution"):
+        tf.config.experimental.enable_tensor_float_32_execution(False)
     for gpu in tf.config.list_physical_devices("GPU"):
         tf.config.experimental.set_memory_growth(gpu, True)
     found = network(asked) if asked["layers"] else gemm(asked)

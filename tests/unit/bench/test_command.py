@@ -83,7 +83,7 @@ def test_without_a_collection_nothing_is_kept_and_that_is_said(hpcgen: Command, 
 def test_where_nothing_ran_the_job_failed(hpcgen: Command, image: Path) -> None:
     done = bench(hpcgen, image, "--workload", "mlp", "--json")
     assert done.returncode == 10
-    assert "mlp: there is no program for it with the image's blocks, only with pytorch, tensorflow" in done.stderr
+    assert "mlp: there is no program for it with the image's blocks, only with pytorch, tensorflow, jax" in done.stderr
 
 
 def test_wrong_usage(hpcgen: Command, image: Path) -> None:

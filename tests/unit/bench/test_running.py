@@ -92,7 +92,11 @@ def test_what_cannot_run_has_a_reason_and_is_tried_once() -> None:
 @pytest.mark.parametrize(
     ("workload", "variant", "reason"),
     [
-        ("mlp", Variant(framework="numpy"), "there is no program for it with numpy, only with pytorch, tensorflow"),
+        ("mlp", Variant(framework="numpy"), "no program for it with numpy, only with pytorch, tensorflow, jax"),
+            "mlp",
+            Variant(framework="numpy"),
+            "there is no program for it with numpy, only with pytorch, tensorflow, jax",
+        ),
         ("mlp", Variant(framework="tensorflow"), "the image has no tensorflow"),
         ("gemm", Variant(batch=3), "it has no batch"),
         ("allreduce", Variant(), "it needs 2 ranks: --layout 2x1"),
@@ -133,7 +137,8 @@ def test_another_network_is_no_result() -> None:
     assert "another network" in found.reason and "29540618" in found.reason
 
 
-def test_the_launch_line_has_layout_variables_and_program() -> None:
+@pytest.mark.parametrize(("stack", "framework"), [("pytorch-ddp", "pytorch"), ("jax", "jax")])
+def test_the_launch_line_has_layout_variables_and_program(stack: str, framework: str) -> None:
     lines: list[str] = []
 
     def start(job: ImageJob, timeout_s: float) -> StartResult:
@@ -141,12 +146,13 @@ def test_the_launch_line_has_layout_variables_and_program() -> None:
         return StartResult(1, [], 1.0)
 
     variant = Variant(ranks=2, threads=3, environment={"KMP_BLOCKTIME": "0"})
-    run_variants([case("pytorch-ddp")], [workload_named("mlp")], [variant], starter=start)
+    (found,) = run_variants([case(stack)], [workload_named("mlp")], [variant], starter=start)
+    assert found.framework == framework
     text = "\n".join(lines)
     assert "export OMP_NUM_THREADS=3" in text and "export KMP_BLOCKTIME=0" in text
     (command,) = [line for line in lines if "ranks.py" in line]
     words = shlex.split(command)
-    at = words.index("/opt/pytorch/share/ranks.py")
+    at = words.index(f"/opt/{framework}/share/ranks.py")
     assert words[at + 1 : at + 3] == ["python3", "-c"]
     assert json.loads(words[at + 4].rstrip(")"))["ranks"] == 2
 
