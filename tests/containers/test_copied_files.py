@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from bare import without_servers, write_bare_base
-from container_tools import BaseImage, Buildah, Run, Sid, SidHpcgen, Tool
+from container_tools import BaseImage, Buildah, Run, Sid, SidHpcgen, Tool, run
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
 from hpcgen.support.hashing import sha256_of
@@ -167,3 +168,46 @@ def test_files_are_in_an_image_of_apptainer(
         said = sid.run(exec_, binds=binds, env={}, cwd="/kit").stdout
         # An ordinary user unpacks what is root's.
         judged(re.sub(r"(?m)^INFO.*\n", "", said).replace(" builder:builder ", " root:root "))
+
+
+@pytest.fixture(scope="module")
+def bundle(
+    machine_facts: dict[str, Any], plain_base_image: BaseImage, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A bundle for every format, without the collection that it was made with and its files."""
+    folder = tmp_path_factory.mktemp("bundle")
+    profile = site_profile(machine_facts, plain_base_image)
+    collection = write_stack(folder / "ours", profile)
+    site = without_servers(profile)
+    del site["network"]["mirrors"]
+    (collection / "site_profiles" / "here.yaml").write_text(yaml.safe_dump(site), "utf-8")
+    command = [sys.executable, "-m", "hpcgen", "--collection", collection]
+    image = f"debian:12=oci-archive:{plain_base_image.archive}"
+    lock = folder / "hpcgen.lock"
+    run([*command, "lock", *NAMED, "--format", "charliecloud", "--image", image, "-o", lock])
+    run([*command, "bundle", "create", "--lock", lock, "--image", image, "-o", folder / "bundle"])
+    shutil.rmtree(collection)
+    return folder / "bundle"
+
+
+@pytest.mark.parametrize("engine", ["buildah", "ch-image"])
+def test_files_come_from_a_bundle(engine: str, bundle: Path, here: Tool, image: str, tmp_path: Path) -> None:
+    output = image if engine == "buildah" else str(tmp_path / "image")
+    words = ["--trust-collections", "build", "--bundle", bundle, "--engine", engine, "-o", output]
+    here.run([sys.executable, "-m", "hpcgen", *words])
+    if engine == "buildah":
+        check(Buildah(here.env).exec(image, ["sh", "-c", LISTED]).stdout)
+    else:
+        check(here.run(["sh", "-c", LISTED.replace("cd /", f"cd {output}")]).stdout)
+
+
+def test_a_definition_file_takes_them_from_a_bundle_too(
+    bundle: Path, sid: Sid, sid_hpcgen: SidHpcgen, tmp_path: Path
+) -> None:
+    folder = tmp_path / "sid"
+    folder.mkdir()
+    binds = [(sid.folder(folder), "/kit"), (bundle, "/bundle")]
+    words = ["build", "--bundle", "/bundle", "--engine", "apptainer", "-o", "image.sif", "--no-record"]
+    sid_hpcgen.run(["--trust-collections", *words], binds=binds, env={}, cwd="/kit")
+    said = sid.run(["apptainer", "exec", "--unsquash", "image.sif", "sh", "-c", LISTED], binds=binds, cwd="/kit").stdout
+    check(re.sub(r"(?m)^INFO.*\n", "", said).replace(" builder:builder ", " root:root "))
