@@ -44,8 +44,7 @@ def convert_ensemble(
 
     def files() -> dict[str, str]:
         report = report_of(loaded, done, runner, how.target, command)
-        stack = stack_text(serving_stack(loaded.ensemble.name, list(done)))
-        return {"ensemble.yaml": loaded.text, STACK_FILE: stack, REPORT: report_text(report)}
+        return {"ensemble.yaml": loaded.text, REPORT: report_text(report)}
 
     with workshop(output) as shop:
         try:
