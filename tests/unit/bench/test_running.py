@@ -93,10 +93,6 @@ def test_what_cannot_run_has_a_reason_and_is_tried_once() -> None:
     ("workload", "variant", "reason"),
     [
         ("mlp", Variant(framework="numpy"), "no program for it with numpy, only with pytorch, tensorflow, jax"),
-            "mlp",
-            Variant(framework="numpy"),
-            "there is no program for it with numpy, only with pytorch, tensorflow, jax",
-        ),
         ("mlp", Variant(framework="tensorflow"), "the image has no tensorflow"),
         ("gemm", Variant(batch=3), "it has no batch"),
         ("allreduce", Variant(), "it needs 2 ranks: --layout 2x1"),
