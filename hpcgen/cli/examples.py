@@ -55,6 +55,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen bench one.sif other.sif --workload gemm --layout 1x8 --layout 2x4 --rounds 7",
     ),
     "onnx": ("hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",),
+    "onnx bench": (
+        "hpcgen onnx bench converted --image convert.sif --batch 1 --batch 16",
+        "hpcgen onnx bench converted --origin ensemble.yaml --image convert.sif --rounds 15 --json",
+    ),
     "onnx convert": (
         "hpcgen onnx convert ensemble.yaml -o converted --image convert.sif",
         "hpcgen onnx convert ensemble.yaml -o converted --site darwin --partition gpu-t4 --on workstation",

@@ -8,6 +8,7 @@ from hpcgen.cli import LazyCommands
 
 COMMANDS = {
     "convert": "Convert an ensemble of models, and prove that it computes the same.",
+    "bench": "Measure converted models: every runtime, variant and batch, in rounds.",
     "run": "Run a converted model over data files.",
     "serve-kit": "Write a kit that runs converted models on a partition.",
 }

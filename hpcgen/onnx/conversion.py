@@ -10,8 +10,9 @@ from hpcgen.errors import HpcgenError, Problem
 from hpcgen.model.conversion import ConversionReport
 from hpcgen.onnx.convert import Done, How, convert_model
 from hpcgen.onnx.ensemble import LoadedEnsemble
+from hpcgen.onnx.page import page
 from hpcgen.onnx.report import report_of, report_text
-from hpcgen.onnx.results import REPORT, Workshop, workshop
+from hpcgen.onnx.results import PAGE, REPORT, Workshop, workshop
 from hpcgen.onnx.stack import STACK_FILE, serving_stack, stack_text
 from hpcgen.onnx.start import Runner
 
@@ -44,7 +45,7 @@ def convert_ensemble(
 
     def files() -> dict[str, str]:
         report = report_of(loaded, done, runner, how.target, command)
-        return {"ensemble.yaml": loaded.text, REPORT: report_text(report)}
+        return {"ensemble.yaml": loaded.text, REPORT: report_text(report), PAGE: page(report)}
 
     with workshop(output) as shop:
         try:

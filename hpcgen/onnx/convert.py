@@ -69,6 +69,12 @@ def job_of(loaded: LoadedEnsemble, target: OnnxTarget, threads: int, rounds: int
     }
 
 
+def job_of_times(job: dict[str, Any], model: ReportedModel) -> dict[str, Any]:
+    """The job of measuring a model: what is asked of all programs, and the variants that are valid."""
+    valid = [each for each in model.variants if not each.failed and all(one.passed for one in each.differences)]
+    return {**job, "variants": [each.variant for each in valid]}
+
+
 def spelled(value: Any) -> Any:
     """A record as plain data by the names of its file, with all fields that have their defaults."""
     if isinstance(value, msgspec.Struct):
@@ -108,7 +114,7 @@ class _Steps:
             self._tell_variant(said, done)
         if self.how.rounds and not done.problems:
             self.how.doing(f"{self.name}: measuring")
-            model.timings.extend(self.times())
+            model.timings.extend(self.times(model))
         try:
             done.model = replace(model, files=self.work.files())
         except JobFailedError as failure:
@@ -163,8 +169,9 @@ class _Steps:
             return Optimised(model=self.name, variant=variant, runtime=runtime, failed=failed)
         return replace(said, failed=said.failed or self._problem(said, variant))
 
-    def times(self) -> list[Timing]:
+    def times(self, model: ReportedModel) -> list[Timing]:
         """Latencies of the original, the converted model and its variants; without any where that fails."""
+        self.job = job_of_times(self.job, model)
         said = self._run("time", list[Timing])
         if isinstance(said, str):
             self.how.tell(f"warning: {self.name} was not measured: {said}")

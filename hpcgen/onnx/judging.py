@@ -42,8 +42,10 @@ def problem_of(said: Converted | Optimised, model: EnsembleModel, work: ModelWor
     if said.failed:
         return ""
     if said.file is None:
-        return "the program names no file"
-    if missing := _missing(said.file, work, folder):
+        # What OpenVINO and TVM load is no ONNX file.
+        if not isinstance(said, Optimised) or said.runtime == "onnxruntime":
+            return "the program names no file"
+    elif missing := _missing(said.file, work, folder):
         return f"the program names {missing!a}, and there is no such file of a model"
     compared = {each.output for each in said.differences}
     if not compared:

@@ -19,7 +19,7 @@ from hpcgen.support.hashing import read_plain
 from hpcgen.support.placing import put_in_place, remove
 from hpcgen.support.writing import alone_in, explained, write_file
 
-REPORT = "report.json"
+REPORT, PAGE = "report.json", "report.html"
 MARKER = ".hpcgen-onnx"
 _NEW = ".result"
 _MOST = 64 * 1024 * 1024

@@ -82,7 +82,7 @@ def test_a_valid_ensemble_is_put_in_its_place_with_its_report(tmp_path: Path) ->
     assert not found.problems and found.folder == out
     files = sorted(str(each.relative_to(out)) for each in out.rglob("*") if each.is_file())
     models = [f"{name}/{each}" for name in "ab" for each in ("fp16/model.onnx", "model.onnx")]
-    assert files == [*models, "ensemble.yaml", "report.json", "stack.yaml"]
+    assert files == [*models, "ensemble.yaml", "report.html", "report.json", "stack.yaml"]
     report = read_report(out)
     assert report == found.report and report.models["a"].passed
     assert [each.path for each in report.given] == ["ensemble.yaml", "a.onnx"]

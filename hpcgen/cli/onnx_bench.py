@@ -1,0 +1,114 @@
+"""``hpcgen onnx bench``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.numbers import COUNT, SECONDS
+from hpcgen.cli.onnx_options import RUNNING, runner_of
+from hpcgen.cli.tables import table
+from hpcgen.cli.test_report import printable
+from hpcgen.errors import JobFailedError, Problem
+
+if TYPE_CHECKING:
+    from hpcgen.bench.intervals import Interval
+    from hpcgen.onnx.timing import ComparedTiming
+
+PROVIDERS = ("cpu", "openvino", "cuda", "tensorrt", "migraphx")
+_MANY = 10
+"""So many comparisons with 95 % each, and one that is wrong is no surprise."""
+
+
+@click.command("bench")
+@click.argument("folder", metavar="DIR", type=PATH)
+@click.option("--only", multiple=True, metavar="MODEL", help="Measure this model alone; once for each.")
+@click.option(
+    "--origin", metavar="ENSEMBLE.yaml", type=PATH, help="Measure the original models, too, which lie beside this file."
+)
+@click.option("--batch", "batches", multiple=True, type=COUNT, metavar="N", help="Samples of a call; once for each.")
+@click.option("--provider", type=click.Choice(PROVIDERS), help="Of ONNX Runtime, instead of the target's.")
+@click.option("--rounds", type=COUNT, default=7, show_default=True, metavar="N", help="Each runtime runs in every one.")
+@click.option(
+    "--seconds", type=SECONDS, default=1.0, show_default=True, metavar="SECONDS", help="Time of the calls of a round."
+)
+@RUNNING
+@click.option("--json", "as_json", is_flag=True, help="Print the figures of all rounds as JSON.")
+@click.pass_context
+def command(ctx: click.Context, /, folder: Path, origin: Path | None, **asked: Any) -> None:
+    """Measure the converted models in DIR: latency and throughput of every runtime, variant and batch.
+
+    All runtimes of a model take turns in rounds, each in a process of its own, and are compared with the first, round
+    by round: with the framework where --origin says where the original models are, else with ONNX Runtime.
+    """
+    from hpcgen.onnx.ensemble import read_ensemble
+    from hpcgen.onnx.measuring import Measuring, converted_ensemble, measure_models
+    from hpcgen.onnx.timing import compare_timings
+    from hpcgen.support.processes import interruptible
+
+    there, catalog = converted_ensemble(folder), catalog_of(ctx)
+    names = there.chosen(asked["only"])
+    loaded = read_ensemble(origin) if origin is not None else None
+    runner = runner_of(catalog, asked, loaded, names)
+    how = Measuring(
+        asked["rounds"],
+        asked["seconds"],
+        asked["batches"],
+        asked["provider"],
+        asked["timeout"],
+        lambda text: say(f"{text} …"),
+    )
+    with interruptible():
+        timings = measure_models(there, names, runner, how, loaded)
+    compared = compare_timings(timings)
+    if asked["as_json"]:
+        print_json({"ensemble": there.report.ensemble, "image": runner.content, "runtimes": data(compared)})
+    else:
+        click.echo(report(compared, sys.stdout))
+    if not any(each.seconds for each in compared):
+        raise JobFailedError([Problem(printable(each.verdict), each.timing.model) for each in compared])
+
+
+def report(compared: Sequence[ComparedTiming], out: TextIO) -> str:
+    """A table of all runtimes, and below it what one has to know to read it."""
+    from hpcgen.onnx.timing import runtime_name
+
+    head = ["model", "batch", "runtime", "provider", "ms/call", "95 %", "samples/s", "ratio", "95 %", "verdict"]
+    rows = []
+    for each in compared:
+        timing, seconds = each.timing, each.seconds
+        known = [f"{seconds.value * 1e3:.4g}", _bounds(seconds, 1e3), f"{each.per_second:.4g}"] if seconds else [""] * 3
+        ratio = [f"{each.ratio.value:.3f}", _bounds(each.ratio)] if each.ratio else ["", ""]
+        name = [timing.model, str(timing.batch), runtime_name(timing), printable(timing.provider)]
+        rows.append([*name, *known, *ratio, printable(each.verdict)])
+    parts = [table(head, rows, out)]
+    count = sum(each.ratio is not None for each in compared)
+    if count >= _MANY:
+        parts.append(f"{count} comparisons: about {count / 20:.0f} would show a difference where there is none")
+    return "\n\n".join(parts)
+
+
+def _bounds(interval: Interval, scale: float = 1.0) -> str:
+    if interval.low is None or interval.high is None:
+        return ""
+    return f"{interval.low * scale:.4g} to {interval.high * scale:.4g}"
+
+
+def data(compared: Sequence[ComparedTiming]) -> list[dict[str, Any]]:
+    """The same for programs, with the figure of every round."""
+    return [
+        {
+            "timing": each.timing,
+            "seconds": each.seconds,
+            "per_second": each.per_second,
+            "ratio": each.ratio,
+            "first": each.first,
+            "verdict": each.verdict,
+        }
+        for each in compared
+    ]

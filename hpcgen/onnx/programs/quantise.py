@@ -1,0 +1,82 @@
+"""8-bit variants by ONNX Runtime's quantisation: weights alone (dynamic), or activations too, with calibration data."""
+
+from pathlib import Path
+
+from .common import Cannot, imported
+
+
+def dynamic(source, target, external):
+    """Weights in 8 bits; activations are quantised as the model runs.
+
+    Returns
+    -------
+    Findings.
+    """
+    quantization = imported("onnxruntime.quantization", "quantisation")
+    quantization.quantize_dynamic(
+        str(source), str(target), weight_type=quantization.QuantType.QInt8, use_external_data_format=external
+    )
+    return _untouched(target)
+
+
+def static(source, target, external, sets):
+    """Weights and activations in 8 bits, their ranges from data.
+
+    Parameters
+    ----------
+    sets: inputs by name, one after the other.
+    """
+    quantization = imported("onnxruntime.quantization", "quantisation")
+    if not sets:
+        raise Cannot("there are no data to calibrate with", "name some under calibration or data")
+
+    class Reader(quantization.CalibrationDataReader):
+        def __init__(self):
+            self.left = iter(sets)
+
+        def get_next(self):
+            return next(self.left, None)
+
+    prepared = target.with_name("prepared.onnx")
+    narrow = not _has_vnni()
+    try:
+        # Its own inference of symbolic shapes refuses many models; that of ONNX is enough for the ranges.
+        quantization.quant_pre_process(
+            str(source), str(prepared), skip_symbolic_shape=True, save_as_external_data=external
+        )
+        quantization.quantize_static(
+            str(prepared),
+            str(target),
+            Reader(),
+            quant_format=quantization.QuantFormat.QDQ,
+            activation_type=quantization.QuantType.QInt8,
+            weight_type=quantization.QuantType.QInt8,
+            per_channel=True,
+            reduce_range=narrow,
+            use_external_data_format=external,
+        )
+    finally:
+        for left in target.parent.glob("prepared.onnx*"):
+            left.unlink()
+    found = _untouched(target)
+    if narrow:
+        found.append("weights have 7 bits: products of 8 would overflow on this CPU, which has no VNNI")
+    return [f"calibrated with {len(sets)} set{'s' if len(sets) > 1 else ''} of inputs", *found]
+
+
+def _has_vnni():
+    """Whether the CPU multiplies bytes without overflow (ONNX Runtime's documentation of quantisation, U8S8)."""
+    try:
+        words = set(Path("/proc/cpuinfo").read_text("utf-8", "replace").split())
+    except OSError:
+        return False
+    return bool(words & {"avx512_vnni", "avx_vnni", "asimddp"})
+
+
+def _untouched(target):
+    """That nothing was quantised, as in a model without matrix products and convolutions."""
+    onnx = imported("onnx", "quantisation")
+    nodes = [node.op_type for node in onnx.load(str(target), load_external_data=False).graph.node]
+    if any("Integer" in name or "Linear" in name or name.startswith("QL") for name in nodes):
+        return []
+    return ["nothing of this model can be computed in 8 bits: it is as it was"]
