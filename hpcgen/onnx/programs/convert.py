@@ -130,6 +130,11 @@ def check_outputs(model, kept, record):
         for name, each in zip(kept.names, outputs):  # noqa: B905 (Python 3.9)
             if each.dtype.kind == "f" and not np.isfinite(each).all():
                 away = int((~np.isfinite(each)).sum())
+                if away == each.size and not np.isinf(each).all():
+                    raise model.wrong(
+                        f"all values of the original's output {name} on {label} are NaN, which proves nothing",
+                        "give test data without NaN, on which the original computes numbers",
+                    )
                 record["findings"].append(
                     text(f"{label}: {away} of {each.size} values of the original's output {name} are NaN or infinite")
                 )
@@ -161,7 +166,7 @@ def export(asked, model, original, record, kept, opsets):
                 failures.append(why)
         attempt["failed"] = text(failures[-1].message.removeprefix(f"{model.name}: "))
     worst = failures[-1] if record.get("differences") else failures[0]
-    more = "" if len(failures) < 2 else f" (all {len(failures)} exporters failed)"
+    more = " (both exporters failed)" if len(failures) == 2 else ""
     raise model.wrong(worst.message.removeprefix(f"{model.name}: ") + more, worst.remedy)
 
 

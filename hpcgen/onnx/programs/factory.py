@@ -26,7 +26,9 @@ def made(model):
     try:
         return function(**model.arguments)
     except Exception as failure:
-        raise model.wrong(f"{model.factory} fails{place_of(failure)}: {type(failure).__name__}: {failure}") from failure
+        raise model.wrong(
+            f"{model.factory} fails{place_of(failure)}: {type(failure).__name__}: {failure}", "correct the factory"
+        ) from failure
 
 
 def _module(model, path):

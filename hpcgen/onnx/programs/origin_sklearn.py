@@ -1,6 +1,7 @@
 """Models of scikit-learn in a file of pickle or joblib. Reading one runs what it says: only in the container."""
 
 import pickle
+import re
 import warnings
 
 import joblib
@@ -55,6 +56,11 @@ class Original:
             raise self.model.wrong(
                 f"{file} is no file of pickle or joblib, or was cut short: {type(failure).__name__}: {text(failure)}",
                 "copy the file again, or write it again with joblib.dump",
+            ) from failure
+        except Exception as failure:
+            raise self.model.wrong(
+                f"reading {file} runs the code in it, which fails: {type(failure).__name__}: {text(failure)}",
+                "look at where the file is from: it is more than data, and runs only inside the container",
             ) from failure
         for each in caught:
             if isinstance(each.message, InconsistentVersionWarning):
@@ -145,7 +151,7 @@ class Original:
         """A failure of the converter; an estimator without one by its name."""
         said = str(failure)
         if "shape calculator" in said or "converter" in type(failure).__name__.lower():
-            kind = said.split("'")[1] if "'" in said else said
+            kind = (re.findall(r"<class '([\w.]+)'>", said) or [said])[0]
             return self.model.wrong(
                 f"no converter to ONNX knows the estimator {kind.rpartition('.')[2]}",
                 "replace it by one that skl2onnx knows, or do that step outside the model",
