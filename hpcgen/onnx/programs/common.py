@@ -4,12 +4,14 @@ They run in the work folder of one model, with the Python and the packages of an
 ``given/`` what the user gave, ``MODEL/`` what becomes of it, and one JSON file in ``said/`` the result of each step.
 """
 
+import errno
 import importlib
 import json
 import math
 import os
 import random
 import re
+import shutil
 from pathlib import Path
 
 JOB, GIVEN, SAID = Path("job.json"), Path("given"), Path("said")
@@ -78,6 +80,27 @@ class Model:
     def wrong(self, message, remedy=""):
         """What cannot be done, with the model's name."""
         return Cannot(f"{self.name}: {message}", remedy)
+
+
+def reason(failure, model):
+    """Of any failure: what is wrong, and what to do."""
+    if isinstance(failure, Cannot):
+        return failure.message, failure.remedy
+    if isinstance(failure, MemoryError):
+        return f"{model}: the memory is too small", "use a machine with more memory, or smaller data and batches"
+    chain, each = [], failure
+    while each is not None and each not in chain:
+        chain.append(each)
+        each = each.__cause__ or each.__context__
+    full = os.strerror(errno.ENOSPC)
+    if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in chain):
+        return f"{model}: the disk is full: {failure}", f"free space where {Path.cwd()} lies; {space()}"
+    return f"{model}: {type(failure).__name__}: {failure}", "the log of this step has the whole report"
+
+
+def space():
+    """How much room the work folder has."""
+    return f"{shutil.disk_usage('.').free / 1e6:.0f} MB are free there now"
 
 
 def job():

@@ -47,9 +47,9 @@ def original_of(asked, model, record):
 
 def work(asked, model, record):
     """Convert and validate."""
+    original = original_of(asked, model, record)
     from . import checks
 
-    original = original_of(asked, model, record)
     checks.check_weights(model, original.weights(), model.file or model.factory)
     found = datasets(model, asked, record["findings"])
     names = settled(model, original, found, record)
@@ -65,9 +65,9 @@ def work(asked, model, record):
 
 def validate(asked, model, record):
     """Compare the model that lies there with the original again."""
+    original = original_of(asked, model, record)
     from . import checks, onnxfile
 
-    original = original_of(asked, model, record)
     path = model.folder / FILE
     record["file"] = onnxfile.describe(path)
     names = settled(model, original, datasets(model, asked, record["findings"]), record)

@@ -3,9 +3,7 @@
 Exit status 1: there is no valid result, and said/ tells why; 3: not even that could be written.
 """
 
-import errno
 import importlib
-import os
 import shutil
 import sys
 import traceback
@@ -17,26 +15,6 @@ sys.path.append(str(Path("given").resolve()))
 from programs import common  # noqa: E402 (only from here on can it be found)
 
 STEPS = {"convert": "convert", "validate": "convert", "variant": "variants", "time": "timing"}
-
-
-def reason(failure, model):
-    """Of any failure: what is wrong, and what to do."""
-    if isinstance(failure, common.Cannot):
-        return failure.message, failure.remedy
-    if isinstance(failure, MemoryError):
-        return f"{model}: the memory is too small", "use a machine with more memory, or smaller data and batches"
-    chain, each = [], failure
-    while each is not None and each not in chain:
-        chain.append(each)
-        each = each.__cause__ or each.__context__
-    full = os.strerror(errno.ENOSPC)
-    if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in chain):
-        return f"{model}: the disk is full: {failure}", f"free space where {Path.cwd()} lies; {_space()}"
-    return f"{model}: {type(failure).__name__}: {failure}", "the log of this step has the whole report"
-
-
-def _space():
-    return f"{shutil.disk_usage('.').free / 1e6:.0f} MB are free there now"
 
 
 def begin(step, name, rest):
@@ -51,7 +29,7 @@ def begin(step, name, rest):
         getattr(module, step if step == "validate" else "work")(asked, model, record, *rest)
     except Exception as failure:
         traceback.print_exc()
-        message, remedy = reason(failure, name)
+        message, remedy = common.reason(failure, name)
         record.update(failed=common.text(message), remedy=common.text(remedy))
     return record
 
@@ -66,7 +44,7 @@ def main():
             common.said(".".join([name, *rest, *([] if step == "variant" else [step])]), record)
             break
         except OSError as failure:
-            sys.stderr.write(f"{failure}; {_space()}\n")
+            sys.stderr.write(f"{failure}; {common.space()}\n")
             if not kept:
                 return 3
             # Half a model is of no use; without it there is room to say so.

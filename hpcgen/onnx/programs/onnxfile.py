@@ -130,6 +130,7 @@ def save(proto, path, asked):
         old.unlink(missing_ok=True)
     if weights_bytes(proto) > int(asked.get("external_above") or EXTERNAL_ABOVE):
         onnx.save_model(proto, str(path), save_as_external_data=True, location=beside.name, size_threshold=1024)
+        beside.chmod(path.stat().st_mode & 0o777)  # ONNX makes it for its owner alone.
     else:
         onnx.save_model(proto, str(path))
 

@@ -271,7 +271,8 @@ def branches(caught):
     for each in caught:
         if issubclass(each.category, torch.jit.TracerWarning) and "might cause the trace" in str(each.message):
             what = str(each.message).split(" might cause")[0]
-            said = f"{shown(each.filename)}:{each.lineno}: tracing keeps one side of what depends on the data here ({what})"
+            place = f"{shown(each.filename)}:{each.lineno}"
+            said = f"{place}: tracing keeps one side of what depends on the data here ({what})"
             if said not in found:
                 found.append(said)
     return found
