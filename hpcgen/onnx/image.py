@@ -93,7 +93,13 @@ def _versions(loaded: LoadedEnsemble, names: list[str]) -> dict[str, str]:
                 "convert them by themselves: --only MODEL",
             )
         found[block] = (model.version, place)
-    return {block: version for block, (version, _) in found.items()}
+    return {block: _range(version) for block, (version, _) in found.items()}
+
+
+def _range(version: str) -> str:
+    """A range as settings have it: a number alone is the beginning of a version, as the programs take it."""
+    parts = [each.strip() for each in version.split(",") if each.strip()]
+    return ",".join(each if each[0] in "<>=!~" else f"{each.removesuffix('.*')}.*" for each in parts)
 
 
 def images_folder() -> Path:

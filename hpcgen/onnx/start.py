@@ -15,6 +15,7 @@ import msgspec
 from hpcgen.model.fields import Name, Version
 from hpcgen.onnx.work import ModelWork, remove_any
 from hpcgen.run.here import status_text
+from hpcgen.support.extras import extra
 from hpcgen.support.writing import explained
 from hpcgen.verify.starts import StartResult, start_job, start_script, with_layout
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 MOST_LOGGED = 64 * 1024 * 1024
 LAST_LINES = 8
 PROGRAM = "programs/main.py"
+PACKAGES = ("onnx", "onnxruntime")
+"""What every program needs."""
 
 
 class Ended(msgspec.Struct, frozen=True):
@@ -90,6 +93,13 @@ class HereRunner:
     blocks: dict[Name, Version] = {}
 
     def __init__(self, threads: int | None = None) -> None:
+        """MissingToolError where packages of the extra ``onnx`` are not installed."""
+        from importlib.util import find_spec
+
+        with extra("onnx", "convert models here"):
+            for name in PACKAGES:
+                if find_spec(name) is None:
+                    raise ModuleNotFoundError(name=name)
         self.threads = threads or len(os.sched_getaffinity(0))
 
     def start(self, work: ModelWork, words: list[str], timeout_s: float, log: LogFile) -> StartResult:

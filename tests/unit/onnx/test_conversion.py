@@ -212,3 +212,20 @@ def test_a_report_of_a_newer_release_is_named_as_such(tmp_path: Path) -> None:
     file.write_bytes(msgspec.json.encode(data | {"conversion": 2, "hpcgen": "9.0"}))
     with pytest.raises(Exception, match=r"hpcgen 9\.0"):
         read_report(tmp_path / "out")
+
+
+@pytest.mark.root
+def test_a_full_disk_leaves_the_older_result(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=True)
+    try:
+        assert not convert(disk, Program()).problems
+        before = (disk / "out" / "report.json").read_bytes()
+        fills = "\nif model == 'b': os.write(os.open(f'{model}/filling', os.O_CREAT | os.O_WRONLY), bytes(8 << 20))\n"
+        with pytest.raises(OutputError, match="the disk is full"):
+            convert(disk, Program(fills), VARIANT)
+        assert (disk / "out" / "report.json").read_bytes() == before
+        assert (disk / "out" / "a" / "model.onnx").read_text() == "a"
+    finally:
+        subprocess.run(["umount", disk], check=True)
