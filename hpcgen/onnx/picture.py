@@ -18,6 +18,8 @@ _LEFT, _RIGHT = 190, 190
 _ROW, _BAR = 26, 14
 _HEAD, _FOOT = 34, 30
 _TICKS = 5
+_SLOWEST = 2.5
+"""Of what is compared with, how many times its time the axis shows: one slow runtime must not hide all the others."""
 
 
 def latencies(compared: Sequence[ComparedTiming]) -> Markup:
@@ -39,12 +41,14 @@ def latencies(compared: Sequence[ComparedTiming]) -> Markup:
 
 def _panel(title: str, rows: Sequence[ComparedTiming]) -> Markup:
     ends = [_end(each.seconds) for each in rows if each.seconds is not None]
-    step = _step(max(ends))
-    most = math.ceil(max(ends) / step) * step
+    first = next((each.seconds.value for each in rows if each.first and each.seconds is not None), max(ends))
+    shown = min(max(ends), _SLOWEST * first)
+    step = _step(shown)
+    most = math.ceil(round(shown / step, 6)) * step
     scale, unit = _unit(most)
 
     def x(value: float) -> float:
-        return round(_LEFT + value / most * (_WIDTH - _LEFT - _RIGHT), 1)
+        return round(_LEFT + min(value / most, 1.0) * (_WIDTH - _LEFT - _RIGHT), 1)
 
     bottom = _HEAD + len(rows) * _ROW
     parts = [element("text", title, x=0, y=18, font_weight="bold", fill="#222")]
@@ -55,6 +59,8 @@ def _panel(title: str, rows: Sequence[ComparedTiming]) -> Markup:
         parts.append(element("text", label, x=at, y=bottom + 15, fill="#666", font_size=11, text_anchor="middle"))
     for place, each in enumerate(rows):
         parts.append(_bar(each, _HEAD + place * _ROW, x, scale, unit))
+        if each.seconds is not None and each.seconds.value > most:
+            parts.append(_cut(x(most), _HEAD + place * _ROW))
     return joined(parts, "\n")
 
 
@@ -69,19 +75,37 @@ def _bar(each: ComparedTiming, top: int, x: Callable[[float], float], scale: flo
         element("text", runtime_name(each.timing), x=_LEFT - 8, y=middle + 4.5, text_anchor="end", fill="#222"),
         element("rect", x=begin, y=base, width=width, height=_BAR, fill=colour),
     ]
-    if each.seconds.low is not None and each.seconds.high is not None:
+    if each.seconds.low is not None and each.seconds.high is not None and end < x(math.inf):
         low, high = x(max(each.seconds.low, 0.0)), x(each.seconds.high)
         line = {"stroke": "#222", "stroke_width": 1.2}
         parts.append(element("line", x1=low, x2=high, y1=middle, y2=middle, **line))
-        parts += [element("line", x1=at, x2=at, y1=middle - 3.5, y2=middle + 3.5, **line) for at in (low, high)]
-    figure = f"{value * scale:.3g} {unit}" + (f", {each.ratio.value:.2f} × as fast" if each.ratio is not None else "")
+        parts += [
+            element("line", x1=at, x2=at, y1=middle - 3.5, y2=middle + 3.5, **line)
+            for at in (low, high)
+            if at < x(math.inf)
+        ]
+    figure = f"{_figure(value * scale)} {unit}" + (
+        f", {each.ratio.value:.2f} × as fast" if each.ratio is not None else ""
+    )
     place = max(end, x(_end(each.seconds))) + 8
     parts.append(element("text", figure, x=place, y=middle + 4.5, fill="#222", font_size=12))
     return joined(parts)
 
 
+def _cut(right: float, top: int) -> Markup:
+    """A gap near the end of a bar that is longer than the axis."""
+    low, high = top + (_ROW + _BAR) / 2 + 2, top + (_ROW - _BAR) / 2 - 2
+    ways = f"M{right - 22} {low} L{right - 14} {high} M{right - 16} {low} L{right - 8} {high}"
+    return element("path", d=ways, stroke="white", stroke_width=3, fill="none")
+
+
 def _end(seconds: Interval) -> float:
     return max(seconds.value, seconds.high or 0.0)
+
+
+def _figure(value: float) -> str:
+    """Three digits, without a power of ten."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def _step(most: float) -> float:
@@ -93,6 +117,6 @@ def _step(most: float) -> float:
 
 def _unit(most: float) -> tuple[float, str]:
     """By what seconds are multiplied for people, and the unit of that."""
-    if most >= 1:
+    if most >= 10:
         return 1.0, "s"
     return (1e3, "ms") if most >= 1e-3 else (1e6, "µs")

@@ -141,7 +141,7 @@ def test_a_stochastic_model_tells_its_distances() -> None:
     assert "distance 0.031, by chance up to 0.2" in text and "valid, as distributions" in text
 
 
-@pytest.mark.parametrize(("scale", "unit"), [(1e-5, "µs"), (1.0, "ms"), (100.0, "s")])
+@pytest.mark.parametrize(("scale", "unit"), [(1e-5, "µs"), (1.0, "ms"), (1000.0, "s")])
 def test_the_picture_has_a_bar_for_each_figure(scale: float, unit: str) -> None:
     found = [
         Timing(model=each.model, runtime=each.runtime, batch=1, seconds=[one * scale for one in each.seconds])
@@ -153,6 +153,16 @@ def test_the_picture_has_a_bar_for_each_figure(scale: float, unit: str) -> None:
     assert len(widths) == 2 and widths[0] == pytest.approx(2 * widths[1], rel=0.02)
     words = [each.text or "" for each in drawn.iter(f"{space}text")]
     assert "net, batch 1" in words and f"0 {unit}" in words and any("2.00 × as fast" in each for each in words)
+
+
+def test_a_slow_runtime_does_not_hide_the_others() -> None:
+    first, second, _ = timings()
+    slow = Timing(model="net", runtime="tvm", batch=4, seconds=[4.0, 4.2, 3.8])
+    drawn = ElementTree.fromstring(latencies(compare_timings([first, second, slow])))
+    space = "{http://www.w3.org/2000/svg}"
+    widths = [float(each.attrib["width"]) for each in drawn.iter(f"{space}rect")]
+    assert widths[2] < 3 * widths[0] and len(list(drawn.iter(f"{space}path"))) == 1
+    assert any((each.text or "").startswith("4,000 ms") for each in drawn.iter(f"{space}text"))
 
 
 def test_without_figures_there_is_no_picture() -> None:
