@@ -318,6 +318,7 @@ NEWER = {  # the file, the field of its number, a command that reads it, how it 
     ),
     "fleet": ("fleet/fleet.lock", "fleet_lock", "fleet --fleet fleet/fleet.yaml", "build --all"),
     "model": ("model.json", "model", "model show model.json", "model fit -o FILE"),
+    "conversion": ("result/report.json", "conversion", "onnx bench result --here", "onnx convert ENSEMBLE -o DIR"),
     "tree": ("tree/capture.json", "capture", "site new there --detect --root tree", "site capture DIR"),
 }
 
@@ -340,6 +341,9 @@ def asked(case: str, kept: Path, hpcgen: Command) -> tuple[Path, list[str]]:
         assert hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment").returncode == 0
     if case == "model":
         assert hpcgen("model", "fit", "-o", "model.json").returncode == 0
+    if case == "conversion":
+        (kept / "result").mkdir()
+        (kept / where).write_text(json.dumps({"ensemble": "small", "models": {}, "given": [], "hpcgen": "0.1.0"}))
     if case == "recipe of a kit":
         shutil.copytree(GOLDEN / "workstation" / "mpi-hello", kept / "kit")
     path = next(kept.glob(where), kept / where)
@@ -364,7 +368,7 @@ def test_what_a_newer_release_wrote_is_refused_with_what_to_do(case: str, kept: 
         wrote, needed = ("hpcgen 0.9.1", ">= 0.9.1")
     assert f"was written by {wrote} in format 3; this one reads up to format {FORMAT_OF[field].newest}" in said
     assert f"remedy: use a newer hpcgen here: {needed}" in said
-    if case in ("bundle", "older bundle", "increment", "tree", "record"):
+    if case in ("bundle", "older bundle", "increment", "conversion", "tree", "record"):
         # They came from another machine, such as from the connected side of an air gap.
         assert "regenerate" not in said
     else:
