@@ -54,6 +54,8 @@ def static(source, target, external, sets):
             per_channel=True,
             reduce_range=narrow,
             use_external_data_format=external,
+            # The standard ones have no kernel in ONNX Runtime 1.32 for the newest opset that it takes.
+            extra_options={"UseQDQContribOps": True},
         )
     finally:
         for left in target.parent.glob("prepared.onnx*"):
