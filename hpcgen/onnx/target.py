@@ -132,13 +132,17 @@ def _ways(site: Site, partition: str, provider: Provider | None) -> list[_Way]:
             f"{provider} does not compute on the partition {partition} of {site.name}: {found}",
             "provider",
             f"a partition with a GPU of {wanted}",
-            f"--partition {' or '.join(_with_gpu(site, wanted)) or 'NAME of another site'}, or --provider cpu",
+            f"{_partitions(_with_gpu(site, wanted))}, or --provider cpu",
         )
     return _with_source(provider)
 
 
 def _with_gpu(site: Site, vendor: str) -> list[str]:
     return [name for name, each in site.partitions.items() if each.gpu is not None and each.gpu.vendor == vendor]
+
+
+def _partitions(names: Sequence[str]) -> str:
+    return f"--partition {' or '.join(names)}" if names else "another site"
 
 
 def _with_source(provider: Provider) -> list[_Way]:

@@ -15,6 +15,7 @@ from hpcgen.onnx import run
 from hpcgen.onnx.results import REPORT
 from hpcgen.onnx.run import RunRequest, run_here
 from hpcgen.verify.starts import StartResult
+from tests.conftest import Command
 
 
 @pytest.fixture
@@ -102,3 +103,12 @@ def test_a_report_that_is_none_is_not_believed(converted: Path, tmp_path: Path) 
 
     with pytest.raises(JobFailedError, match="is not what the program writes"):
         run._ended(asked(converted, tmp_path), start, lambda text: None)
+
+
+def test_the_command_wants_one_place_to_run(hpcgen: Command, converted: Path) -> None:
+    words = ["onnx", "run", str(converted), "tree", str(converted), "-o", "out"]
+    for more in ([], ["--here", "--image", "image.sif"]):
+        done = hpcgen(*words, *more)
+        assert done.returncode == 2 and "say either --image IMAGE or --here" in done.stderr
+    done = hpcgen(*words, "--here", "--engine", "podman")
+    assert done.returncode == 2 and "--here runs in no image" in done.stderr

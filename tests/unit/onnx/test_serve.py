@@ -19,6 +19,7 @@ from hpcgen.onnx.results import REPORT
 from hpcgen.onnx.serve import ServeKit, ServeRequest, serving_kit
 from hpcgen.onnx.stack import STACK_FILE, serving_stack, stack_text
 from hpcgen.planning.planner import in_format
+from tests.conftest import Command
 from tests.unit.kit.test_readers import TOOLS, hadolint
 
 MODELS = ("alexnet", "tree")
@@ -161,3 +162,27 @@ def test_what_is_no_result_of_a_conversion_is_said(converted: Path, tmp_path: Pa
     (converted / REPORT).write_text('{"ensemble": 3}')
     with pytest.raises(InputError, match="report"):
         kit_for(converted, "supermuc")
+
+
+def test_the_command_says_what_it_chose_and_why_and_writes_the_kit(
+    hpcgen: Command, converted: Path, tmp_path: Path
+) -> None:
+    kit = tmp_path / "kit"
+    words = ["onnx", "serve-kit", str(converted), "--site", "darwin", "--partition", "gpu-v100", "-o", str(kit)]
+    done = hpcgen(*words)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0] == "alexnet, tree on darwin, partition gpu-v100"
+    assert lines[1] == "  computed by cuda: onnxruntime 1.26.0, cuda 12.9.1, cudnn 9.10.2.21"
+    assert f"build   bash {kit}/build.sh" in lines and "submit  sbatch --parsable job.slurm" in lines
+    assert (kit / "copy" / "opt" / "onnx_models" / "tree" / "model.onnx").read_bytes() == b"a model"
+    data = msgspec.json.decode(hpcgen(*words, "--json").stdout)
+    assert data["target"]["provider"] == "cuda" and data["target"]["reasons"]
+    assert (data["models"], data["blocks"]["onnx_serve"]) == (list(MODELS), "1")
+
+
+def test_a_provider_that_the_nodes_have_not_is_an_error_of_the_command(hpcgen: Command, converted: Path) -> None:
+    done = hpcgen("onnx", "serve-kit", str(converted), "--site", "supermuc", "--provider", "cuda", "-o", "kit")
+    assert done.returncode == 3
+    assert "cuda does not compute on the partition thin of supermuc: its nodes have no GPU" in done.stderr
+    assert "remedy: another site, or --provider cpu" in done.stderr
