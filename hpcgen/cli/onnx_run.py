@@ -52,7 +52,7 @@ def command(ctx: click.Context, /, as_json: bool, **asked: Any) -> None:
         data=asked["data"],
         output=asked["output"],
         variant=asked["variant"],
-        provider=asked["provider"] or "",
+        provider=asked["provider"],
         batch=asked["batch"],
         shard=asked["shard"],
     )

@@ -15,8 +15,10 @@ from hpcgen.bench.program import packed
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, JobFailedError, Problems, UnknownNameError, did_you_mean
+from hpcgen.model.ensemble import Provider
 from hpcgen.model.fields import Name, Record, Text, WholeNumber
 from hpcgen.onnx.results import read_report
+from hpcgen.onnx.stack import provider_for
 from hpcgen.run.here import status_text
 from hpcgen.run.image_job import ImageJob
 from hpcgen.support.hashing import read_plain
@@ -75,7 +77,7 @@ class RunRequest(msgspec.Struct, frozen=True):
     data: Sequence[Path]
     output: Path
     variant: str = ""
-    provider: str = ""
+    provider: Provider | None = None
     batch: int | None = None
     shard: str = ""
 
@@ -103,7 +105,7 @@ class RunRequest(msgspec.Struct, frozen=True):
         """The program's words; ``seen``: how it sees a path."""
         given: Mapping[str, str | int | None] = {
             "--variant": self.variant,
-            "--provider": self.provider,
+            "--provider": provider_for(self.variant, self.provider),
             "--batch": self.batch,
             "--shard": self.shard,
         }

@@ -20,7 +20,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
 from hpcgen.model.site import Site
 from hpcgen.onnx.results import read_report
-from hpcgen.onnx.stack import DATA, RESULTS, STACK_FILE, command_words
+from hpcgen.onnx.stack import DATA, RESULTS, STACK_FILE, command_words, provider_for
 from hpcgen.onnx.target import OnnxTarget, planned_target
 from hpcgen.planning.planner import make_plan
 from hpcgen.planning.reproduce import reproduce
@@ -81,7 +81,8 @@ def serving_kit(asked: ServeRequest, catalog: Catalog, before: Sequence[str] = (
     """
     report = read_report(asked.folder)
     models = _models(asked, report)
-    target, _ = planned_target(asked.site, asked.partition, asked.provider, catalog)
+    provider = provider_for(asked.variant, asked.provider)
+    target, _ = planned_target(asked.site, asked.partition, provider, catalog)
     _check_opsets(asked.folder, report, models, asked.variant, target)
     plan = _plan(asked, target, catalog, before)
     kit = make_kit(plan, catalog)

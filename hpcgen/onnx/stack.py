@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from hpcgen.errors import InputError
+from hpcgen.model.ensemble import Provider
 from hpcgen.model.stack import Copied, RunSpec, Stack, StackBlock
 
 STACK_FILE = "stack.yaml"
@@ -59,6 +61,24 @@ def command_words(
     given = {"--variant": variant, "--batch": batch, "--tasks": tasks}
     words += [word for option, value in given.items() if value for word in (option, str(value))]
     return [*words, data]
+
+
+def provider_for(variant: str, provider: Provider | None) -> Provider | None:
+    """The provider that runs a variant: OpenVINO its own files, and what was asked for all others.
+
+    Raises
+    ------
+    InputError: another was asked for; nothing here runs the variant.
+    """
+    if variant.startswith("tvm"):
+        raise InputError(
+            f"{variant} is for measuring alone: the program over files runs ONNX Runtime and OpenVINO", "--variant"
+        )
+    if not variant.startswith("openvino"):
+        return provider
+    if provider not in (None, "openvino"):
+        raise InputError(f"{variant} is run by OpenVINO, not by {provider}", "--provider", "openvino, or none")
+    return "openvino"
 
 
 def stack_text(stack: Stack) -> str:

@@ -104,12 +104,17 @@ def planned_target(
             plan = _plan(site, name, way, catalog)
         except (ConflictError, PolicyError) as error:
             first = first or error
-            why = error.problems[0].message.splitlines()
-            refused.append(f"not {way}: {'; '.join(line.strip(' -') for line in why).replace(':;', ':')}")
+            refused.append(f"not {way}: {_core(error)}")
         else:
             return _described(plan, way, [_chosen(site, name, provider, way), *refused], catalog), plan
     assert first is not None
     raise first
+
+
+def _core(error: HpcgenError) -> str:
+    """What clashes in the end: the last lines of an explanation that begins with what was asked."""
+    lines = error.problems[0].message.splitlines()[-2:]
+    return "; ".join(line.strip(" -") for line in lines)
 
 
 def known_opsets(catalog: Catalog, engine: str, version: str) -> dict[str, int]:

@@ -131,6 +131,18 @@ def test_an_array_shares_the_files(converted: Path) -> None:
     assert "--set onnxruntime.provider=cuda" in made.plan.command
 
 
+def test_a_variant_runs_by_what_it_was_made_for(converted: Path) -> None:
+    for variant in ("openvino", "tvm"):
+        for name in MODELS:
+            (converted / name / variant).mkdir()
+    made = kit_for(converted, "darwin", "gpu-t4", variant="openvino")
+    assert (made.target.provider, made.plan.job.gpus_per_node) == ("openvino", 0)
+    with pytest.raises(InputError, match="openvino is run by OpenVINO, not by cuda"):
+        kit_for(converted, "darwin", "gpu-t4", "cuda", variant="openvino")
+    with pytest.raises(InputError, match="tvm is for measuring alone"):
+        kit_for(converted, "supermuc", variant="tvm")
+
+
 def test_no_array_without_a_batch_system(converted: Path) -> None:
     with pytest.raises(PolicyError, match="cannot submit arrays"):
         kit_for(converted, "crpl-leia", queueing=Queueing(tasks=2))
