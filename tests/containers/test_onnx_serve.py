@@ -48,11 +48,11 @@ def converted(folder: Path) -> tuple[Any, Any]:
     return x, wanted
 
 
-def hpcgen(collection: Path, *words: object, cwd: Path, env: Any, status: int = 0) -> str:
+def hpcgen(collection: Path, *words: object, cwd: Path, env: Any, status: int = 0) -> tuple[str, str]:
     command = [sys.executable, "-m", "hpcgen", "--collection", str(collection), *map(str, words)]
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
+    return done.stdout, done.stderr
 
 
 def submit(cluster: Slurm, work: Path, *words: str, check: bool = True) -> Run:
@@ -71,7 +71,7 @@ def an_array_computes_each_file_once(cluster: Slurm, work: Path, wanted: Any) ->
     assert len(first) == FILES * len(MODELS)
     for name in first:
         with np.load(work / "results" / name) as found:
-            np.testing.assert_allclose(found["y"], wanted, rtol=1e-5)
+            np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-4)
     said = [each.read_text().splitlines()[-1] for each in sorted(work.glob("*.out"))]
     assert len(said) == TASKS and all("0 were there, 0 failed" in each for each in said), said
     # One is gone, one is half, one file has other data: the job does these again, and nothing else.
@@ -98,14 +98,14 @@ def a_gpu_that_does_not_compute_ends_the_job(cluster: Slurm, work: Path) -> None
 def one_file_right_here(collection: Path, work: Path, image: Path, env: Any) -> None:
     words = ["onnx", "run", "converted", "one", "work/data/x0.npz", "-o", "here", "--image", image]
     for there in (0, 1):
-        said = json.loads(hpcgen(collection, *words, "--json", "-q", cwd=work.parent, env=env))
+        said = json.loads(hpcgen(collection, *words, "--json", cwd=work.parent, env=env)[0])
         assert (said["computed"], said["there"]) == (1 - there, there)
     assert (work.parent / "here" / "one" / "x0.npz").is_file()
-    said = hpcgen(collection, *words, "--provider", "cuda", cwd=work.parent, env=env, status=10)
-    assert "the provider of the GPU does not compute here" in said
+    why = hpcgen(collection, *words, "--provider", "cuda", cwd=work.parent, env=env, status=10)[1]
+    assert "the provider of the GPU does not compute here" in why
     (work.parent / "bad.npz").write_bytes(b"PK")
     words[4] = "bad.npz"
-    assert "bad.npz holds no arrays" in hpcgen(collection, *words, cwd=work.parent, env=env, status=10)
+    assert "bad.npz holds no arrays" in hpcgen(collection, *words, cwd=work.parent, env=env, status=10)[1]
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_a_kit_runs_models_over_files_in_an_array_and_goes_on(
     for number in range(FILES):
         np.savez(work / "data" / f"x{number}.npz", x=x)
     words = ["onnx", "serve-kit", "converted", "--site", "here", "--array", f"{TASKS}", "--time", "10m", "-o", kit]
-    said = hpcgen(collection, *words, cwd=tmp_path, env=cluster.env)
+    said, _ = hpcgen(collection, *words, cwd=tmp_path, env=cluster.env)
     assert "computed by cpu: onnxruntime" in said and "submit  sbatch --parsable job.slurm" in said
     image = work / "pair-serve"
     ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path, env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
