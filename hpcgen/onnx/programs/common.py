@@ -94,7 +94,7 @@ def reason(failure, model):
         each = each.__cause__ or each.__context__
     full = os.strerror(errno.ENOSPC)
     if any(getattr(each, "errno", None) == errno.ENOSPC or full in str(each) for each in chain):
-        return f"{model}: the disk is full: {failure}", f"free space where {Path.cwd()} lies; {space()}"
+        return f"{model}: the disk is full: {failure}", f"free space on the disk of the folder that -o names; {space()}"
     return f"{model}: {type(failure).__name__}: {failure}", "the log of this step has the whole report"
 
 

@@ -153,7 +153,8 @@ def export(asked, model, original, record, kept, opsets):
             branches = one_export(asked, model, record, kept, opsets, (make, feeds))
         except Cannot as why:
             failures.append(why)
-        except (MemoryError, OSError):
+        except (MemoryError, OSError) as failure:
+            attempt["failed"] = text(f"{type(failure).__name__}: {failure}")
             raise
         except Exception as failure:
             failures.append(original.explained(failure))
