@@ -142,4 +142,4 @@ def test_each_wrong_input_is_said_with_its_model_and_what_to_do(
         assert f"error: {name}: " in done.stderr
     right = said(folder / "out.failed", "right")
     assert [bool(each.failed) for each in right.attempts] == [True, False] and not right.failed
-    assert right.findings[0].startswith("models.py:22: tracing keeps one side of what depends on the data")
+    assert right.findings[0].startswith("models.py:23: tracing keeps one side of what depends on the data")
