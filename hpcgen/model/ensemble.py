@@ -100,7 +100,7 @@ class EnsembleModel(Record, frozen=True, rename={"from_": "from"}):
     the model. ``axes``: length of the named axes in what it is traced with. ``data``: files of test data, ``.npz`` with
     an array for each input or ``.npy`` for a model of one; without any, seeded random values.
     ``batches``: lengths of the axis ``batch`` that are tried. ``stochastic``: outputs differ from run to run, so that
-    their distributions are compared. ``opset``: of the ONNX model; by default the newest that the target runs.
+    their distributions are compared. ``opset``: of the ONNX model; by default 20, or the newest that the target runs.
     ``signature`` of a SavedModel. ``calibration``: files of data for ``int8-static``.
     """
 
