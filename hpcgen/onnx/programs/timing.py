@@ -17,7 +17,7 @@ from pathlib import Path
 
 from .common import Cannot, job, model_record, seed_of, text, threads_of
 from .data import random_feeds
-from .runtimes import open_runtime
+from .runtimes import open_runtime, placed
 from .variants import RUNTIME, loaded_from
 
 ROUNDS = 5
@@ -56,6 +56,9 @@ class Worker:
         self._draw(asked["batch"])
         path = loaded_from(self.record, asked["variant"])
         how = {"provider": asked["provider"], "feeds": self.feeds, "variant": asked["variant"]}
+        if asked["runtime"] == "onnxruntime" and asked["provider"] not in ("", "cpu"):
+            # A session may have the provider and compute each node on the CPU.
+            placed(path, threads_of(self.given), asked["provider"], self.feeds)
         self.model = open_runtime(asked["runtime"], path, threads_of(self.given), **how)
         return {"version": self.model.version, "provider": self.model.provider}
 
