@@ -37,11 +37,16 @@ class Compared(msgspec.Struct, frozen=True):
             return "not run"
         if self.first or self.ratio is None:
             return "what the others are compared with" if self.first else ""
-        if self.rounds < 2:
-            return "one round tells nothing of the noise"
-        if self.ratio.has_one:
-            return NO_DIFFERENCE
-        return "faster" if self.ratio.value > 1 else "slower"
+        return verdict_of(self.ratio, self.rounds)
+
+
+def verdict_of(ratio: Interval | None, rounds: int) -> str:
+    """What the interval of a ratio of speeds says, of so many rounds."""
+    if ratio is None or rounds < 2:
+        return "one round tells nothing of the noise"
+    if ratio.has_one:
+        return NO_DIFFERENCE
+    return "faster" if ratio.value > 1 else "slower"
 
 
 def compare(outcomes: Sequence[Outcome]) -> list[Compared]:

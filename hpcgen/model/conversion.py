@@ -28,7 +28,7 @@ class Attempt(Record, frozen=True):
     failed: Text = ""
 
 
-class Difference(Record, frozen=True):
+class OutputDifference(Record, frozen=True):
     """One output of one set of inputs, original against converted.
 
     ``data``: the file, or ``random, batch N``. ``at``: index of the element with the largest excess over the tolerance,
@@ -75,20 +75,20 @@ class Converted(Record, frozen=True):
     versions: dict[Text, Version] = {}
     attempts: list[Attempt] = []
     file: OnnxFile | None = None
-    differences: list[Difference] = []
+    differences: list[OutputDifference] = []
     findings: list[Text] = []
     failed: Text = ""
     remedy: Text = ""
 
 
-class Optimised(Record, frozen=True):
+class ConvertedVariant(Record, frozen=True):
     """What the step ``variant`` says of one variant of a model; ``runtime``: what runs it."""
 
     model: Name
     variant: VariantName
     runtime: Literal["onnxruntime", "openvino", "tvm"]
     file: OnnxFile | None = None
-    differences: list[Difference] = []
+    differences: list[OutputDifference] = []
     findings: list[Text] = []
     failed: Text = ""
     remedy: Text = ""
@@ -112,16 +112,8 @@ class Timing(Record, frozen=True):
     failed: Text = ""
 
 
-class GivenFile(Record, frozen=True):
-    """A file that was given, by its path in the ensemble's folder."""
-
-    path: Text
-    sha256: Sha256
-    bytes: WholeNumber
-
-
-class ReportedFile(Record, frozen=True):
-    """A file of the result, by its path there."""
+class HashedFile(Record, frozen=True):
+    """A file that was given, by its path in the ensemble's folder, or one of the result, by its path there."""
 
     path: Text
     sha256: Sha256
@@ -132,8 +124,8 @@ class ReportedModel(Record, frozen=True):
     """One model in the report: how it was converted, what differs, what else was made of it, how fast each is."""
 
     converted: Converted
-    files: list[ReportedFile] = []
-    variants: list[Optimised] = []
+    files: list[HashedFile] = []
+    variants: list[ConvertedVariant] = []
     timings: list[Timing] = []
     stochastic: bool = False
 
@@ -152,7 +144,7 @@ class ConversionReport(Record, frozen=True):
 
     ensemble: Name
     models: dict[Name, ReportedModel]
-    given: list[GivenFile]
+    given: list[HashedFile]
     hpcgen: Version
     image: Text = ""
     blocks: dict[Name, Version] = {}

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from hpcgen.errors import HpcgenError, JobFailedError, Problem
-from hpcgen.model.conversion import Converted, GivenFile, Optimised, ReportedModel, Timing
+from hpcgen.model.conversion import Converted, ConvertedVariant, HashedFile, ReportedModel, Timing
 from hpcgen.model.ensemble import EnsembleInput, EnsembleModel, VariantName
 from hpcgen.onnx.ensemble import LoadedEnsemble
 from hpcgen.onnx.judging import failure_text, judged, largest, problem_of
@@ -39,7 +39,7 @@ class Done(msgspec.Struct):
 
     work: ModelWork
     model: ReportedModel
-    given: list[GivenFile]
+    given: list[HashedFile]
     problems: list[Problem] = []
 
 
@@ -97,7 +97,7 @@ class _Steps:
         self.asked: EnsembleModel = loaded.ensemble.models[self.name]
         self.job = job_of(loaded, how.target, runner.threads, how.rounds)
 
-    def all(self, given: list[GivenFile]) -> Done:
+    def all(self, given: list[HashedFile]) -> Done:
         """Convert, make the variants, measure."""
         self.how.doing(f"{self.name}: converting from {self.asked.from_}")
         converted = self.convert()
@@ -128,7 +128,7 @@ class _Steps:
         way = f" by {by}" if by else ""
         return f"{self.name}: converted{way}: {what}largest difference {largest(converted.differences)}"
 
-    def _tell_variant(self, said: Optimised, done: Done) -> None:
+    def _tell_variant(self, said: ConvertedVariant, done: Done) -> None:
         """One that cannot be made is told; one that computes something else is a failed validation."""
         name = f"{self.name}: {said.variant}"
         if said.failed:
@@ -140,7 +140,7 @@ class _Steps:
         if all(each.passed for each in said.differences):
             self.how.tell(f"{name}: largest difference {largest(said.differences)}")
 
-    def _wrong(self, name: str, said: Converted | Optimised) -> list[Problem]:
+    def _wrong(self, name: str, said: Converted | ConvertedVariant) -> list[Problem]:
         """What is wrong with a model or a variant, for people."""
         for each in said.findings:
             self.how.tell(f"note: {name}: {each}")
@@ -158,15 +158,15 @@ class _Steps:
         said = replace(said, differences=judged(self.asked, said.differences))
         return replace(said, failed=said.failed or self._problem(said))
 
-    def variant(self, variant: VariantName) -> Optimised:
+    def variant(self, variant: VariantName) -> ConvertedVariant:
         """A variant of the converted model."""
         runtime: Any = RUNTIMES.get(variant, "onnxruntime")
-        said = self._run("variant", Optimised, variant)
+        said = self._run("variant", ConvertedVariant, variant)
         if isinstance(said, str):
-            return Optimised(model=self.name, variant=variant, runtime=runtime, failed=said)
+            return ConvertedVariant(model=self.name, variant=variant, runtime=runtime, failed=said)
         if said.model != self.name or said.variant != variant:
             failed = "the program speaks of another variant"
-            return Optimised(model=self.name, variant=variant, runtime=runtime, failed=failed)
+            return ConvertedVariant(model=self.name, variant=variant, runtime=runtime, failed=failed)
         return replace(said, failed=said.failed or self._problem(said, variant))
 
     def times(self, model: ReportedModel) -> list[Timing]:
@@ -178,7 +178,7 @@ class _Steps:
             return []
         return [each for each in said if each.model == self.name]
 
-    def _problem(self, said: Converted | Optimised, folder: str = "") -> str:
+    def _problem(self, said: Converted | ConvertedVariant, folder: str = "") -> str:
         try:
             return problem_of(said, self.asked, self.work, folder)
         except JobFailedError as failure:

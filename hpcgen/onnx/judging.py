@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from hpcgen.model.conversion import Converted, Difference, OnnxFile, Optimised
+from hpcgen.model.conversion import Converted, ConvertedVariant, OnnxFile, OutputDifference
 from hpcgen.model.ensemble import EnsembleModel, Tolerance
 from hpcgen.onnx.work import ModelWork
 
@@ -19,12 +19,14 @@ def tolerance_of(model: EnsembleModel, output: str, own: Tolerance | None = None
     return own or model.outputs.get(output) or model.tolerance
 
 
-def judged(model: EnsembleModel, differences: Sequence[Difference], own: Tolerance | None = None) -> list[Difference]:
+def judged(
+    model: EnsembleModel, differences: Sequence[OutputDifference], own: Tolerance | None = None
+) -> list[OutputDifference]:
     """The differences with what the tolerances say of them."""
     return [replace(each, passed=each.passed and _within(model, each, own)) for each in differences]
 
 
-def _within(model: EnsembleModel, each: Difference, own: Tolerance | None) -> bool:
+def _within(model: EnsembleModel, each: OutputDifference, own: Tolerance | None) -> bool:
     if each.wrong:
         return False
     if model.stochastic:
@@ -32,7 +34,7 @@ def _within(model: EnsembleModel, each: Difference, own: Tolerance | None) -> bo
     return each.beyond <= tolerance_of(model, each.output, own).share
 
 
-def problem_of(said: Converted | Optimised, model: EnsembleModel, work: ModelWork, folder: str = "") -> str:
+def problem_of(said: Converted | ConvertedVariant, model: EnsembleModel, work: ModelWork, folder: str = "") -> str:
     """Why what is said cannot be true; "" if it can.
 
     Parameters
@@ -43,7 +45,7 @@ def problem_of(said: Converted | Optimised, model: EnsembleModel, work: ModelWor
         return ""
     if said.file is None:
         # What OpenVINO and TVM load is no ONNX file.
-        if not isinstance(said, Optimised) or said.runtime == "onnxruntime":
+        if not isinstance(said, ConvertedVariant) or said.runtime == "onnxruntime":
             return "the program names no file"
     elif missing := _missing(said.file, work, folder):
         return f"the program names {missing!a}, and there is no such file of a model"
@@ -60,7 +62,7 @@ def _missing(file: OnnxFile, work: ModelWork, folder: str) -> str:
     return next((name for name in names if name not in there), "")
 
 
-def failure_text(difference: Difference) -> str:
+def failure_text(difference: OutputDifference) -> str:
     """Why an output does not pass, for people."""
     where = f"{difference.output} ({difference.data})"
     if difference.wrong:
@@ -74,7 +76,7 @@ def failure_text(difference: Difference) -> str:
     )
 
 
-def largest(differences: Sequence[Difference]) -> str:
+def largest(differences: Sequence[OutputDifference]) -> str:
     """The largest absolute difference, for people."""
     found = [each.largest_absolute for each in differences]
     if any(isinstance(each, str) for each in found):

@@ -10,7 +10,7 @@ import msgspec
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import load
 from hpcgen.errors import InputError, JobFailedError, Problems, UnknownNameError, did_you_mean
-from hpcgen.model.conversion import ConversionReport, ReportedFile, Timing
+from hpcgen.model.conversion import ConversionReport, HashedFile, Timing
 from hpcgen.model.ensemble import Ensemble, Provider
 from hpcgen.onnx.convert import job_of_times, spelled
 from hpcgen.onnx.ensemble import LoadedEnsemble
@@ -114,7 +114,7 @@ def _fill(work: ModelWork, there: MeasuredEnsemble, origin: LoadedEnsemble | Non
     problems.raise_as(InputError)
 
 
-def _copy(folder: Path, file: ReportedFile, work: ModelWork) -> None:
+def _copy(folder: Path, file: HashedFile, work: ModelWork) -> None:
     """Copy a file of the result; only what the report tells of is given to programs."""
     parts = PurePosixPath(file.path).parts
     if parts[0] != work.model or not 1 < len(parts) <= _DEEPEST or ".." in parts:

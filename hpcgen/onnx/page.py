@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from hpcgen.model.conversion import ConversionReport, Converted, Difference, Number, OnnxFile, Optimised, ReportedModel
+from hpcgen.model.conversion import (
+    ConversionReport,
+    Converted,
+    ConvertedVariant,
+    Number,
+    OnnxFile,
+    OutputDifference,
+    ReportedModel,
+)
 from hpcgen.onnx.markup import Markup, element, joined, safe, table
 from hpcgen.onnx.picture import latencies
 from hpcgen.onnx.timing import ComparedTiming, compare_timings, runtime_name
@@ -54,7 +62,7 @@ def _passed(model: ReportedModel) -> bool:
     return model.passed and all(_variant_passed(each) for each in model.variants)
 
 
-def _variant_passed(variant: Optimised) -> bool:
+def _variant_passed(variant: ConvertedVariant) -> bool:
     return all(each.passed for each in variant.differences)
 
 
@@ -90,7 +98,7 @@ def _folder_bytes(model: ReportedModel, folder: str) -> int:
     return sum(each.bytes for each in model.files if each.path.startswith(f"{folder}/"))
 
 
-def _largest(differences: Sequence[Difference]) -> str:
+def _largest(differences: Sequence[OutputDifference]) -> str:
     values = [each.largest_absolute for each in differences]
     if any(isinstance(each, str) for each in values):
         return "not a number"
@@ -146,7 +154,7 @@ def _attempts(converted: Converted) -> list[str]:
     return [f"{each.exporter} gave no model: {each.failed}" for each in converted.attempts if each.failed]
 
 
-def _differences(differences: Sequence[Difference]) -> Markup:
+def _differences(differences: Sequence[OutputDifference]) -> Markup:
     head = ["output", "data", "elements", "largest absolute", "relative", "at", "original", "converted", "beyond", ""]
     rows: list[list[object]] = []
     for each in differences:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from hpcgen._version import __version__
-from hpcgen.model.conversion import ConversionReport, GivenFile
+from hpcgen.model.conversion import ConversionReport, HashedFile
 from hpcgen.onnx.convert import Done
 from hpcgen.onnx.ensemble import LoadedEnsemble
 from hpcgen.onnx.start import Runner
@@ -25,7 +25,7 @@ def report_of(
     ----------
     command: the command that made them.
     """
-    own = GivenFile(path=loaded.path.name, sha256=sha256_of(loaded.text), bytes=len(loaded.text.encode()))
+    own = HashedFile(path=loaded.path.name, sha256=sha256_of(loaded.text), bytes=len(loaded.text.encode()))
     return ConversionReport(
         conversion=CONVERSION.newest,
         ensemble=loaded.ensemble.name,
@@ -48,6 +48,6 @@ def report_text(report: ConversionReport) -> str:
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"
 
 
-def _once(files: Iterable[GivenFile]) -> list[GivenFile]:
+def _once(files: Iterable[HashedFile]) -> list[HashedFile]:
     found = {each.path: each for each in files}
     return [found[path] for path in sorted(found)]

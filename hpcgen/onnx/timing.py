@@ -7,7 +7,7 @@ from itertools import groupby
 
 import msgspec
 
-from hpcgen.bench.comparison import NO_DIFFERENCE
+from hpcgen.bench.comparison import verdict_of
 from hpcgen.bench.intervals import Interval, ratio, typical
 from hpcgen.model.conversion import Timing
 
@@ -39,11 +39,7 @@ class ComparedTiming(msgspec.Struct, frozen=True):
             return f"after {len(self.timing.seconds)} rounds: {self.timing.failed}"
         if self.first:
             return "what the others are compared with"
-        if self.ratio is None or self.rounds < 2:
-            return "one round tells nothing of the noise"
-        if self.ratio.has_one:
-            return NO_DIFFERENCE
-        return "faster" if self.ratio.value > 1 else "slower"
+        return verdict_of(self.ratio, self.rounds)
 
 
 def compare_timings(timings: Sequence[Timing]) -> list[ComparedTiming]:

@@ -24,7 +24,7 @@ import msgspec
 
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import JobFailedError
-from hpcgen.model.conversion import GivenFile, ReportedFile
+from hpcgen.model.conversion import HashedFile
 from hpcgen.onnx.ensemble import LoadedEnsemble, files_below
 from hpcgen.support.hashing import CHUNK, hash_file, open_plain
 from hpcgen.support.writing import explained
@@ -57,7 +57,7 @@ class ModelWork:
         """The same below the folder of all models, which has another name after a failure."""
         return f"{self.model}/log/{self.log(step).name}"
 
-    def make(self, loaded: LoadedEnsemble) -> list[GivenFile]:
+    def make(self, loaded: LoadedEnsemble) -> list[HashedFile]:
         """Make the folder, with copies of what the model needs.
 
         Returns
@@ -71,7 +71,7 @@ class ModelWork:
         with explained(self.folder):
             for name in ("given", "said", "log", self.model):
                 (self.folder / name).mkdir(parents=True)
-            found: dict[str, GivenFile] = {}
+            found: dict[str, HashedFile] = {}
             for name in loaded.given(self.model):
                 for path in _each_file(loaded.folder, name):
                     found[path] = _copied(loaded.folder / path, self.folder / "given" / path, path)
@@ -128,7 +128,7 @@ class ModelWork:
             remedy=f"its output is in {self.log_name(step)}; the model's own code may have changed what was written",
         )
 
-    def files(self) -> list[ReportedFile]:
+    def files(self) -> list[HashedFile]:
         """The files of the model and of its variants, with their hashes, by their paths in the result.
 
         Raises
@@ -141,7 +141,7 @@ class ModelWork:
                 digest, size = hash_file(path)
             except OSError as failure:
                 raise self._strange(path, failure.strerror or str(failure)) from failure
-            found.append(ReportedFile(path=str(path.relative_to(self.folder)), sha256=digest, bytes=size))
+            found.append(HashedFile(path=str(path.relative_to(self.folder)), sha256=digest, bytes=size))
         return found
 
     def paths(self) -> list[Path]:
@@ -190,7 +190,7 @@ def _each_file(root: Path, name: str) -> list[str]:
     return [str(each.relative_to(root)) for each in files_below(full)] if full.is_dir() else [name]
 
 
-def _copied(source: Path, target: Path, path: str) -> GivenFile:
+def _copied(source: Path, target: Path, path: str) -> HashedFile:
     """Copy a file and hash what is copied."""
     import hashlib
 
@@ -201,7 +201,7 @@ def _copied(source: Path, target: Path, path: str) -> GivenFile:
             hasher.update(data)
             size += len(data)
             out.write(data)
-    return GivenFile(path=path, sha256=hasher.hexdigest(), bytes=size)
+    return HashedFile(path=path, sha256=hasher.hexdigest(), bytes=size)
 
 
 def _new(path: Path, data: bytes) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from hpcgen.model.conversion import Difference
+from hpcgen.model.conversion import OutputDifference
 from hpcgen.onnx.programs import common, compare, reference
 
 LIMITS = {"absolute": 1e-5, "relative": 1e-4, "share": 0.0}
@@ -19,11 +19,11 @@ def model(**more: Any) -> common.Model:
     return common.Model("m", {"from": "onnx", "inputs": {"x": {"shape": ["batch", 2]}}, **more})
 
 
-def difference(original: Any, converted: Any, **more: Any) -> Difference:
+def difference(original: Any, converted: Any, **more: Any) -> OutputDifference:
     """As the host reads it from JSON."""
     limits = dict(LIMITS, **more)
     found = compare.of_output("y", "random, batch 2", np.asarray(original), np.asarray(converted), limits)
-    return msgspec.json.decode(json.dumps(found, allow_nan=False), type=Difference)
+    return msgspec.json.decode(json.dumps(found, allow_nan=False), type=OutputDifference)
 
 
 def test_the_element_farthest_beyond_its_tolerance_is_said() -> None:

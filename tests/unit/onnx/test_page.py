@@ -12,11 +12,10 @@ from hpcgen.model.conversion import (
     Attempt,
     ConversionReport,
     Converted,
-    Difference,
-    GivenFile,
+    ConvertedVariant,
+    HashedFile,
     OnnxFile,
-    Optimised,
-    ReportedFile,
+    OutputDifference,
     ReportedModel,
     Timing,
 )
@@ -64,13 +63,13 @@ def timings(**more: Any) -> list[Timing]:
 
 
 def report(model: ReportedModel, **more: Any) -> ConversionReport:
-    given = [GivenFile(path=HOSTILE, sha256=SHA, bytes=1500)]
+    given = [HashedFile(path=HOSTILE, sha256=SHA, bytes=1500)]
     common = {"conversion": 1, "ensemble": "pair", "models": {"net": model}, "given": given, "hpcgen": "1.0"}
     return ConversionReport(**{**common, **more})
 
 
 def converted(**more: Any) -> Converted:
-    found = Difference(output="logits", data="data/x.npz", elements=2000, largest_absolute=3e-7, at=[0, 17])
+    found = OutputDifference(output="logits", data="data/x.npz", elements=2000, largest_absolute=3e-7, at=[0, 17])
     common: dict[str, Any] = {
         "model": "net",
         "origin": "pytorch",
@@ -82,15 +81,15 @@ def converted(**more: Any) -> Converted:
 
 
 def whole() -> ReportedModel:
-    beyond = Difference(
+    beyond = OutputDifference(
         output="logits", data="data/x.npz", elements=10, largest_absolute="nan", beyond=0.5, passed=False
     )
     return ReportedModel(
         converted(findings=[HOSTILE]),
-        files=[ReportedFile("net/model.onnx", SHA, 1000), ReportedFile("net/model.onnx.data", SHA, 243_999_000)],
+        files=[HashedFile("net/model.onnx", SHA, 1000), HashedFile("net/model.onnx.data", SHA, 243_999_000)],
         variants=[
-            Optimised(model="net", variant="int8-dynamic", runtime="onnxruntime", differences=[beyond]),
-            Optimised(model="net", variant="tvm", runtime="tvm", failed=HOSTILE),
+            ConvertedVariant(model="net", variant="int8-dynamic", runtime="onnxruntime", differences=[beyond]),
+            ConvertedVariant(model="net", variant="tvm", runtime="tvm", failed=HOSTILE),
         ],
         timings=timings(),
     )
@@ -136,7 +135,7 @@ def test_a_model_that_was_not_converted_says_why() -> None:
 
 
 def test_a_stochastic_model_tells_its_distances() -> None:
-    apart = Difference(output="y", data="random", elements=10, distance=0.031, limit=0.2)
+    apart = OutputDifference(output="y", data="random", elements=10, distance=0.031, limit=0.2)
     text = Reader(page(report(ReportedModel(converted(differences=[apart]), stochastic=True)))).text
     assert "distance 0.031, by chance up to 0.2" in text and "valid, as distributions" in text
 

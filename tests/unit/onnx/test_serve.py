@@ -11,7 +11,7 @@ import pytest
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, PolicyError, UnknownNameError
 from hpcgen.kit.kit import make_kit
-from hpcgen.model.conversion import ConversionReport, Converted, OnnxFile, Optimised, ReportedModel
+from hpcgen.model.conversion import ConversionReport, Converted, ConvertedVariant, OnnxFile, ReportedModel
 from hpcgen.model.ensemble import Provider
 from hpcgen.model.job import JobRequest
 from hpcgen.model.queueing import Queueing
@@ -36,7 +36,7 @@ def report(opset: int, ml: int = 3) -> ConversionReport:
         models={
             "alexnet": ReportedModel(
                 converted=Converted(model="alexnet", origin="pytorch", file=file),
-                variants=[Optimised(model="alexnet", variant="fp16", runtime="onnxruntime", file=small)],
+                variants=[ConvertedVariant(model="alexnet", variant="fp16", runtime="onnxruntime", file=small)],
             ),
             "tree": ReportedModel(converted=Converted(model="tree", origin="sklearn", file=small)),
         },
