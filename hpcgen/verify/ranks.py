@@ -9,9 +9,11 @@ import msgspec
 
 from hpcgen.blocks.rank_test import LABEL, MPI_FILE, OPEN_MPI_COMPONENT, OPEN_MPI_OFI, OPEN_MPI_PROVIDERS, PROVIDER_IS
 
-_RANK = re.compile(rf"{LABEL}?rank (\d+) of (\d+) on (.+)")
-_MAPS = re.compile(rf"{LABEL}?rank (\d+) maps (/.+)")
-_OTHER = re.compile(rf"{LABEL}?rank (\d+) has library (.+)")
+# These may stand behind a label, or behind the half of a line of another rank: launchers pass on pieces of what the
+# ranks print, and Intel MPI writes its own lines in two ("[0] MPI startup(): rank 2 of 4 on n2").
+_RANK = re.compile(r"rank (\d+) of (\d+) on (.+)")
+_MAPS = re.compile(r"rank (\d+) maps (/.+)")
+_OTHER = re.compile(r"rank (\d+) has library (.+)")
 _LIBRARY = re.compile(rf"{LABEL}?library (.+)")
 _MPI = re.compile(MPI_FILE)
 _PROVIDER = re.compile(f"{PROVIDER_IS}([A-Za-z0-9_;]+)")
@@ -52,13 +54,13 @@ def read_ranks(lines: Iterable[str]) -> Ranks:
     nodes: set[str] = set()
     version = provider = component = below = ""
     for line in lines:
-        if found := _RANK.fullmatch(line):
-            seen.append((int(found[2]), int(found[3])))
-            nodes.add(found[4])
-        elif found := _MAPS.fullmatch(line):
-            maps.setdefault(int(found[2]), []).append(found[3])
-        elif found := _OTHER.fullmatch(line):
-            others[int(found[2])] = found[3]
+        if found := _RANK.search(line):
+            seen.append((int(found[1]), int(found[2])))
+            nodes.add(found[3])
+        elif found := _MAPS.search(line):
+            maps.setdefault(int(found[1]), []).append(found[2])
+        elif found := _OTHER.search(line):
+            others[int(found[1])] = found[2]
         elif found := _LIBRARY.fullmatch(line):
             version = version or found[2]
         elif found := _PROVIDER.search(line):

@@ -151,7 +151,9 @@ preflight_ranks() {
             return places == 0
         }
         BEGIN { places = split(folders, place, " ") }
-        /^@{label}(rank [0-9]+ (of|maps|has)|library) / { sub(/^@{label}/, "") }
+        # Behind a label of the launcher, or the half of a line of another rank, which was written in pieces.
+        match($0, /rank [0-9]+ (of [0-9]+ on |maps \/|has library )/) { $0 = substr($0, RSTART) }
+        /^@{label}library / { sub(/^@{label}/, "") }
         /^rank [0-9]+ of [0-9]+ on / {
             ranks++
             host[$2] = $6

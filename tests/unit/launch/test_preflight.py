@@ -267,7 +267,15 @@ def test_tcp_is_refused_on_a_fast_fabric_even_where_no_provider_is_known(here: H
 
 
 @pytest.mark.parametrize(
-    "label", ["0: ", "[0] ", "[1,0]<stdout>:", "Sun Nov 22 18:43:14 2026<stdout>:", "2026-11-22 18:43:15 : "]
+    "label",
+    [
+        "0: ",
+        "[0] ",
+        "[1,0]<stdout>:",
+        "Sun Nov 22 18:43:14 2026<stdout>:",
+        "2026-11-22 18:43:15 : ",
+        "[0] MPI startup(): ",
+    ],
 )
 def test_ranks_are_found_behind_the_label_of_a_launcher(here: Here, label: str) -> None:
     lines = ["rank $RANK of 2 on node0", f"rank $RANK maps {LIBRARY}", "[0] libfabric provider: psm2"]

@@ -363,6 +363,12 @@ def test_ranks_are_found_behind_the_label_of_a_launcher() -> None:
     assert {name: each.reason for name, each in ranks(labelled).items()} == plain
 
 
+def test_a_rank_is_found_behind_the_half_of_a_line_of_another() -> None:
+    """Intel MPI writes the start of its own lines first, and a launcher passes on what there is."""
+    torn = RANKS.replace("rank 3 of 4", "[0] MPI startup(): rank 3 of 4").replace("rank 2 maps", "Rank    Prank 2 maps")
+    assert {each.result for each in ranks(torn).values()} == {"passed"}
+
+
 def test_ranks_that_are_jobs_of_their_own_fail() -> None:
     result = ranks(RANKS.replace(" of 4 on", " of 1 on").replace("rank 1 of", "rank 0 of"), 3)["ranks"]
     assert result.result == "failed"

@@ -221,7 +221,9 @@ preflight_ranks() {
             return places == 0
         }
         BEGIN { places = split(folders, place, " ") }
-        /^([^a-z]*[]>:] *|.*<stdout>: *)(rank [0-9]+ (of|maps|has)|library) / { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
+        # Behind a label of the launcher, or the half of a line of another rank, which was written in pieces.
+        match($0, /rank [0-9]+ (of [0-9]+ on |maps \/|has library )/) { $0 = substr($0, RSTART) }
+        /^([^a-z]*[]>:] *|.*<stdout>: *)library / { sub(/^([^a-z]*[]>:] *|.*<stdout>: *)/, "") }
         /^rank [0-9]+ of [0-9]+ on / {
             ranks++
             host[$2] = $6
