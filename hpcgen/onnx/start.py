@@ -138,15 +138,23 @@ class LogFile:
     def __init__(self, stream: Any) -> None:
         self._stream = stream
         self._left = MOST_LOGGED
+        self._cut = 0
         self.last: deque[str] = deque(maxlen=LAST_LINES)
 
     def line(self, text: str) -> None:
         """One line more."""
         self.last.append("".join(sign if sign.isprintable() else " " for sign in text[:1000]))
         data = f"{text}\n".encode("utf-8", "replace")
+        if self._cut or len(data) > self._left:
+            self._cut += len(data)
+            return
         self._left -= len(data)
-        if self._left > 0:
-            self._stream.write(data)
+        self._stream.write(data)
+
+    def end(self) -> None:
+        """Say what was left out."""
+        if self._cut:
+            self._stream.write(f"… ({self._cut} more bytes were left out)\n".encode())
 
 
 @contextmanager
@@ -154,7 +162,9 @@ def _logged(path: Path) -> Iterator[LogFile]:
     with explained(path):
         remove_any(path)
         with open(path, "xb") as stream:
-            yield LogFile(stream)
+            log = LogFile(stream)
+            yield log
+            log.end()
 
 
 def blocks_of(job: ImageJob) -> dict[str, Any]:

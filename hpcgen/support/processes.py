@@ -9,14 +9,26 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
 from hpcgen.errors import MissingToolError
+from hpcgen.support.lines import Lines, Update
 
 GRACE_S = 10.0
 """How long a program may take to end after it was asked to, before it is killed."""
+
+SOON_S = 1.0
+"""The same for one that does harm."""
+
+_PIECE, _WAITING = 64 * 1024, 64
+"""Bytes that are read at once, and how many such pieces wait to be handed over, before the program has to."""
+
+
+class EndSoon(Exception):
+    """What a callback raises where a program has to end within moments, since it does harm as long as it runs."""
 
 
 def require_program(program: str, purpose: str, remedy: str = "", path: str | None = None) -> str:
@@ -40,6 +52,9 @@ def stream(
 ) -> int:
     """Run a program and hand over each line of its stdout and stderr, in order, as it appears.
 
+    What it prints is never kept as a whole: a program that prints faster than its lines are taken has to wait, and a
+    line longer than :data:`~hpcgen.support.lines.LONGEST_LINE` is cut, which is said at its end.
+
     Parameters
     ----------
     env: the whole environment; this process's own if None.
@@ -53,7 +68,7 @@ def stream(
     hold the output open for as long as it runs. If this process is interrupted, or a callback raises, the
     program and all that it started are ended before the exception goes on.
     """
-    lines: queue.Queue[str | _Update | None] = queue.Queue()
+    pieces = _Pieces()
     process: subprocess.Popen[bytes] | None = None
     try:
         with _signals_deferred():
@@ -67,13 +82,15 @@ def stream(
                 start_new_session=True,
                 pass_fds=keeps,
             )
-        threading.Thread(target=_read, args=(process, lines), daemon=True).start()
-        _hand_over(lines, on_line, on_update or (lambda text: None), _watching(process, on_tick), tick_s)
+        threading.Thread(target=pieces.read, args=(process,), daemon=True).start()
+        _hand_over(pieces, on_line, on_update or (lambda text: None), _watching(process, on_tick), tick_s)
         return process.wait()
-    except BaseException:
+    except BaseException as why:
         if process is not None:
-            end(process)
+            end(process, SOON_S if isinstance(why, EndSoon) else GRACE_S)
         raise
+    finally:
+        pieces.closed.set()
 
 
 @contextlib.contextmanager
@@ -109,59 +126,66 @@ def _watching(process: subprocess.Popen[bytes], on_tick: Callable[[], None] | No
     return tick
 
 
-class _Update(str):
-    """What stands in a line that goes on: a carriage return came after it, and no line break yet."""
+class _Pieces:
+    """What a program prints, as it was read: a few pieces wait, the last of them is None."""
 
+    def __init__(self) -> None:
+        self.waiting: queue.Queue[bytes | None] = queue.Queue(_WAITING)
+        self.closed = threading.Event()
+        """Nobody takes them any more."""
 
-def _read(process: subprocess.Popen[bytes], lines: queue.Queue[str | _Update | None]) -> None:
-    assert process.stdout is not None
-    begun: list[bytes] = []
-    while piece := os.read(process.stdout.fileno(), 65536):
-        first, *rest = piece.split(b"\n")
-        begun.append(first)
-        for each in rest:
-            lines.put(_text(b"".join(begun)))
-            begun = [each]
-        # The last of those that came at once is enough for a person.
-        if b"\r" in begun[-1]:
-            lines.put(_Update(_text(begun[-1]).rpartition("\r")[2]))
-    if any(begun):
-        lines.put(_text(b"".join(begun)))
-    lines.put(None)
+    def read(self, process: subprocess.Popen[bytes]) -> None:
+        """Read all that it prints, until there is an end."""
+        assert process.stdout is not None
+        while not self.closed.is_set():
+            piece = os.read(process.stdout.fileno(), _PIECE)
+            self._put(piece or None)
+            if not piece:
+                return
 
-
-def _text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace").rstrip("\r")
+    def _put(self, piece: bytes | None) -> None:
+        while not self.closed.is_set():
+            with contextlib.suppress(queue.Full):
+                return self.waiting.put(piece, timeout=1.0)
 
 
 def _hand_over(
-    lines: queue.Queue[str | _Update | None],
+    pieces: _Pieces,
     on_line: Callable[[str], None],
     on_update: Callable[[str], None],
     on_tick: Callable[[], None],
     tick_s: float,
 ) -> None:
+    lines, ticked = Lines(), time.monotonic()
     while True:
-        try:
-            line = lines.get(timeout=tick_s)
-        except queue.Empty:
-            on_tick()
-            continue
-        if line is None:
+        piece: bytes | None = b""
+        with contextlib.suppress(queue.Empty):
+            piece = pieces.waiting.get(timeout=tick_s)
+        for line in lines.take(piece) if piece is not None else lines.rest():
+            if isinstance(line, Update):
+                on_update(line)
+            else:
+                on_line(line)
+        if piece is None:
             return
-        if isinstance(line, _Update):
-            on_update(line)
-        else:
-            on_line(line)
+        # Of a program that prints without a pause, too.
+        if time.monotonic() - ticked >= tick_s:
+            on_tick()
+            ticked = time.monotonic()
 
 
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a program that was started in a session of its own, and its children: asked first, then killed."""
+def end(process: subprocess.Popen[bytes], grace_s: float = GRACE_S) -> None:
+    """End a program that was started in a session of its own, and its children: asked first, then killed.
+
+    Parameters
+    ----------
+    grace_s: seconds that it has each time.
+    """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(GRACE_S)
+            process.wait(grace_s)
             break
     _kill_group(process)
     process.wait()

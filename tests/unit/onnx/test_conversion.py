@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from hpcgen.errors import OutputError
+from hpcgen.onnx import start
 from hpcgen.onnx.conversion import Conversion, convert_ensemble
 from hpcgen.onnx.convert import How
 from hpcgen.onnx.ensemble import read_ensemble
@@ -130,6 +131,13 @@ def test_a_model_that_is_not_valid_leaves_the_older_result(tmp_path: Path, more:
     kept = json.loads((found.folder / "report.json").read_text())
     assert list(kept["models"]) == ["a", "b"]
     assert "working" in (found.folder / "b" / "log" / "b.convert.log").read_text()
+
+
+def test_a_log_has_an_end_and_says_what_it_lacks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start, "MOST_LOGGED", 20)
+    found = convert(tmp_path, Program("\nif model == 'b': print(30 * 'x'); print('end'); said['failed'] = 'so'\n"))
+    log = (found.folder / "b" / "log" / "b.convert.log").read_text()
+    assert log == "working\n… (35 more bytes were left out)\n"
 
 
 def test_variants_have_tolerances_of_their_own(tmp_path: Path) -> None:
