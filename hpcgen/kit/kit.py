@@ -151,19 +151,20 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     assembly = assemble(plan, catalog) if lock is None else assemble(plan, catalog, lock.pins, lock.content)
     form = format_for(plan.format)
     written = form.recipe(plan, assembly)
+    recipe = str(written.text)
     job_name, job_text = job_script(plan, assembly.final.environment)
     files = {
-        form.recipe_file: KitFile(written.text, form.recipe_file == "build.sh"),
-        job_name: KitFile(job_text, True),
-        "preflight.sh": KitFile(preflight_script(plan, assembly.final.environment), True),
+        form.recipe_file: KitFile(recipe, form.recipe_file == "build.sh"),
+        job_name: KitFile(str(job_text), True),
+        "preflight.sh": KitFile(str(preflight_script(plan, assembly.final.environment)), True),
         "plan.json": KitFile(plan_text(plan), False),
         FACTS_FILE: KitFile(_json(_facts(written, assembly)), False),
         "hpcgen.lock": KitFile(lock_text(plan, assembly) if lock is None else lock.text, False),
     }
     files |= {path: KitFile(file.text, file.executable) for path, file in assembly.files.items()}
     if "build.sh" not in files:
-        files["build.sh"] = KitFile(form.build_script(plan, assembly), True)
+        files["build.sh"] = KitFile(str(form.build_script(plan, assembly)), True)
     trees = {each.to: catalog.copied.tree(plan, each) for each in plan.copied}
     if trees:
         files[LIST] = KitFile(list_text(trees))
-    return Kit(written.text, files, notices(assembly), assembly.long_builds, files_of_trees(trees))
+    return Kit(recipe, files, notices(assembly), assembly.long_builds, files_of_trees(trees))

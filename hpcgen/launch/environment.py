@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -31,12 +32,44 @@ MPI_OUTPUT = (
 """By these a person has an MPI label or redirect what ranks print. Hydra's mpiexec has options for it alone."""
 
 
+GivenBy = Literal[
+    "site", "stack", "job", "collectives", "scheduler", "pinning", "image", "host mpi", "launcher", "caller"
+]
+
+
+class Giver(NamedTuple):
+    """What gives a variable its value, and the path of that in the profile, the stack or the job, if it has one."""
+
+    by: GivenBy
+    path: str = ""
+
+
 class Variables(msgspec.Struct, frozen=True):
-    """``exported`` outside (and by that inside, if the engine lets them in), ``inside`` alone, and ``unset`` ones."""
+    """``exported`` outside (and by that inside, if the engine lets them in), ``inside`` alone, and ``unset`` ones.
+
+    ``givers``, ``inside_givers``: what gives each its value.
+    """
 
     exported: dict[str, str]
     inside: dict[str, str]
     unset: tuple[str, ...]
+    givers: dict[str, Giver] = {}
+    inside_givers: dict[str, Giver] = {}
+
+
+class _Values(dict[str, str]):
+    """Variables of which each knows what gave it its value."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.givers: dict[str, Giver] = {}
+
+    def put(self, values: Mapping[str, str], by: GivenBy, path: str = "", *, over: bool = True) -> None:
+        """Take values in; the names below ``path`` in what gives them are their own. ``over``: also of names it has."""
+        for name, value in values.items():
+            if over or name not in self:
+                self[name] = value
+                self.givers[name] = Giver(by, path.format(name=name))
 
 
 def variables(
@@ -60,24 +93,27 @@ def variables(
     pinned: the start line keeps each rank to its CPUs.
     """
     exported = _exported(plan, engine, mpi, pinned and (inner or (mpi is not None and mpi.flavour == "intel")))
-    inside: dict[str, str] = dict(more_inside or {})
+    inside = _Values()
+    inside.put(more_inside or {}, "caller")
     if not engine.image_environment:
-        inside.update({name: value for name, value in image.items() if name not in exported})
+        inside.put({name: value for name, value in image.items() if name not in exported}, "image")
     elif engine.host_environment:
         # The image's own would win over the host's.
-        inside.update({name: value for name, value in exported.items() if image.get(name, value) != value})
+        for name, value in exported.items():
+            if image.get(name, value) != value:
+                inside.put({name: value}, *exported.givers[name])
     unset = dict.fromkeys([*HARMFUL, *plan.site.unset_environment])
     if mpi is not None and mpi.shown_inside:
-        inside.update(_of_host_mpi(mpi, image, engine))
+        _put_host_mpi(inside, mpi, image, engine)
         if "FI_PROVIDER_PATH" in image and "FI_PROVIDER_PATH" not in mpi.environment:
             # The image's providers do not belong to the host's libfabric.
             inside.pop("FI_PROVIDER_PATH", None)
             unset["FI_PROVIDER_PATH"] = None
     if folders := plugin_folders(plan, engine):
         path = inside.get("LD_LIBRARY_PATH", image.get("LD_LIBRARY_PATH", ""))
-        inside["LD_LIBRARY_PATH"] = ":".join([*folders, *filter(None, [path])])
+        inside.put({"LD_LIBRARY_PATH": ":".join([*folders, *filter(None, [path])])}, "collectives")
     if inner:
-        inside.update(_of_inner_launcher(plan))
+        inside.put(_of_inner_launcher(plan), "launcher")
         # The image has no programs of a batch system.
         batch = (SCHEDULERS.find(name).launcher_variables for name in SCHEDULERS.names())
         unset.update(dict.fromkeys(name for names in batch for name in names))
@@ -86,7 +122,8 @@ def variables(
     if not engine.host_environment:
         unset = {}
     kept = {*exported, *inside}
-    return Variables(exported, dict(sorted(inside.items())), tuple(sorted(n for n in unset if n not in kept)))
+    left = tuple(sorted(name for name in unset if name not in kept))
+    return Variables(dict(sorted(exported.items())), dict(sorted(inside.items())), left, exported.givers, inside.givers)
 
 
 def output_variables() -> list[str]:
@@ -95,33 +132,40 @@ def output_variables() -> list[str]:
     return sorted({*MPI_OUTPUT, *(name for names in batch for name in names)})
 
 
-def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool) -> dict[str, str]:
+def _exported(plan: Plan, engine: Engine, mpi: HostMpi | None, no_pinning: bool) -> _Values:
     """What the site and the stack set, collectives between nodes, the threads of a rank, and the number of ranks.
 
     The host's launcher reads its MPI's variables, too: Intel MPI's binds the ranks.
     """
-    said = {**plan.site.environment_of(plan.partition), **plan.stack.run.environment}
+    found, job = _Values(), plan.job
+    found.put(collectives_environment(plan, engine), "collectives")
+    found.put(plan.site.environment, "site", "environment.{name}")
+    of_partition = plan.site.partitions[plan.partition].environment
+    found.put(of_partition, "site", f"partitions.{plan.partition}.environment.{{name}}")
+    found.put(plan.stack.run.environment, "stack", "run.environment.{name}")
     of_mpi = {name: value for name, value in mpi.environment.items() if name not in ONLY_INSIDE} if mpi else {}
-    exported = {**collectives_environment(plan, engine), **said, **of_mpi}
-    exported["OMP_NUM_THREADS"] = str(plan.job.threads_per_rank)
-    exported["HPCGEN_RANKS"] = str(plan.job.ranks)
+    found.put(of_mpi, "site", "mpi.environment.{name}")
+    found.put({"OMP_NUM_THREADS": str(job.threads_per_rank)}, "job", "threads_per_rank")
+    found.put({"HPCGEN_RANKS": str(job.ranks)}, "job", "nodes ranks_per_node")
     if mpi is not None and mpi.bootstrap is not None and mpi.launcher in MPI_LAUNCHERS and mpi.flavour in BOOTSTRAP:
-        exported.setdefault(BOOTSTRAP[mpi.flavour], mpi.bootstrap)
+        found.put({BOOTSTRAP[mpi.flavour]: mpi.bootstrap}, "site", "mpi.bootstrap", over=False)
     if mpi is not None and mpi.launcher in MPI_LAUNCHERS:
-        exported = {**scheduler_for(plan.site.scheduler).mpi_environment.get(mpi.flavour, {}), **exported}
+        by_batch = scheduler_for(plan.site.scheduler).mpi_environment.get(mpi.flavour, {})
+        found.put(by_batch, "scheduler", "scheduler.kind", over=False)
     if no_pinning:
         # Intel MPI pins its ranks by itself, wherever they were.
-        exported.setdefault("I_MPI_PIN", "off")
-    return dict(sorted(exported.items()))
+        found.put({"I_MPI_PIN": "off"}, "pinning", over=False)
+    return found
 
 
-def _of_host_mpi(mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> dict[str, str]:
-    """The host's libraries before the image's."""
+def _put_host_mpi(inside: _Values, mpi: HostMpi, image: Mapping[str, str], engine: Engine) -> None:
+    """The host's libraries before the image's, and what else its MPI wants."""
     path = [*mpi.libraries, *image.get("LD_LIBRARY_PATH", "").split(":"), engine.library_path]
-    result = {"LD_LIBRARY_PATH": ":".join(dict.fromkeys(folder for folder in path if folder))}
+    libraries = ":".join(dict.fromkeys(folder for folder in path if folder))
+    inside.put({"LD_LIBRARY_PATH": libraries}, "host mpi", "mpi.libraries")
     if mpi.flavour == "intel" and mpi.root is not None:
-        result["I_MPI_ROOT"] = mpi.root
-    return {**result, **mpi.environment}
+        inside.put({"I_MPI_ROOT": mpi.root}, "host mpi", "mpi.root")
+    inside.put(mpi.environment, "site", "mpi.environment.{name}")
 
 
 def _of_inner_launcher(plan: Plan) -> dict[str, str]:

@@ -15,10 +15,11 @@ from hpcgen.launch.binding import binding_text
 from hpcgen.launch.environment import BOOTSTRAP, output_variables
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
-from hpcgen.launch.start import Start, start
+from hpcgen.launch.start import Start, group_subjects, start
 from hpcgen.launch.steps import steps_text
 from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
+from hpcgen.model.reasons import JobReason
 from hpcgen.recipe.formats.header import header as file_header
 from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.schedulers.base import option
@@ -27,6 +28,7 @@ from hpcgen.schedulers.slurm import Slurm
 from hpcgen.support.quoting import plain, sh, sh_assign
 from hpcgen.support.shell_words import FOLDER, joined, line, loading, quoted
 from hpcgen.support.templates import Template
+from hpcgen.support.traced import Subject, Traced, together, traced
 
 _WIDTH = 120
 _fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
@@ -44,7 +46,7 @@ def job_script(
     queueing: Queueing | None = None,
     sealed: bool = False,
 ) -> tuple[str, str]:
-    """File name and text of the script that starts a plan's image as a job.
+    """File name and text of the script that starts a plan's image as a job; its lines know what they are of.
 
     Parameters
     ----------
@@ -88,15 +90,15 @@ def job_script(
         *([_fill("modules", before=scheduler.before_modules, modules=_modules(plan, how))] if how.modules else []),
         _start(scheduler, how, name, folder=True),
         _image(plan, how, name, image, named),
-        "" if plan.job.steps else _fill("command", command=line(plan.job.command)),
+        "" if plan.job.steps else traced(_fill("command", command=line(plan.job.command)), Subject("command")),
         _exports(how, scheduler),
         _task(scheduler) if queueing.tasks is not None else "",
         _container(how, name),
-        _fill("preflight", place=place, file_name=name, outer=_outer(how), status=str(STATUS)) if preflight else "",
+        _preflight(how, place, name) if preflight else "",
         _checkpoint(plan, how, scheduler, name, queueing) if queueing.checkpoint_s is not None else "",
         _run(plan, how, scheduler, attended=queueing.checkpoint_s is not None),
     ]
-    return name, "\n".join(filter(None, parts))
+    return name, together(filter(None, parts), "\n")
 
 
 def preflight_script(
@@ -135,7 +137,12 @@ def preflight_script(
         _container(how, PREFLIGHT) + _fill("launch", outer=_outer(how)) if ranks else "",
         _fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
     ]
-    return "\n".join(filter(None, parts))
+    return together(filter(None, parts), "\n")
+
+
+def _preflight(how: Start, place: str, name: str) -> str:
+    text = _fill("preflight", place=place, file_name=name, outer=_outer(how), status=str(STATUS))
+    return traced(text, Subject("preflight"))
 
 
 def _top(
@@ -155,31 +162,37 @@ def _top(
     """
     partition = plan.site.partitions[plan.partition]
     header = Header(name=plan.job_name, job=plan.job, partition=partition, scheduler=plan.site.scheduler)
-    reasons = [plain(text, "a reason") for text in plan.job.why()]
+    reasons = [
+        traced(plain(text, "a reason"), Subject("job", each.field if isinstance(each, JobReason) else ""))
+        for text, each in zip(plan.job.why(), plan.job.reasons, strict=True)
+    ]
     shared = binding_text(plan, how.mpi, how.binding)
-    reasons += [f"GPUs of a rank: {shared}"] if shared else []
+    reasons += [traced(f"GPUs of a rank: {shared}", Subject("job", "rank_gpus"))] if shared else []
+    memory = traced(f"memory: {memory_text(partition, plan.job)}", Subject("fact", "partitions.*.memory"))
     return _fill(
         "top",
         # VALET is there in a login shell alone.
         shell_options=" -l" if how.modules and plan.site.system.modules == "valet" else "",
-        directives=[f"{scheduler.mark} {item}" for item in [*scheduler.directives(header), *asked]],
+        directives=[together([f"{scheduler.mark} ", item]) for item in [*scheduler.directives(header), *asked]],
         account=_account(plan, scheduler),
         before=_before(plan, scheduler),
         offered=_fill("offered", lines=list(offered)) if offered else "",
-        header=[f"# {plain(text, 'the header')}" for text in file_header(plan, what)],
-        layout=f"layout: {layout_text(plan.job)}",
+        header=[traced(f"# {plain(text, 'the header')}", Subject("header")) for text in file_header(plan, what)],
+        layout=traced(f"layout: {layout_text(plan.job)}", Subject("job", "nodes ranks_per_node threads_per_rank")),
         usage=usage,
-        reasons=[part for text in [*reasons, f"memory: {memory_text(partition, plan.job)}"] for part in _wrapped(text)],
+        reasons=[part for text in [*reasons, memory] for part in _wrapped(text)],
     )
 
 
-def _wrapped(text: str) -> list[str]:
+def _wrapped(text: Traced) -> list[Traced]:
     """A reason as lines of a comment that fit a terminal."""
-    return textwrap.wrap(text, _WIDTH, initial_indent="#   ", subsequent_indent="#     ", break_long_words=False)
+    lines = textwrap.wrap(text, _WIDTH, initial_indent="#   ", subsequent_indent="#     ", break_long_words=False)
+    return [traced(line, text.subjects[0]) for line in lines]
 
 
 def _modules(plan: Plan, how: Start) -> list[str]:
-    return loading(plan.site.system.modules, how.modules)
+    tool = plan.site.system.modules
+    return [traced(line, Subject("module", module)) for module in how.modules for line in loading(tool, [module])]
 
 
 def _start(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
@@ -194,7 +207,7 @@ def _start(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
 
 def _program(name: str, program: str, whose: str) -> str:
     message = f"{name}: {program} is not on PATH; it comes with the {whose} of the site"
-    return _fill("program", program=sh(program), message=sh(message)).rstrip()
+    return traced(_fill("program", program=sh(program), message=sh(message)).rstrip(), Subject("program", program))
 
 
 def _image(plan: Plan, how: Start, name: str, image: str | None, named: bool) -> str:
@@ -211,13 +224,17 @@ def _image(plan: Plan, how: Start, name: str, image: str | None, named: bool) ->
     missing, told = how.engine.missing_image(named)
     if told == NO_IMAGE and image is None:
         told += ": make it with build.sh, or set HPCGEN_IMAGE"
-    return text + (_fill("image_missing", file_name=name, missing=missing, told=told) if missing else "")
+    text += _fill("image_missing", file_name=name, missing=missing, told=told) if missing else ""
+    return traced(text, Subject("image"))
 
 
 def _exports(how: Start, scheduler: Scheduler) -> str:
-    exports = "".join(f"export {sh_assign(name, value)}\n" for name, value in how.variables.exported.items())
+    exports = [
+        traced(f"export {sh_assign(name, value)}\n", Subject("job variable", name))
+        for name, value in how.variables.exported.items()
+    ]
     alone = _alone(how) if isinstance(scheduler, Direct) else []
-    return exports + (_fill("alone", exports=[f"export {text}" for text in alone]) if alone else "")
+    return together([*exports, _fill("alone", exports=[f"export {text}" for text in alone]) if alone else ""])
 
 
 def _plain_output() -> str:
@@ -232,17 +249,22 @@ def _container(how: Start, name: str) -> str:
     definition = [quoted(text) for text in how.engine.definition(how.call)]
     bound = how.binding
     last = [how.inner, bound.words() if bound is not None else []]
-    words = [line(group) for group in [*how.engine.words(how.call), *last] if group]
+    groups = [group for group in [*how.engine.words(how.call), *last] if group]
+    words = [line(group) for group in groups]
     root = how.mpi.root if how.mpi is not None and how.mpi.root is not None else ""
-    short = [_with_variable(text, root) for text in words]
+    of = group_subjects(how)
+    short = [
+        traced(_with_variable(text, root), of.get(tuple(group), Subject("engine", how.engine.name)))
+        for text, group in zip(words, groups, strict=True)
+    ]
     lines = [f"{text} \\" for text in definition[:-1]] + definition[-1:]
-    return "".join(
+    return together(
         [
             _fill("gpu") if gpu else "",
             _file_systems(how),
             _definition(how.engine, name, lines) if definition else "",
-            f"{bound.function()}\n" if bound is not None else "",
-            f"mpi={root}\n" if short != words else "",
+            traced(f"{bound.function()}\n", Subject("job", "rank_gpus")) if bound is not None else "",
+            traced(f"mpi={root}\n", Subject("fact", "mpi.root")) if short != words else "",
             _fill("container", words=short),
         ]
     )
@@ -264,7 +286,8 @@ def _definition(engine: Engine, name: str, lines: list[str]) -> str:
 def _file_systems(how: Start) -> str:
     """The words that bind those of the site's file systems that are there."""
     paths = how.call.file_systems
-    return _fill("file_systems", paths=line(paths), words=how.engine.bind_in_place()) if paths else ""
+    text = _fill("file_systems", paths=line(paths), words=how.engine.bind_in_place()) if paths else ""
+    return traced(text, Subject("file systems"))
 
 
 def _with_variable(text: str, root: str) -> str:
@@ -278,7 +301,7 @@ def _run(plan: Plan, how: Start, scheduler: Scheduler, *, attended: bool) -> str
     if plan.job.steps:
         return steps_text(plan.job.steps, words)
     replaced = "exec " if isinstance(scheduler, Direct) and not how.engine.launcher and not attended else ""
-    return f"{replaced}{words}\n"
+    return traced(f"{replaced}{words}\n", Subject("launch"))
 
 
 def _task(scheduler: Scheduler) -> str:
@@ -321,7 +344,8 @@ def _account(plan: Plan, scheduler: Scheduler) -> str:
     """The directive to be filled in where the site requires an account and none was given."""
     if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
         return ""
-    return _fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")
+    text = _fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")
+    return traced(text, Subject("fact", "scheduler.account"))
 
 
 def _set_up_once(plan: Plan, scheduler: Scheduler, how: Start, image: str | None) -> list[str]:

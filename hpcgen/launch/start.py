@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from hpcgen.engines import Call, Engine, engine_for, runners
-from hpcgen.engines.base import refuse_separators
+from hpcgen.engines.base import bind_words, environment_words, file_system_words, refuse_separators
 from hpcgen.errors import PolicyError, Problem
 from hpcgen.launch.binding import Binding, binding, gpus_by_launcher
 from hpcgen.launch.collectives import by_engine
@@ -19,6 +20,7 @@ from hpcgen.model.site import BatchSystem, HostMpi, SiteEngine
 from hpcgen.platform.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
 from hpcgen.schedulers import launched_by, scheduler_for
 from hpcgen.support.shell_words import Shell
+from hpcgen.support.traced import Subject
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -97,6 +99,23 @@ def start(
     )
 
 
+def group_subjects(how: Start) -> dict[tuple[str, ...], Subject]:
+    """What each group of words of the engine's command line is of, where it is not of the engine itself."""
+    call = how.call
+    found = {tuple(group): Subject("file systems") for group in file_system_words(call)}
+    for bind in call.binds:
+        found |= {tuple(group): Subject("bind", bind.target) for group in bind_words(how.engine.bind_option, [bind])}
+    for name in call.inherited:
+        ways = [("-e", name), *map(tuple, environment_words(replace(call, inherited=(name,), inside={}, sealed=True)))]
+        found |= dict.fromkeys(ways, Subject("job variable", name))
+    for name, value in call.inside.items():
+        found |= dict.fromkeys([(f"{name}={value}",), ("-e", f"{name}={value}")], Subject("job variable", name))
+    if call.unset:
+        found |= dict.fromkeys(((f"--unset-env={name}",) for name in call.unset), Subject("unset"))
+        found[tuple(environment_words(call, call.unset)[0])] = Subject("unset")
+    return found
+
+
 def _sealed(plan: Plan, engine: Engine) -> Plan:
     """The plan without what would show the host's folders inside; PolicyError for an engine that cannot seal."""
     if reason := engine.unsealed_reason():
@@ -107,7 +126,6 @@ def _sealed(plan: Plan, engine: Engine) -> Plan:
             expected=f"{', '.join(names[:-1])} or {names[-1]}, with its version in the profile of {plan.site.name}",
             remedy="name another engine with --engine; the image may have to be converted for it (hpcgen convert)",
         )
-    replace = msgspec.structs.replace
     systems = {name: replace(each, bind=False) for name, each in plan.site.file_systems.items()}
     stack = replace(plan.stack, run=replace(plan.stack.run, mpi=False))
     return replace(plan, site=replace(plan.site, file_systems=systems), stack=stack)

@@ -188,7 +188,7 @@ def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: 
     folders = {path for runtime in runtimes for path in runtime.folders} | set(bind_targets(plan))
     make = command("mkdir", "-p", *sorted(folders))
     stage.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
-    stage.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, script, executable=True))))
+    stage.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))))
     stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
     stage.copied = plan.copied
     taken = [(each.to, path) for each in plan.copied for path in (*stage.copies, *folders) if overlap(each.to, path)]

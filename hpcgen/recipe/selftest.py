@@ -12,6 +12,7 @@ from hpcgen.model.plan import Plan
 from hpcgen.model.recipe_facts import RankTest
 from hpcgen.support.quoting import command, sh
 from hpcgen.support.templates import Template
+from hpcgen.support.traced import Subject, traced
 
 _fill = Template(Path(__file__).with_name("templates") / "selftest.sh").fill
 
@@ -41,7 +42,7 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
     tests: pairs of a block's label and its tests.
     folders: where the blocks' programs are; whatever calls MPI is looked for below them.
     """
-    lines = []
+    lines: list[str] = []
     for label, block_tests in tests:
         for test in block_tests:
             if test.ranks:
@@ -50,7 +51,8 @@ def selftest_script(plan: Plan, tests: list[tuple[str, list[Test]]], folders: Se
             device = _device(plan, test.device)
             if _EXPANDED.search(test.command):
                 lines.append("# shellcheck disable=SC2016 # the shell that runs the test expands it")
-            lines.append(f"check_with {sh(device)} {words}" if device else f"check {words}")
+            checked = f"check_with {sh(device)} {words}" if device else f"check {words}"
+            lines.append(traced(checked, Subject("test", f"{label}: {test.name}")))
     mpi = plan.block("mpi")
     if mpi is not None and folders:
         name = sh(f"{mpi.label}: symbols")

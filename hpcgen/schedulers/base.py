@@ -12,6 +12,7 @@ import msgspec
 from hpcgen.model.job import Job
 from hpcgen.model.site import BatchSystem, Partition
 from hpcgen.support.quoting import directive
+from hpcgen.support.traced import Subject, traced
 
 Phase = Literal["waiting", "running", "ended", "gone"]
 """``gone``: the batch system does not know the job, or no longer."""
@@ -216,32 +217,50 @@ class Scheduler:
         raise NotImplementedError
 
 
-def option(name: str, value: str | int, join: str = "=") -> str:
-    """``name=value`` of a header, which has no quoting; InputError for what cannot be written there."""
-    return f"{name}{join}{directive(str(value), name)}"
+def option(name: str, value: str | int, join: str = "=", of: Subject | None = None) -> str:
+    """``name=value`` of a header, which has no quoting; InputError for what cannot be written there.
+
+    Parameters
+    ----------
+    of: what the line is of: ``of_job("nodes")``, ``of_fact("scheduler.output")``.
+    """
+    text = f"{name}{join}{directive(str(value), name)}"
+    return text if of is None else traced(text, of)
+
+
+def of_job(*fields: str) -> Subject:
+    """That a directive says these fields of the job."""
+    return Subject("job", " ".join(fields))
+
+
+def of_fact(path: str) -> Subject:
+    """That a directive says this fact of the profile; ``*`` stands for the job's partition."""
+    return Subject("fact", path)
 
 
 def file_options(header: Header, output: str, error: str) -> list[str]:
     """Where the profile says that output and errors go, by short options; they have defaults."""
-    named = ((output, header.scheduler.output), (error, header.scheduler.error))
-    return [option(name, value, " ") for name, value in named if value]
+    named = ((output, "output", header.scheduler.output), (error, "error", header.scheduler.error))
+    return [option(name, value, " ", of_fact(f"scheduler.{fact}")) for name, fact, value in named if value]
 
 
 def queue_options(header: Header, name: str, join: str = "=") -> list[str]:
     """How the job's queue is asked for: as the profile says, else by ``name``; nothing without a queue."""
     queue = next((queue for queue in header.partition.queues if queue.name == header.job.queue), None)
     if queue is not None and queue.directives:
-        return _checked(queue.directives)
-    return [option(name, header.job.queue, join)] if header.job.queue else []
+        return _checked(queue.directives, of_job("queue"))
+    return [option(name, header.job.queue, join, of_job("queue"))] if header.job.queue else []
 
 
 def site_options(header: Header) -> list[str]:
     """Options of the profile, each word checked again."""
-    return _checked([*header.scheduler.directives, *header.partition.directives])
+    common = _checked(header.scheduler.directives, of_fact("scheduler.directives"))
+    return common + _checked(header.partition.directives, of_fact("partitions.*.directives"))
 
 
-def _checked(given: Iterable[str]) -> list[str]:
-    return [" ".join(directive(word, "a directive of the profile") for word in item.split(" ")) for item in given]
+def _checked(given: Iterable[str], of: Subject) -> list[str]:
+    lines = (" ".join(directive(word, "a directive of the profile") for word in item.split(" ")) for item in given)
+    return [traced(line, of) for line in lines]
 
 
 def seconds_of(text: str) -> int | None:

@@ -16,8 +16,20 @@ from pathlib import Path
 
 from hpcgen.model.job import Job
 from hpcgen.model.site import BatchSystem
-from hpcgen.schedulers.base import GONE, Header, JobState, Phase, Scheduler, option, queue_options, site_options
+from hpcgen.schedulers.base import (
+    GONE,
+    Header,
+    JobState,
+    Phase,
+    Scheduler,
+    of_fact,
+    of_job,
+    option,
+    queue_options,
+    site_options,
+)
 from hpcgen.support.quoting import directive
+from hpcgen.support.traced import traced
 
 FIELDS = ("state", "result", "returncode", "runtime", "exception.type", "contextual_info")
 """What flux jobs is asked for; the last tells why a job waits, or else its nodes, and may have any character."""
@@ -51,17 +63,21 @@ class Flux(Scheduler):
     def directives(self, header: Header) -> list[str]:
         """Name, output, time, nodes, queue, bank, then the site's own."""
         job = header.job
-        lines = [option("--job-name", header.name)]
+        lines = [option("--job-name", header.name, of=of_job("name"))]
         lines += [
             _template(name, value)
             for name, value in (("--output", header.scheduler.output), ("--error", header.scheduler.error))
             if value
         ]
         # With --exclusive a job has all cores and GPUs of its nodes.
-        lines += [option("--time-limit", duration(job.walltime_s)), option("--nodes", job.nodes), "--exclusive"]
+        lines += [
+            option("--time-limit", duration(job.walltime_s), of=of_job("walltime_s")),
+            option("--nodes", job.nodes, of=of_job("nodes")),
+            "--exclusive",
+        ]
         lines += queue_options(header, "--queue")
         if job.account:
-            lines.append(option("--bank", job.account))
+            lines.append(option("--bank", job.account, of=of_job("account")))
         return lines + site_options(header)
 
     def launch(self, job: Job, pmi: Sequence[str]) -> list[str]:
@@ -117,7 +133,7 @@ def duration(seconds: int) -> str:
 def _template(name: str, value: str) -> str:
     """A file's name with tags such as ``{{id}}``; InputError for what cannot be written in a directive."""
     option(name, _TAG.sub("x", value))
-    return f"{name}={value}"
+    return traced(f"{name}={value}", of_fact(f"scheduler.{name.removeprefix('--')}"))
 
 
 def _state(parts: Sequence[str]) -> JobState:

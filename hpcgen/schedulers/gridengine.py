@@ -13,7 +13,18 @@ from html import unescape
 from pathlib import Path
 
 from hpcgen.model.site import BatchSystem
-from hpcgen.schedulers.base import GONE, Header, JobState, Scheduler, option, queue_options, site_options
+from hpcgen.schedulers.base import (
+    GONE,
+    Header,
+    JobState,
+    Scheduler,
+    of_fact,
+    of_job,
+    option,
+    queue_options,
+    site_options,
+)
+from hpcgen.support.traced import traced
 from hpcgen.support.units import walltime_text
 
 RUNNING = 0x80
@@ -63,15 +74,16 @@ class GridEngine(Scheduler):
         """Name, folder, shell, output, slots, time, memory, queue, project, then the site's own."""
         job, facts = header.job, header.scheduler
         # Its own shell may be csh. Errors go where the output goes, unless the profile has a file for them.
-        lines = [option("-N", job_name(header.name), " "), "-cwd", "-S /bin/bash"]
+        lines = [option("-N", job_name(header.name), " ", of_job("name")), "-cwd", "-S /bin/bash"]
         lines += [_file(name, text) for name, text in (("-o", facts.output), ("-e", facts.error)) if text]
         lines += [] if facts.error else ["-j y"]
-        lines += [*self.slots(header), option("-l", f"h_rt={walltime_text(job.walltime_s)}", " ")]
+        lines += [*self.slots(header), option("-l", f"h_rt={walltime_text(job.walltime_s)}", " ", of_job("walltime_s"))]
         if facts.memory_request is not None:
-            lines.append(option("-l", f"{facts.memory_request}={memory_of_slot(header)}", " "))
+            of = of_fact("scheduler.memory_request")
+            lines.append(option("-l", f"{facts.memory_request}={memory_of_slot(header)}", " ", of))
         lines += queue_options(header, "-q", " ")
         if job.account:
-            lines.append(option("-P", job.account, " "))
+            lines.append(option("-P", job.account, " ", of_job("account")))
         return lines + site_options(header)
 
     def slots(self, header: Header) -> list[str]:
@@ -79,7 +91,7 @@ class GridEngine(Scheduler):
         facts, nodes = header.scheduler, header.job.nodes
         of_one = facts.one_node_environment if nodes == 1 else None
         name = of_one or header.partition.parallel_environment or facts.parallel_environment or ""
-        return [f"{option('-pe', name, ' ')} {nodes * header.slots}"]
+        return [traced(f"{option('-pe', name, ' ')} {nodes * header.slots}", of_job("nodes"))]
 
     def array(self, tasks: int, limit: int | None) -> str:
         return option("-t", f"1-{tasks}", " ") + (f" -tc {limit}" if limit else "")
@@ -139,7 +151,7 @@ def memory_of_slot(header: Header) -> str:
 def _file(name: str, text: str) -> str:
     """A file's name with variables such as ``$JOB_ID``; InputError for what cannot be written in a directive."""
     option(name, _VARIABLE.sub("x", text))
-    return f"{name} {text}"
+    return traced(f"{name} {text}", of_fact(f"scheduler.{'output' if name == '-o' else 'error'}"))
 
 
 def _of_qstat(text: str) -> JobState:

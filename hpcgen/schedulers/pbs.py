@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpcgen.schedulers.base import Header, option
+from hpcgen.schedulers.base import Header, of_job, option
 from hpcgen.schedulers.torque import Torque
 from hpcgen.support.units import walltime_text
 
@@ -19,11 +19,13 @@ class Pbs(Torque):
         named = header.partition.chunk
         chunk = [str(job.nodes), *(named or [f"ncpus={header.slots}"])]
         chunk += [f"mpiprocs={job.ranks_per_node}", f"ompthreads={job.threads_per_rank}"]
+        asked = ["nodes", "ranks_per_node", "threads_per_rank"]
         if header.gpus and not named:
+            asked.append("gpus_per_node")
             chunk.append(f"ngpus={header.gpus}")
         lines = [
-            option("-l", f"select={':'.join(chunk)}", " "),
-            option("-l", f"walltime={walltime_text(job.walltime_s)}", " "),
+            option("-l", f"select={':'.join(chunk)}", " ", of_job(*asked)),
+            option("-l", f"walltime={walltime_text(job.walltime_s)}", " ", of_job("walltime_s")),
         ]
         if job.nodes > 1:
             lines.append("-l place=scatter")

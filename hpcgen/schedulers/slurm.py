@@ -22,6 +22,7 @@ from hpcgen.schedulers.base import (
     Phase,
     Scheduler,
     file_options,
+    of_job,
     option,
     queue_options,
     seconds_of,
@@ -86,22 +87,23 @@ class Slurm(Scheduler):
     def directives(self, header: Header) -> list[str]:
         """Name, output, time, nodes, ranks, threads, queue, account, GPUs, then the site's own."""
         job = header.job
-        lines = [option("-J", header.name, " "), *file_options(header, "-o", "-e")]
+        lines = [option("-J", header.name, " ", of_job("name")), *file_options(header, "-o", "-e")]
         lines += [
-            option("--time", walltime_text(job.walltime_s)),
-            option("--nodes", job.nodes),
-            option("--ntasks-per-node", job.ranks_per_node),
-            option("--cpus-per-task", job.threads_per_rank),
+            option("--time", walltime_text(job.walltime_s), of=of_job("walltime_s")),
+            option("--nodes", job.nodes, of=of_job("nodes")),
+            option("--ntasks-per-node", job.ranks_per_node, of=of_job("ranks_per_node")),
+            option("--cpus-per-task", job.threads_per_rank, of=of_job("threads_per_rank")),
         ]
         lines += queue_options(header, "--partition")
         if job.account:
-            lines.append(option("--account", job.account))
+            lines.append(option("--account", job.account, of=of_job("account")))
         own = site_options(header)
         if not header.gpus:
             own = [line for line in own if not line.startswith(_GPU_OPTIONS)]
         request = header.scheduler.gpu_request
         if header.gpus and request != "none" and not any(line.startswith(_GPU_OPTIONS) for line in own):
-            lines.append(option(f"--{request}", f"gpu:{header.gpus}" if request == "gres" else header.gpus))
+            asked = f"gpu:{header.gpus}" if request == "gres" else header.gpus
+            lines.append(option(f"--{request}", asked, of=of_job("gpus_per_node")))
         return lines + own
 
     def array(self, tasks: int, limit: int | None) -> str:

@@ -21,6 +21,7 @@ from hpcgen.schedulers.base import (
     Phase,
     Scheduler,
     file_options,
+    of_job,
     option,
     queue_options,
     seconds_of,
@@ -62,11 +63,12 @@ class Torque(Scheduler):
 
     def directives(self, header: Header) -> list[str]:
         """Name, shell, output, resources, queue, account, then the site's own."""
-        lines = [option("-N", job_name(header.name), " "), "-S /bin/bash", *file_options(header, "-o", "-e")]
+        named = option("-N", job_name(header.name), " ", of_job("name"))
+        lines = [named, "-S /bin/bash", *file_options(header, "-o", "-e")]
         lines += self.resources(header)
         lines += queue_options(header, "-q", " ")
         if header.job.account:
-            lines.append(option("-A", header.job.account, " "))
+            lines.append(option("-A", header.job.account, " ", of_job("account")))
         return lines + site_options(header)
 
     def resources(self, header: Header) -> list[str]:
@@ -74,7 +76,8 @@ class Torque(Scheduler):
         wanted = f"nodes={header.job.nodes}:ppn={header.slots}"
         if header.gpus:
             wanted += f":gpus={header.gpus}"
-        return [option("-l", f"{wanted},walltime={walltime_text(header.job.walltime_s)}", " ")]
+        of = of_job("nodes", *(["gpus_per_node"] if header.gpus else []), "walltime_s")
+        return [option("-l", f"{wanted},walltime={walltime_text(header.job.walltime_s)}", " ", of)]
 
     def submit(self, script: Path) -> list[str]:
         """qsub prints ``NUMBER.SERVER``."""

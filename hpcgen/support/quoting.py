@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Mapping
 
 from hpcgen.errors import InputError
+from hpcgen.support.traced import Subject, together, traced
 
 # For the records' fields, in the regular expressions that Python and JSON Schema have in common.
 # The last part is there because Python's `$` alone lets a line break through at the end.
@@ -90,15 +91,19 @@ def docker_variables(values: Mapping[str, str]) -> str:
     """
     single = {name: docker_env(name, value).removeprefix("ENV ") for name, value in values.items()}
     bare = {name: f"{name}={value}" for name, value in values.items() if _PLAIN_ARGUMENT.fullmatch(value)}
-    alone = [f"ENV {text}" for name, text in single.items() if not text.startswith(f"{name}=")]
-    joined = [bare.get(name, text) for name, text in single.items() if text.startswith(f"{name}=")]
-    return "\n".join([*(["ENV " + " \\\n    ".join(joined)] if joined else []), *alone])
+    of = {name: Subject("variable", name) for name in values}
+    alone = [traced(f"ENV {text}", of[name]) for name, text in single.items() if not text.startswith(f"{name}=")]
+    joined = [traced(bare.get(name, text), of[name]) for name, text in single.items() if text.startswith(f"{name}=")]
+    first = [together(["ENV ", together(joined, " \\\n    ")])] if joined else []
+    return together([*first, *alone], "\n")
 
 
 def docker_labels(values: Mapping[str, str]) -> str:
     """One ``LABEL`` instruction for all; InputError as :func:`docker_label`."""
-    single = [docker_label(key, value).removeprefix("LABEL ") for key, value in values.items()]
-    return "LABEL " + " \\\n      ".join(single)
+    single = [
+        traced(docker_label(key, value).removeprefix("LABEL "), Subject("label", key)) for key, value in values.items()
+    ]
+    return together(["LABEL ", together(single, " \\\n      ")])
 
 
 def docker_arg(name: str, value: str) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from hpcgen.support.traced import together, without_last_break
+
 _PLACE = re.compile(r"(?m)^(?P<indent>[ \t]*)@\{(?P<alone>[a-z_]+)\}\n|@\{(?P<inside>[a-z_]+)\}")
 _PART = re.compile(r"(?m)^#: (.+)\n")
 
@@ -44,10 +46,15 @@ class Template:
             found = values[name]
             if place["inside"]:
                 return found if isinstance(found, str) else " ".join(found)
-            lines = [found.removesuffix("\n")] if isinstance(found, str) else found
-            return "".join(f"{place['indent']}{line}\n" for line in lines if line)
+            lines = [without_last_break(found)] if isinstance(found, str) else found
+            return together(part for line in lines if line for part in (place["indent"], line, "\n"))
 
-        text = _PLACE.sub(value, _parts(self.path)[part])
+        pieces, done = [], 0
+        template = _parts(self.path)[part]
+        for place in _PLACE.finditer(template):
+            pieces += [template[done : place.start()], value(place)]
+            done = place.end()
+        text = together([*pieces, template[done:]])
         if unused:
             raise KeyError(f"{self.path.name} {part} has no {', '.join(unused)}")
         return text

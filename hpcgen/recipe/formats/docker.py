@@ -25,10 +25,11 @@ from hpcgen.recipe.formats.bundled import (
 )
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.layout import FILES, copies, grouped, wrapped
+from hpcgen.recipe.formats.layout import FILES, copies, grouped, of_step, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
+from hpcgen.support.traced import Subject, together, traced
 from hpcgen.support.trees import FOLDER, LIST
 
 _CACHES = {"pip": "/root/.cache/pip"}
@@ -55,15 +56,16 @@ def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
     builder = _stage(plan, assembly.builder, dialect)
     final = [*_stage(plan, assembly.final, dialect), *_copied(assembly.final), *_test()]
-    final.append(_raw("\n".join(_kit_lines(plan, assembly))))
+    final.append(_raw("\n".join(_kit_lines(plan, assembly)), Subject("kit")))
     if assembly.final.made_by_others and dialect.entrypoint:
-        final.append(_raw("# It starts what it is told, not what the base image starts.\nENTRYPOINT []"))
+        told = "# It starts what it is told, not what the base image starts.\nENTRYPOINT []"
+        final.append(_raw(told, Subject("base")))
     final.append(_raw(docker_labels(assembly.labels)))
     return emit([builder, final], "docker")
 
 
-def _raw(text: str) -> Primitive:
-    return primitive("raw", docker=text)
+def _raw(text: str, of: Subject | None = None) -> Primitive:
+    return primitive("raw", of=of, docker=text)
 
 
 def _copied(stage: Stage) -> list[Primitive]:
@@ -71,17 +73,20 @@ def _copied(stage: Stage) -> list[Primitive]:
     if not stage.copied:
         return []
     ends = {each.to: "" if each.single else "/" for each in stage.copied}
-    lines = [f"COPY {FOLDER}{target}{end} {target}{end}" for target, end in ends.items()]
-    return [_raw("\n".join([f"# {HPCGEN}: files of the stack, as {LIST} says", *lines]))]
+    lines = [
+        traced(f"COPY {FOLDER}{target}{end} {target}{end}", Subject("copied", target)) for target, end in ends.items()
+    ]
+    return [_raw(together([f"# {HPCGEN}: files of the stack, as {LIST} says", *lines], "\n"))]
 
 
 def _test() -> list[Primitive]:
     """The self-test as a step: a build that fails it makes no image, as with %test of a definition file."""
     label = f"# {HPCGEN}: {TEST_STEP}, unless --build-arg {NOTEST}=1"
     told = StepLabel(block=HPCGEN, about=TEST_STEP)
+    of = Subject("self-test")
     return [
-        primitive("raw", joined=True, docker=f"{label}\n{docker_arg(NOTEST, '0')}"),
-        primitive("shell", told, commands=[BUILD_TEST]),
+        primitive("raw", joined=True, of=of, docker=f"{label}\n{docker_arg(NOTEST, '0')}"),
+        primitive("shell", told, of=of, commands=[BUILD_TEST]),
     ]
 
 
@@ -96,6 +101,7 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
     result = [
         primitive(
             "baseimage",
+            of=Subject("base"),
             image=base_reference(plan, stage.image, dialect),
             _as=builder,
             _distro="ubuntu22",
@@ -103,17 +109,21 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
         )
     ]
     if stage.arguments:
-        lines = [docker_arg(name, value) for name, value in stage.arguments.items()]
-        result.append(_raw("\n".join(lines)))
+        lines = [traced(docker_arg(name, value), Subject("argument", name)) for name, value in stage.arguments.items()]
+        result.append(_raw(together(lines, "\n")))
     if stage.environment:
         result.append(_raw(docker_variables(stage.environment)))
     if stage.host_files:
-        lines = [f"COPY {CERTIFICATE_FOLDER}/{base_name(f.target)} {f.target}" for f in stage.host_files]
-        result.append(_raw("\n".join(lines)))
+        lines = [
+            traced(f"COPY {CERTIFICATE_FOLDER}/{base_name(f.target)} {f.target}", Subject("certificate", f.target))
+            for f in stage.host_files
+        ]
+        result.append(_raw(together(lines, "\n")))
     if stage.copies:
-        result.append(_raw("\n".join(f"COPY --from=builder {path} {path}" for path in stage.copies)))
+        lines = [traced(f"COPY --from=builder {path} {path}", Subject("kept", path)) for path in stage.copies]
+        result.append(_raw(together(lines, "\n")))
     for label, about, steps in grouped(stage.steps):
-        result.append(primitive("comment", joined=True, text=about, reformat=False))
+        result.append(primitive("comment", joined=True, of=of_step(label, steps[0]), text=about, reformat=False))
         for step in steps:
             result += _step(plan, label, step, dialect, last=step is steps[-1])
     return result
@@ -121,15 +131,16 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
 
 def _step(plan: Plan, label: str, step: Run, dialect: Dialect, last: bool) -> list[Primitive]:
     """The files that a step finds, and its ``RUN``; an empty line comes after a block's last one."""
-    result = []
+    result, of = [], of_step(label, step)
     if step.files:
-        result.append(primitive("raw", joined=bool(step.commands) or not last, docker="\n".join(copies(step.files))))
+        joined = bool(step.commands) or not last
+        result.append(primitive("raw", joined=joined, of=of, docker="\n".join(copies(step.files))))
     if step.commands:
         words = " ".join(_run_words(plan, step)) if dialect.mounts else ""
         commands = [wrapped(command) for command in step.commands]
         told = StepLabel(block=label, about=step.about)
         arguments = f"{words} \\\n   " if words else ""
-        result.append(primitive("shell", told, joined=not last, commands=commands, _arguments=arguments))
+        result.append(primitive("shell", told, joined=not last, of=of, commands=commands, _arguments=arguments))
     return result
 
 
@@ -188,7 +199,8 @@ class DockerFormat(Format):
         top = commented([*header(plan), *assembly.base_notes, *notes])
         # The line asks a registry for its frontend, which a build without a network cannot.
         syntax = "# syntax=docker/dockerfile:1\n" if plan.supply == "network" else ""
-        return Written(f"{syntax}{top}\n\n{written.text}\n", written.steps)
+        text = together([syntax, traced(top, Subject("header")), "\n\n", written.text, "\n"])
+        return Written(text, written.steps)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
         """build.sh for the engines that read Dockerfiles."""

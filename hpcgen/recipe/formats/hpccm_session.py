@@ -15,7 +15,9 @@ from typing import Any
 import msgspec
 
 from hpcgen.model.recipe_facts import PulledBase, StepLabel
+from hpcgen.support.traced import Subject, Traced, subjects_of, together, traced
 
+STAGES = ("builder", "final")
 _LOCK = threading.Lock()
 _GLOBALS = (
     "g_cpu_arch",
@@ -32,17 +34,19 @@ _GLOBALS = (
 class Primitive(msgspec.Struct, frozen=True):
     """An hpccm primitive to be made: its class's name and keyword arguments.
 
-    ``label``: what it does, for an instruction that runs commands. ``joined``: no empty line comes after it.
+    ``label``: what it does, for an instruction that runs commands. ``joined``: no empty line comes after it. ``of``:
+    what all its lines are of, where they do not say it themselves.
     """
 
     name: str
     arguments: Mapping[str, Any] = {}
     label: StepLabel | None = None
     joined: bool = False
+    of: Subject | None = None
 
 
 class Written(msgspec.Struct, frozen=True):
-    """The text of a recipe, and by stage what its instructions that run commands are for.
+    """The text of a recipe, whose lines know what they are of, and by stage what its instructions that run commands do.
 
     ``heredoc``: the word that ends what engines read, where the text is a script with that in a here-document.
     ``bases``: base images whose digest engines do not check themselves.
@@ -54,9 +58,11 @@ class Written(msgspec.Struct, frozen=True):
     bases: list[PulledBase] = []
 
 
-def primitive(name: str, label: StepLabel | None = None, joined: bool = False, **arguments: Any) -> Primitive:
+def primitive(
+    name: str, label: StepLabel | None = None, joined: bool = False, of: Subject | None = None, **arguments: Any
+) -> Primitive:
     """A :class:`Primitive` by keywords."""
-    return Primitive(name, arguments, label, joined)
+    return Primitive(name, arguments, label, joined, of)
 
 
 def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
@@ -78,15 +84,15 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
         try:
             hpccm.config.set_container_format(kind)
             hpccm.config.set_singularity_version("3.2")
-            text = "\n\n".join(_stage(hpccm, stage) for stage in stages)
+            text = together([_stage(hpccm, stage, name) for stage, name in zip(stages, STAGES, strict=True)], "\n\n")
         finally:
             for name, value in kept.items():
                 setattr(hpccm.config, name, value)
     return Written(text, [[each.label for each in stage if each.label is not None] for stage in stages])
 
 
-def _stage(hpccm: Any, descriptions: Sequence[Primitive]) -> str:
-    text = ""
+def _stage(hpccm: Any, descriptions: Sequence[Primitive], name: str) -> str:
+    printed = []
     for description in descriptions:
         # hpccm keeps and changes the lists it is given.
         arguments = {k: list(v) if isinstance(v, (tuple, list)) else v for k, v in description.arguments.items()}
@@ -94,5 +100,16 @@ def _stage(hpccm: Any, descriptions: Sequence[Primitive]) -> str:
             made = hpccm.primitives.comment(arguments.pop("text"), **arguments)
         else:
             made = getattr(hpccm.primitives, description.name)(**arguments)
-        text += f"{made}\n" if description.joined else f"{made}\n\n"
-    return text.rstrip("\n")
+        after = "\n" if description.joined else "\n\n"
+        printed += [_with_subjects(str(made), description, name), after if description is not descriptions[-1] else ""]
+    return together(printed)
+
+
+def _with_subjects(text: str, description: Primitive, stage: str) -> str:
+    """What hpccm printed, with what its lines are of: raw text comes back line by line as it was given."""
+    if description.of is not None:
+        return traced(text, description.of._replace(stage=stage))
+    given = [subjects_of(each) for each in description.arguments.values() if isinstance(each, str)]
+    found = Traced(text)
+    found.subjects = {line: of._replace(stage=stage) for each in given for line, of in each.items()}
+    return found

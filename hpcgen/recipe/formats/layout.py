@@ -8,6 +8,7 @@ from itertools import groupby
 from posixpath import basename, dirname
 
 from hpcgen.blocks.steps import Run, TextFile
+from hpcgen.support.traced import Subject
 
 FILES = "files"
 """Folder of the kit with the files that steps copy."""
@@ -26,6 +27,11 @@ def wrapped(command: str, indent: str = " " * 8) -> str:
             line = ""
         line = f"{line} {word}" if line else word
     return f" \\\n{indent}".join([*lines, line])
+
+
+def of_step(label: str, step: Run) -> Subject:
+    """What the lines of a step are of."""
+    return Subject("step", f"{label}: {step.about}")
 
 
 def grouped(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, str, list[Run]]]:

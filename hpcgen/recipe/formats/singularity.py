@@ -32,10 +32,11 @@ from hpcgen.recipe.formats.bundled import (
 )
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.layout import FILES, grouped, wrapped
+from hpcgen.recipe.formats.layout import FILES, grouped, of_step, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import plain, sh, sh_assign
+from hpcgen.support.traced import Subject, together, traced
 from hpcgen.support.trees import FOLDER
 
 CARGO = "/opt/hpcgen-kept.tar"
@@ -98,26 +99,33 @@ def _final_start(plan: Plan, assembly: Assembly) -> list[Primitive]:
     result = _start(plan, stage)
     names = [*_top_names(plan, assembly), *([FOLDER] if stage.copied else [])]
     lines = [f"    {name} {_arrival(name)}" for name in names]
-    result.insert(1, _raw("\n".join(["%files", *lines])))
+    result.insert(1, _raw("\n".join(["%files", *lines]), Subject("kit")))
     if stage.copies:
-        result.insert(1, primitive("copy", _from="builder", src=CARGO, dest=CARGO))
+        packed = Subject("kept", stage.copies[0])
+        result.insert(1, primitive("copy", of=packed, _from="builder", src=CARGO, dest=CARGO))
     return result
 
 
 def _final_end(stage: Stage, assembly: Assembly) -> list[Primitive]:
     result = []
     if stage.environment:
-        lines = [f"    export {_split(sh_assign(name, value))}" for name, value in stage.environment.items()]
-        result.append(_raw("\n".join(["%environment", *lines])))
-    result.append(_raw('%runscript\n    exec "$@"'))
-    result.append(_raw(f"%test\n    {BUILD_TEST}"))
-    labels = [f"    {key} {_spaced(plain(value, key))}" for key, value in assembly.labels.items()]
-    result.append(_raw("\n".join(["%labels", *labels])))
+        lines = [
+            traced(f"    export {_split(sh_assign(name, value))}", Subject("variable", name))
+            for name, value in stage.environment.items()
+        ]
+        result.append(_raw(together(["%environment", *lines], "\n")))
+    result.append(_raw('%runscript\n    exec "$@"', Subject("command")))
+    result.append(_raw(f"%test\n    {BUILD_TEST}", Subject("self-test")))
+    labels = [
+        traced(f"    {key} {_spaced(plain(value, key))}", Subject("label", key))
+        for key, value in assembly.labels.items()
+    ]
+    result.append(_raw(together(["%labels", *labels], "\n")))
     return result
 
 
-def _raw(text: str) -> Primitive:
-    return primitive("raw", singularity=_guarded(text))
+def _raw(text: str, of: Subject | None = None) -> Primitive:
+    return primitive("raw", of=of, singularity=_guarded(text))
 
 
 def _guarded(text: str) -> str:
@@ -146,6 +154,7 @@ def _start(plan: Plan, stage: Stage) -> list[Primitive]:
     result = [
         primitive(
             "baseimage",
+            of=Subject("base"),
             image=image,
             _as=name,
             _bootstrap=bootstrap,
@@ -154,14 +163,22 @@ def _start(plan: Plan, stage: Stage) -> list[Primitive]:
             _arch="x86_64",
         )
     ]
-    lines = [f"    {file.source} {file.target}" for file in stage.host_files]
+    lines: list[str] = [
+        traced(f"    {file.source} {file.target}", Subject("certificate", file.target)) for file in stage.host_files
+    ]
     if name == "builder" and any("/" in file.path for _, step in stage.steps for file in step.files):
-        lines.append(f"    {FILES} {_arrival(FILES)}")
+        lines.append(traced(f"    {FILES} {_arrival(FILES)}", Subject("kit")))
     if lines:
-        result.append(_raw("\n".join(["%files", *lines])))
+        result.append(_raw(together(["%files", *lines], "\n")))
     variables = {**stage.arguments, **stage.environment}
-    exports = [f"    export {_split(sh_assign(key, value))}" for key, value in variables.items()]
-    result.append(_raw("\n".join(["%post", "    set -eu", *exports])))
+    exports = [
+        traced(
+            f"    export {_split(sh_assign(key, value))}",
+            Subject("argument" if key in stage.arguments else "variable", key),
+        )
+        for key, value in variables.items()
+    ]
+    result.append(_raw(together(["%post", "    set -eu", *exports], "\n")))
     return result
 
 
@@ -169,7 +186,8 @@ def _steps(steps: Steps, first: int, total: int) -> list[Primitive]:
     result = []
     number = first
     for label, about, runs in grouped(steps):
-        result.append(primitive("comment", joined=True, text=_spaced(about), reformat=False))
+        of = of_step(label, runs[0])
+        result.append(primitive("comment", joined=True, of=of, text=_spaced(about), reformat=False))
         for step in runs:
             result.append(_step(label, step, number, total, joined=step is not runs[-1]))
             number += 1
@@ -195,7 +213,7 @@ def _step(label: str, step: Run, number: int, total: int, joined: bool) -> Primi
         ")",
     ]
     told = StepLabel(block=label, about=step.about)
-    return primitive("shell", told, joined, chdir=False, commands=commands)
+    return primitive("shell", told, joined, of_step(label, step), chdir=False, commands=commands)
 
 
 def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
@@ -255,7 +273,8 @@ class SingularityFormat(Format):
         written = emit(stages, "singularity")
         # The command among them is quoted for a shell, and stays the same to one.
         top = _split(commented([*header(plan), *assembly.base_notes, *_tags(plan, assembly)]))
-        return Written(_guarded(f"{top}\n\n{written.text}\n"), written.steps)
+        text = together([traced(top, Subject("header")), "\n\n", written.text, "\n"])
+        return Written(_guarded(text), written.steps)
 
     def build_script(self, plan: Plan, assembly: Assembly) -> str:
         """build.sh for Apptainer and Singularity."""
