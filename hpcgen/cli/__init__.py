@@ -20,6 +20,7 @@ COMMANDS = {
     "lock": "Pin everything that a build downloads.",
     "bundle": "Fetch, check, compare and join what a lock pins.",
     "plan": "Show what would be built, and why.",
+    "explain": "Say where things in a kit come from.",
     "contract": "Check whether the image will work on the host.",
     "build": "Build an image with a container engine.",
     "test": "Test an image on this machine.",

@@ -146,6 +146,10 @@ plan_options = option_group(*_named(True), *_OPTIONS, _COMMAND, click.pass_conte
 """The options of every command that makes a plan."""
 optional_plan_options = option_group(*_named(False), *_OPTIONS, _COMMAND, click.pass_context)
 """The same where a lock or a bundle may say all of it."""
+word_or_plan_options = option_group(
+    *_named(False), *_OPTIONS, click.argument("words", nargs=-1, metavar="[WORD]..."), click.pass_context
+)
+"""The same for a command that is given words in place of a job's command."""
 kit_or_plan_options = option_group(*_named(False), *_OPTIONS, _KIT_OR_COMMAND, click.pass_context)
 """The same for a command that may be given a kit instead: ``words`` are the kit, or the job's command."""
 

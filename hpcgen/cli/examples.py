@@ -41,6 +41,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen plan --site workstation --stack mpi-hello --add cmake --set mpi.provider=openmpi",
         "hpcgen plan --site workstation --stack mpi-hello --inputs",
     ),
+    "explain": (
+        "hpcgen explain tensorflow OMP_NUM_THREADS --site supermuc --stack tf-horovod",
+        "hpcgen explain kit/job.slurm:8",
+    ),
     "contract": ("hpcgen contract --site supermuc --stack mpi-hello",),
     "build": (
         "hpcgen build kit",

@@ -99,6 +99,11 @@ def read_kit(folder: Path) -> KitFolder:
     return KitFolder(folder, plan, recipe, lock, facts, certificates, _copied(folder, plan))
 
 
+def read_texts(kit: KitFolder) -> dict[str, str]:
+    """The text of each file of a kit; InputError as :func:`read_kit`."""
+    return {name: _read(_inside(kit.folder, name)) for name in kit.names}
+
+
 def _copied(folder: Path, plan: Plan) -> dict[str, CopiedFile]:
     """What the kit's list says that it copies, if that is what the plan means."""
     if not plan.copied:

@@ -1,0 +1,108 @@
+"""``hpcgen explain``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import asked_plan, catalog_of, options_given, print_json, word_or_plan_options
+from hpcgen.errors import InputError, Problems, UnknownNameError
+
+if TYPE_CHECKING:
+    from hpcgen.explain.case import Case
+
+
+@click.command("explain")
+@word_or_plan_options
+@click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Explain a kit, a lock or an image that is there.")
+@click.option("--json", "as_json", is_flag=True, help="Print the explanations as JSON.")
+def command(ctx: click.Context, origin: str | None, as_json: bool, **asked: Any) -> None:
+    """Say where things in a kit come from: the fact, the stack's line, the block, the rule, and what was refused.
+
+    WORD is a block, BLOCK.OPTION, a variable, a package, a folder, a module, a fact's path, a line of the job script,
+    or FILE:LINE of the recipe, the job script or selftest.sh; KIT/FILE:LINE needs neither --site nor --stack. Without
+    a word, what can be asked for is listed.
+    """
+    from hpcgen.explain.answers import explain, words
+    from hpcgen.explain.explanation import explanation_text
+
+    given = tuple(asked.pop("words"))
+    case = _case(ctx, origin or _kit_of(given, asked), asked)
+    if not given:
+        listed = words(case)
+        if as_json:
+            print_json(listed)
+        else:
+            click.echo("\n".join(f"{kind}: {', '.join(names)}" for kind, names in listed.items()))
+        return
+    found, problems = [], Problems()
+    for word in given:
+        try:
+            found += explain(case, word)
+        except (UnknownNameError, InputError) as error:
+            problems += error.problems
+    if problems:
+        raise UnknownNameError(problems)
+    if as_json:
+        print_json(found)
+    else:
+        click.echo("\n\n".join(explanation_text(each) for each in found))
+
+
+def _kit_of(given: tuple[str, ...], asked: dict[str, Any]) -> str | None:
+    """The kit that a word of the kind KIT/FILE:LINE names, or the present folder if that is one."""
+    if asked["site"] is not None or asked["stack"] is not None:
+        return None
+    folders = [Path(word.rpartition(":")[0]).parent for word in given if "/" in word] or [Path()]
+    return next((str(folder) for folder in folders if (folder / "plan.json").is_file()), None)
+
+
+def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case:
+    """What is to be explained: a plan that is made now, or that of a kit, a lock or an image."""
+    from hpcgen.explain.case import Case
+
+    catalog = catalog_of(ctx)
+    if origin is None:
+        plan = asked_plan(ctx, catalog, {**asked, "command": ()})
+        return Case(plan, catalog, site=asked["site"], stack=asked["stack"])
+    if more := options_given(asked, free=("notes",)):
+        raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
+    plan, text, files = _recorded(origin)
+    lock = None
+    from hpcgen.lockfile.lock import is_sealed, parse_lock
+
+    if is_sealed(text):
+        lock = parse_lock(text, f"the lock of {origin}")
+    case = Case(plan, catalog, lock)
+    for name, there in files.items():
+        if name in case.files and case.files[name] != there:
+            raise InputError(
+                f"{name} of {origin} is not what this hpcgen makes of its plan: hpcgen {plan.hpcgen} wrote it, the "
+                "collections changed, or a person edited it",
+                remedy="render the kit again, and explain that",
+            )
+    return case
+
+
+def _recorded(origin: str) -> tuple[Any, str, dict[str, str]]:
+    """The plan, the lock's text and the files of a kit's folder, a lock or an image."""
+    path = Path(origin)
+    if (path / "plan.json").is_file():
+        from hpcgen.kit.folder import read_kit, read_texts
+
+        kit = read_kit(path)
+        texts = read_texts(kit)
+        return kit.plan, texts["hpcgen.lock"], texts
+    if path.suffix == ".lock":
+        from hpcgen.lockfile.lock import read_lock
+
+        lock = read_lock(path)
+        return lock.plan, lock.text, {}
+    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.images.reference import parse_image
+
+    found = recorded_kit(parse_image(origin))
+    texts = {name: file.text for name, file in found.files.items()}
+    return found.plan, texts["hpcgen.lock"], texts
