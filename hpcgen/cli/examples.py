@@ -45,6 +45,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen explain tensorflow OMP_NUM_THREADS --site supermuc --stack tf-horovod",
         "hpcgen explain kit/job.slurm:8",
     ),
+    "diff": ("hpcgen diff supermuc supermuc-phase2", "hpcgen diff old.lock hpcgen.lock"),
     "contract": ("hpcgen contract --site supermuc --stack mpi-hello",),
     "build": (
         "hpcgen build kit",

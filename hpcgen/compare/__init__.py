@@ -1,0 +1,1 @@
+"""Two locks, or two site profiles: what differs, as records."""
