@@ -88,7 +88,7 @@ def serving_kit(asked: ServeRequest, catalog: Catalog, before: Sequence[str] = (
     kit = make_kit(plan, catalog)
     scheduler = scheduler_for(asked.site.scheduler)
     name, text = job_script(plan, assemble(plan, catalog).final.environment, queueing=asked.queueing)
-    kit = replace(kit, files={**kit.files, name: KitFile(text, True)})
+    kit = replace(kit, files={**kit.files, name: KitFile(str(text), True)})
     submit = quoted(*scheduler.submit(Path(name))) if scheduler.takes_jobs else f"./{name}"
     return ServeKit(kit, plan, target, models, name, submit)
 

@@ -165,7 +165,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
     ------
     PolicyError, InputError: as :func:`hpcgen.launch.job_script`.
     """
-    return job_script(
+    _, text = job_script(
         job.plan,
         job.environment,
         job.image or None,
@@ -174,7 +174,8 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
         preflight=preflight,
         more_inside=job.inside,
         sealed=job.sealed,
-    )[1]
+    )
+    return str(text)
 
 
 def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
@@ -184,7 +185,7 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
     ----------
     preflight: name of the file with :func:`checks` in the folder that the job starts in.
     """
-    return job_script(
+    name, text = job_script(
         job.plan,
         job.environment,
         job.image or None,
@@ -193,11 +194,14 @@ def batch_script(job: ImageJob, preflight: str) -> tuple[str, str]:
         more_inside=job.inside,
         queueing=job.queueing,
     )
+    return name, str(text)
 
 
 def checks(job: ImageJob) -> str:
     """The preflight of a job: the script that its own script calls first."""
-    return preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for, more_inside=job.inside)
+    return str(
+        preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for, more_inside=job.inside)
+    )
 
 
 def laid_out(
