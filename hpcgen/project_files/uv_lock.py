@@ -1,0 +1,109 @@
+"""uv.lock: https://docs.astral.sh/uv/concepts/projects/layout/#the-lockfile, and files that uv 0.5 to 0.13 wrote."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from packaging.utils import canonicalize_name
+
+from hpcgen.errors import InputError, Position
+from hpcgen.model.requirement import KnownWheel, Needed, PackageFile, Requirement
+from hpcgen.project_files.folder import ProjectFolder
+from hpcgen.project_files.locked import check_package, file_name, hashes_of
+from hpcgen.project_files.pip_text import is_marker
+from hpcgen.project_files.toml_file import Reader, TomlFile
+
+_OWN = ("editable", "virtual", "directory")
+"""Sources of the project itself and of members of its workspace."""
+
+
+def read_uv_lock(folder: ProjectFolder, path: str) -> PackageFile:
+    """What a lock of uv holds, as a graph from the project on; InputError with all that is wrong with it."""
+    file = TomlFile(folder, path)
+    reader = Reader(file)
+    data, top = file.data, Position(path, 1, 1)
+    if data.get("version") != 1:
+        where = file.key("", "version")
+        reader.wrong(f"the lock has version {data.get('version')!r}", where, "1", "write it anew: uv lock")
+    found: list[Requirement] = []
+    roots: list[Needed] = []
+    for number, table in enumerate(reader.tables(data, "package", top)):
+        where = file.header("package", number)
+        source = reader.table(table, "source", where)
+        if any(kind in source for kind in _OWN):
+            roots += _needs(reader, table, where)
+        elif (package := _package(reader, table, source, where)) is not None:
+            found.append(package)
+    python = reader.text(data, "requires-python", top)
+    reader.problems.raise_as(InputError)
+    if found and not roots:
+        # A lock of a script, or of a workspace without a project: everything is wanted.
+        roots = [Needed(name=each.name, version=each.version) for each in found]
+    return PackageFile(
+        file=path,
+        kind="uv",
+        locked=True,
+        requirements=found,
+        roots=roots,
+        group_names=sorted({each.extra for each in roots if each.extra}),
+        requires_python=python,
+        python_where=file.key("", "requires-python") if python else None,
+        read=dict(folder.read),
+    )
+
+
+def _package(reader: Reader, table: dict[str, Any], source: dict[str, Any], where: Position) -> Requirement | None:
+    name = canonicalize_name(reader.text(table, "name", where, needed=True))
+    if "registry" not in source:
+        from_where = "an address" if "git" in source or "url" in source else "a path"
+        reader.wrong(
+            f"{name} is from {from_where}, not from a package index",
+            where,
+            remedy="lock a release of it; code of your own comes into the image by `copy` in the stack",
+        )
+        return None
+    wheels = [_file(reader, each, where) for each in reader.tables(table, "wheels", where)]
+    sdist = _file(reader, reader.table(table, "sdist", where), where) if "sdist" in table else None
+    version = reader.text(table, "version", where, needed=True)
+    package = Requirement(
+        name=name,
+        where=where,
+        specifier=f"=={version}",
+        version=version,
+        hashes=hashes_of(wheels, sdist),
+        wheels=wheels,
+        sdist=sdist,
+        needs=_needs(reader, table, where),
+    )
+    check_package(reader, package)
+    return package
+
+
+def _needs(reader: Reader, table: dict[str, Any], where: Position) -> list[Needed]:
+    """What a package needs, always and with its extras; of the project also with its groups."""
+    found = [_needed(reader, each, "", where) for each in reader.tables(table, "dependencies", where)]
+    for kind in ("optional-dependencies", "dev-dependencies"):
+        for extra, _ in sorted(reader.table(table, kind, where).items()):
+            listed = reader.tables(table[kind], extra, where)
+            found += [_needed(reader, each, canonicalize_name(extra), where) for each in listed]
+    return found
+
+
+def _needed(reader: Reader, table: dict[str, Any], extra: str, where: Position) -> Needed:
+    marker = reader.text(table, "marker", where)
+    if marker and not is_marker(marker):
+        reader.wrong(f"a marker cannot be read: {marker[:120]!r}", where, "such as python_version < '3.12'")
+    return Needed(
+        name=canonicalize_name(reader.text(table, "name", where, needed=True)),
+        version=reader.text(table, "version", where),
+        extras=[canonicalize_name(each) for each in reader.texts(table, "extra", where)],
+        marker=marker,
+        extra=extra,
+    )
+
+
+def _file(reader: Reader, table: dict[str, Any], where: Position) -> KnownWheel:
+    sha256 = reader.text(table, "hash", where)
+    name = file_name(reader.text(table, "url", where) or reader.text(table, "path", where))
+    return KnownWheel(file=name, sha256=sha256 if re.fullmatch("sha256:[0-9a-f]{64}", sha256) else None)
