@@ -3,6 +3,7 @@
     hpcgen onnx bench converted --origin examples/onnx/report.yaml --image IMAGE --rounds 15 --json > times.json
     python benchmarks/onnx/table.py times.json
 
+Of ``examples/onnx/more.yaml`` it prints a table without the report's columns.
 Rows of devices that the figures are not from stay empty on our side.
 """
 
@@ -54,6 +55,34 @@ def rows(times: list[dict[str, Any]], device: str = "CPU", batch: int = 1) -> li
     return found
 
 
+MORE_HEAD = (
+    "model", "batch", "framework", "here: framework (ms)",
+    "ONNX Runtime (ms)", "times as fast", "OpenVINO (ms)", "times as fast",
+)  # fmt: skip
+
+
+MORE = {
+    "alexnet-keras": ("AlexNet", "Keras"),
+    "candle": ("CANDLE-like", "PyTorch"),
+    "candle-keras": ("CANDLE-like", "Keras"),
+    "candle-saved": ("CANDLE-like", "TensorFlow (SavedModel)"),
+    "boosting": ("gradient boosting", "scikit-learn"),
+    "pipeline": ("pipeline", "scikit-learn"),
+}
+"""Models of ``examples/onnx/more.yaml``: what they are, and what they are from."""
+
+
+def more(times: list[dict[str, Any]]) -> list[list[str]]:
+    """The rows of models that the report has not: one for each model and batch that was measured."""
+    own = [one["timing"] for one in times if one["timing"]["runtime"] == "framework"]
+    return [
+        [title, f"{each['batch']}", f"{framework} {each['version']}", *_measured(times, each["model"], each["batch"])]
+        for each in own
+        for title, framework in [MORE.get(each["model"], ("", ""))]
+        if title
+    ]
+
+
 def _measured(times: list[dict[str, Any]], model: str, batch: int) -> list[str]:
     cells = []
     for runtime, variant in (("framework", ""), ("onnxruntime", ""), ("openvino", "openvino")):
@@ -84,7 +113,14 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=1)
     asked = parser.parse_args()
     times = json.loads(asked.times.read_text("utf-8"))["runtimes"]
-    lines = [HEAD, ["---"] * len(HEAD), *rows(times, asked.device, asked.batch)]
+    if others := more(times):
+        _print(MORE_HEAD, others)
+    else:
+        _print(HEAD, rows(times, asked.device, asked.batch))
+
+
+def _print(head: tuple[str, ...], found: list[list[str]]) -> None:
+    lines = [head, ["---"] * len(head), *found]
     print("\n".join(f"| {' | '.join(line)} |" for line in lines))
 
 

@@ -12,7 +12,7 @@ from hpcgen.onnx.ensemble import read_ensemble
 EXAMPLES = Path(__file__).parents[3] / "examples" / "onnx"
 
 
-@pytest.mark.parametrize("name", ["ensemble.yaml", "all.yaml", "report.yaml"])
+@pytest.mark.parametrize("name", ["ensemble.yaml", "all.yaml", "report.yaml", "more.yaml"])
 def test_an_example_is_a_valid_ensemble(name: str, tmp_path: Path) -> None:
     for each in EXAMPLES.iterdir():
         if each.is_file():
