@@ -30,7 +30,8 @@ class OnnxTools(WheelBlock):
     needs = (
         need("python"),
         need("onnxruntime"),
-        need("tensorflow", ">=2.20", when=_from("keras")),
+        # The wheel: what is converted computes for moments, which pays for no build of hours.
+        need("tensorflow", ">=2.20", when=_from("keras"), enough={"install": "pip"}),
         need("pytorch", ">=2.9", when=_from("pytorch")),
     )
 

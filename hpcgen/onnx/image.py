@@ -6,8 +6,6 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from msgspec.structs import replace
-
 from hpcgen.builders.choosing import choose_builder
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.in_memory import InMemory
@@ -61,9 +59,7 @@ def plan_of_image(loaded: LoadedEnsemble, names: list[str], catalog: Catalog, si
         # What is compared is the model, on any machine.
         settings.append("pytorch.accelerator=cpu")
     wanted = {each.partition("-")[0] for each in loaded.ensemble.optimise}
-    whole = catalog.stack(STACK)
-    blocks = {name: each for name, each in whole.blocks.items() if name != "tensorflow" or "keras" in frameworks}
-    stack = replace(whole, blocks=blocks)
+    stack = catalog.stack(STACK)
     return make_plan(
         catalog,
         catalog.site(site),

@@ -106,7 +106,11 @@ def test_what_is_converted_brings_its_framework() -> None:
     names = {block.name for block in planned("workstation", "onnx-convert").blocks}
     assert {"onnx_tools", "onnxruntime", "tensorflow"} <= names and "pytorch" not in names
     more = planned("workstation", "onnx-convert", "onnx_tools.frameworks=sklearn,pytorch")
-    assert "pytorch" in {block.name for block in more.blocks}
+    names = {block.name for block in more.blocks}
+    assert "pytorch" in names and "tensorflow" not in names
+    # On a CPU with AVX-512 too, where TensorFlow by itself is compiled.
+    tensorflow = planned("supermuc", "onnx-convert").block("tensorflow")
+    assert tensorflow is not None and tensorflow.options["install"] == "pip"
     assembly = assemble(more, Catalog())
     assert text_of(assembly, "files/tests/onnx_frameworks") == "sklearn\npytorch\n"
 
