@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpcgen.cli.common import catalog_of, print_json, say
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
 
 
 @click.command("diff")
@@ -22,26 +27,28 @@ def command(ctx: click.Context, old: str, new: str, as_json: bool) -> int:
     locks = [name.endswith(".lock") for name in (old, new)]
     if any(locks) and not all(locks):
         raise click.UsageError("a lock is compared with a lock, a site profile with a site profile")
-    if all(locks):
-        from hpcgen.lockfile.diff.changes import changes, changes_text
-        from hpcgen.lockfile.lock import read_lock
-
-        found = changes(read_lock(Path(old)), read_lock(Path(new)))
-        text = changes_text(found)
-    else:
-        from hpcgen.compare.sites import changes_text as facts_text
-        from hpcgen.compare.sites import site_changes
-
-        catalog = catalog_of(ctx)
-        facts = site_changes(catalog.site_document(old), catalog.site_document(new))
-        if as_json:
-            print_json(facts)
-            return 1 if facts else 0
-        found, text = [], facts_text(facts)
+    found, text = _locks(old, new) if all(locks) else _sites(catalog_of(ctx), old, new)
     if as_json:
         print_json(found)
-    elif text:
+    elif found:
         click.echo(text)
     else:
         say("nothing differs")
-    return 1 if text else 0
+    return 1 if found else 0
+
+
+def _locks(old: str, new: str) -> tuple[Sequence[Any], str]:
+    """What differs, as records and in words."""
+    from hpcgen.lockfile.diff.changes import changes, changes_text
+    from hpcgen.lockfile.lock import read_lock
+
+    found = changes(read_lock(Path(old)), read_lock(Path(new)))
+    return found, changes_text(found)
+
+
+def _sites(catalog: Catalog, old: str, new: str) -> tuple[Sequence[Any], str]:
+    """The same of two profiles."""
+    from hpcgen.compare.sites import changes_text, site_changes
+
+    found = site_changes(catalog.site_document(old), catalog.site_document(new))
+    return found, changes_text(found)

@@ -28,14 +28,15 @@ def explain(case: Case, word: str) -> list[Explanation]:
     found = _LINE.fullmatch(word)
     if found is not None and (name := found["file"].rpartition("/")[2]) in case.files:
         return of_line(case, name, int(found["line"]))
-    subjects = _index(case).get(word.strip(), [])
+    index = _index(case)
+    subjects = index.get(word.strip(), [])
     if not subjects and value_at(msgspec.to_builtins(case.plan.site), word) is not None:
         return [_fact(case, word)]
     if not subjects and value_at(msgspec.to_builtins(case.plan.stack), word) is not None:
         return [Explanation(kind="stack", name=word, grounds=[case.said_by_stack(word)])]
     if not subjects:
         message = f"nothing in the kit of {case.plan.stack.name} for {case.plan.site.name} is called {word!r}"
-        known = sorted(name for name in [*_index(case), *case.facts] if len(name) < 80)
+        known = sorted(name for name in [*index, *case.facts] if len(name) < 80)
         raise UnknownNameError(message, remedy=did_you_mean(word, known))
     return [each for subject in subjects for each in of_subject(case, subject)]
 

@@ -6,12 +6,14 @@ import re
 import urllib.parse
 from collections.abc import Sequence
 
-from hpcgen.model.requirement import KnownWheel, Requirement
+from hpcgen.errors import Position
+from hpcgen.model.requirement import KnownWheel, Needed, Requirement
 from hpcgen.project_files.pip_text import is_marker, is_version
 from hpcgen.project_files.toml_file import Reader
 
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._+!-]*")
+_SHA256 = re.compile(r"sha256:[0-9a-f]{64}")
 MADE_ANEW = "have the tool that wrote the lock write it anew"
 
 
@@ -20,13 +22,54 @@ def file_name(address: str) -> str:
     return urllib.parse.unquote(address.split("#")[0].split("?")[0].rpartition("/")[2])
 
 
-def hashes_of(wheels: Sequence[KnownWheel], sdist: KnownWheel | None) -> list[str]:
+def not_from_index(reader: Reader, name: str, source: str, where: Position) -> None:
+    """One more problem: a package that no index has. ``source``: ``an address``, ``a path``."""
+    reader.wrong(
+        f"{name} is from {source}, not from a package index",
+        where,
+        remedy="lock a release of it; code of your own comes into the image by `copy` in the stack",
+    )
+
+
+def known_file(name: str, sha256: str) -> KnownWheel:
+    """A file of a package; of its hash, ``sha256:…``, nothing is known where it is none."""
+    return KnownWheel(file=name, sha256=sha256 if _SHA256.fullmatch(sha256) else None)
+
+
+def locked_package(
+    reader: Reader,
+    name: str,
+    where: Position,
+    wheels: list[KnownWheel],
+    sdist: KnownWheel | None,
+    *,
+    version: str,
+    marker: str = "",
+    needs: Sequence[Needed] = (),
+) -> Requirement:
+    """A package of a lock in its one version; what is wrong with it is a problem of the reader."""
+    package = Requirement(
+        name=name,
+        where=where,
+        specifier=f"=={version}",
+        version=version,
+        marker=marker,
+        hashes=_hashes_of(wheels, sdist),
+        wheels=wheels,
+        sdist=sdist,
+        needs=list(needs),
+    )
+    _check(reader, package)
+    return package
+
+
+def _hashes_of(wheels: Sequence[KnownWheel], sdist: KnownWheel | None) -> list[str]:
     """The hashes of all files; none where one file has none, since the list would then rule it out."""
     files = [*wheels, *([sdist] if sdist is not None else [])]
     return sorted({each.sha256 for each in files if each.sha256 is not None}) if all(f.sha256 for f in files) else []
 
 
-def check_package(reader: Reader, package: Requirement) -> None:
+def _check(reader: Reader, package: Requirement) -> None:
     """That name, version, marker and names of files are what they should be; what is not is a problem of the reader."""
     if not _NAME.fullmatch(package.name):
         reader.wrong(f"{package.name!r} is no name of a package", package.where, "such as numpy", MADE_ANEW)

@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import KnownWheel, PackageFile, Requirement
 from hpcgen.project_files.folder import ProjectFolder
-from hpcgen.project_files.locked import check_package, hashes_of
+from hpcgen.project_files.locked import known_file, locked_package, not_from_index
 from hpcgen.project_files.pip_text import is_marker
 from hpcgen.project_files.toml_file import Reader, TomlFile
 
@@ -60,26 +60,13 @@ def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tup
     name = canonicalize_name(reader.text(table, "name", where, needed=True))
     source = reader.table(table, "source", where)
     if source.get("type", "legacy") != "legacy":
-        reader.wrong(
-            f"{name} is from {source['type']!s:.20}, not from a package index",
-            where,
-            remedy="lock a release of it; code of your own comes into the image by `copy` in the stack",
-        )
+        not_from_index(reader, name, f"{source['type']!s:.20}", where)
         return []
     files = [_file(reader, each, where) for each in reader.tables(table, "files", where)]
     wheels = [each for each in files if each.file.endswith(".whl")]
     sdist = next((each for each in files if not each.file.endswith(".whl")), None)
     version = reader.text(table, "version", where, needed=True)
-    package = Requirement(
-        name=name,
-        where=where,
-        specifier=f"=={version}",
-        version=version,
-        hashes=hashes_of(wheels, sdist),
-        wheels=wheels,
-        sdist=sdist,
-    )
-    check_package(reader, package)
+    package = locked_package(reader, name, where, wheels, sdist, version=version)
     named = [canonicalize_name(each) for each in reader.texts(table, "groups", where)]
     markers = table.get("markers", "")
     by_group = markers if isinstance(markers, dict) else dict.fromkeys(named, markers)
@@ -94,5 +81,4 @@ def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tup
 
 def _file(reader: Reader, table: dict[str, Any], where: Position) -> KnownWheel:
     sha256 = reader.text(table, "hash", where)
-    sound = sha256 if re.fullmatch("sha256:[0-9a-f]{64}", sha256) else None
-    return KnownWheel(file=reader.text(table, "file", where, needed=True), sha256=sound)
+    return known_file(reader.text(table, "file", where, needed=True), sha256)

@@ -10,7 +10,7 @@ from packaging.utils import canonicalize_name
 from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import KnownWheel, PackageFile, Requirement
 from hpcgen.project_files.folder import ProjectFolder
-from hpcgen.project_files.locked import check_package, file_name, hashes_of
+from hpcgen.project_files.locked import file_name, known_file, locked_package, not_from_index
 from hpcgen.project_files.toml_file import Reader, TomlFile
 
 
@@ -50,26 +50,13 @@ def _package(reader: Reader, number: int, table: dict[str, Any]) -> Requirement 
         # The project itself, which comes into an image as a copy.
         return None
     if foreign:
-        reader.wrong(
-            f"{name} is from {'a folder' if foreign == 'directory' else 'an address'}, not from a package index",
-            where,
-            remedy="lock a release of it; code of your own comes into the image by `copy` in the stack",
-        )
+        not_from_index(reader, name, "a folder" if foreign == "directory" else "an address", where)
         return None
     wheels = [_file(reader, each, where) for each in reader.tables(table, "wheels", where)]
     sdist = _file(reader, reader.table(table, "sdist", where), where) if "sdist" in table else None
-    requirement = Requirement(
-        name=name,
-        where=where,
-        specifier=f"=={reader.text(table, 'version', where, needed=True)}",
-        version=reader.text(table, "version", where),
-        marker=reader.text(table, "marker", where),
-        hashes=hashes_of(wheels, sdist),
-        wheels=wheels,
-        sdist=sdist,
-    )
-    check_package(reader, requirement)
-    return requirement
+    version = reader.text(table, "version", where, needed=True)
+    marker = reader.text(table, "marker", where)
+    return locked_package(reader, name, where, wheels, sdist, version=version, marker=marker)
 
 
 def _file(reader: Reader, table: dict[str, Any], where: Position) -> KnownWheel:
@@ -78,4 +65,4 @@ def _file(reader: Reader, table: dict[str, Any], where: Position) -> KnownWheel:
         reader.text(table, "url", where) or reader.text(table, "path", where)
     )
     sha256 = reader.text(reader.table(table, "hashes", where), "sha256", where)
-    return KnownWheel(file=name, sha256=f"sha256:{sha256}" if re.fullmatch(r"[0-9a-f]{64}", sha256) else None)
+    return known_file(name, f"sha256:{sha256}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from packaging.utils import canonicalize_name
@@ -10,7 +9,7 @@ from packaging.utils import canonicalize_name
 from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import KnownWheel, Needed, PackageFile, Requirement
 from hpcgen.project_files.folder import ProjectFolder
-from hpcgen.project_files.locked import check_package, file_name, hashes_of
+from hpcgen.project_files.locked import file_name, known_file, locked_package, not_from_index
 from hpcgen.project_files.pip_text import is_marker
 from hpcgen.project_files.toml_file import Reader, TomlFile
 
@@ -57,27 +56,13 @@ def _package(reader: Reader, table: dict[str, Any], source: dict[str, Any], wher
     name = canonicalize_name(reader.text(table, "name", where, needed=True))
     if "registry" not in source:
         from_where = "an address" if "git" in source or "url" in source else "a path"
-        reader.wrong(
-            f"{name} is from {from_where}, not from a package index",
-            where,
-            remedy="lock a release of it; code of your own comes into the image by `copy` in the stack",
-        )
+        not_from_index(reader, name, from_where, where)
         return None
     wheels = [_file(reader, each, where) for each in reader.tables(table, "wheels", where)]
     sdist = _file(reader, reader.table(table, "sdist", where), where) if "sdist" in table else None
     version = reader.text(table, "version", where, needed=True)
-    package = Requirement(
-        name=name,
-        where=where,
-        specifier=f"=={version}",
-        version=version,
-        hashes=hashes_of(wheels, sdist),
-        wheels=wheels,
-        sdist=sdist,
-        needs=_needs(reader, table, where),
-    )
-    check_package(reader, package)
-    return package
+    needs = _needs(reader, table, where)
+    return locked_package(reader, name, where, wheels, sdist, version=version, needs=needs)
 
 
 def _needs(reader: Reader, table: dict[str, Any], where: Position) -> list[Needed]:
@@ -106,4 +91,4 @@ def _needed(reader: Reader, table: dict[str, Any], extra: str, where: Position) 
 def _file(reader: Reader, table: dict[str, Any], where: Position) -> KnownWheel:
     sha256 = reader.text(table, "hash", where)
     name = file_name(reader.text(table, "url", where) or reader.text(table, "path", where))
-    return KnownWheel(file=name, sha256=sha256 if re.fullmatch("sha256:[0-9a-f]{64}", sha256) else None)
+    return known_file(name, sha256)
