@@ -347,8 +347,7 @@ class _Run:
         failure: BuildFailure | None = None,
     ) -> BuildRecord:
         """The record, saved if it was wanted."""
-        plan = self.kit.plan
-        passing = self.options.log is None and not self.options.record
+        plan, passing = self.kit.plan, self.options.log is None and not self.options.record
         record = BuildRecord(
             id=self.identity,
             hpcgen=__version__,
@@ -364,6 +363,7 @@ class _Run:
             result=result,
             seconds=round(time.monotonic() - self.clock, 1),
             command=plan.command,
+            folder=str(Path.cwd()),
             notest=self.options.notest,
             blocks={block.name: block.version for block in plan.blocks},
             inputs=self.kit.inputs(),

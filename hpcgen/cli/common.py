@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from hpcgen.cli.numbers import COUNT, GIGABYTES, JOB_NAME, WHOLE
+from hpcgen.cli.project_stack import PROJECT, WITHOUT, required_stack, stack_here
 from hpcgen.cli.steps import STEP
 from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
 from hpcgen.support.places import recorded
@@ -55,14 +56,10 @@ def collections_of(ctx: click.Context | None) -> list[Path]:
 
 def _named(required: bool) -> list[Callable[[Any], Any]]:
     """The options that name what is planned."""
+    ends = "." if required else "; not with a kit, lock or bundle."
     return [
-        click.option(
-            f"--{kind}",
-            required=required,
-            type=SITE if kind == "site" else STACK,
-            help=f"{title}." if required else f"{title}; not with a kit, lock or bundle.",
-        )
-        for kind, title in (("site", "Site profile"), ("stack", "Stack recipe"))
+        click.option("--site", required=required, type=SITE, help=f"Site profile{ends}"),
+        click.option("--stack", type=STACK, help=f"Stack recipe, by default {PROJECT} of this folder{ends}"),
     ]
 
 
@@ -156,13 +153,21 @@ kit_or_plan_options = option_group(*_named(False), *_OPTIONS, _KIT_OR_COMMAND, c
 
 def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
     """The kit that is named in place of ``--site`` and ``--stack``; None with both, UsageError with neither or one."""
-    missing = [f"--{option}" for option in ("site", "stack") if asked[option] is None]
-    if len(missing) == 1:
-        raise click.UsageError(f"{missing[0]} is missing; a KIT alone needs neither --site nor --stack")
-    if not missing:
+    here, words = stack_here(), asked["words"]
+    if asked["site"] is not None:
+        if asked["stack"] is None and here is None:
+            raise click.UsageError(f"--stack is missing, and {WITHOUT}; a KIT alone needs neither --site nor --stack")
         return None
-    if len(asked["words"]) != 1:
-        raise click.UsageError("give one KIT (a folder that hpcgen render -o wrote), or --site and --stack")
+    if asked["stack"] is not None:
+        raise click.UsageError("--site is missing; a KIT alone needs neither --site nor --stack")
+    if not words and here is not None:
+        raise click.UsageError(f"--site is missing: for which site is {here} to be built? `hpcgen list sites`")
+    if len(words) != 1:
+        raise click.UsageError(
+            f"give one KIT (a folder that hpcgen render -o wrote), or --site and --stack; {WITHOUT}"
+            if here is None
+            else "give one KIT (a folder that hpcgen render -o wrote), or --site"
+        )
     if more := options_given(asked, free=("words", "notes")):
         raise click.UsageError(f"{', '.join(more)}: a kit contains the whole plan; give --site and --stack instead")
     from hpcgen.kit.folder import read_kit
@@ -185,7 +190,7 @@ def plan_from(
     ctx: click.Context,
     catalog: Catalog,
     site: str,
-    stack: str,
+    stack: str | None,
     verb: str = "render",
     kept: Mapping[str, str] | None = None,
     unchecked: Sequence[str] = (),
@@ -195,6 +200,7 @@ def plan_from(
 
     Parameters
     ----------
+    stack: that of the present folder if None.
     verb: the subcommand that the plan's own command line names.
     kept: versions of blocks that are tried before all others.
     unchecked: parts of the contract that are not asked.
@@ -202,6 +208,7 @@ def plan_from(
     from hpcgen.planning.planner import make_plan
     from hpcgen.planning.reproduce import reproduce
 
+    recipe = required_stack(stack)
     # A lock is shared: what belongs to one user gets into it only by an option.
     found, account, images = _site_asked_for(catalog.site(site), asked, personal=verb != "lock")
     request = job_request(asked, account, list(asked["command"]))
@@ -211,12 +218,12 @@ def plan_from(
     def again() -> str:
         given = (asked["partition"], asked["settings"], asked["format"], asked["allow_unsupported"])
         more = (asked["mirrors"], images, asked["added"], latest)
-        return reproduce(site, stack, *given, request, collection_words(ctx), verb, *more)
+        return reproduce(site, recipe, *given, request, collection_words(ctx), verb, *more)
 
     return make_plan(
         catalog,
         found,
-        catalog.stack(stack),
+        catalog.stack(recipe),
         partition=asked["partition"],
         settings=asked["settings"],
         added=asked["added"],
@@ -225,7 +232,7 @@ def plan_from(
         latest_base=latest,
         job=request,
         site_document=catalog.site_document(site),
-        stack_document=catalog.stack_document(stack),
+        stack_document=catalog.stack_document(recipe),
         command=again,
         kept=kept,
         # A lock is what goes to a machine without a network.
@@ -277,10 +284,10 @@ def job_request(asked: Mapping[str, Any], account: str | None, command: list[str
 
 
 def asked_plan(ctx: click.Context, catalog: Catalog, asked: Mapping[str, Any], **more: Any) -> Plan:
-    """The plan of options that a lock could have stood for: site and stack must be there."""
-    missing = [f"--{option}" for option in ("site", "stack") if asked[option] is None]
-    if missing:
-        raise click.UsageError(f"missing option {' and '.join(missing)}")
+    """The plan of options that a lock could have stood for: the site must be there, and a stack."""
+    if asked["site"] is None:
+        lacks = f" and --stack: {WITHOUT}" if asked["stack"] is None and stack_here() is None else ""
+        raise click.UsageError(f"missing option --site{lacks}")
     return plan_from(ctx, catalog, **asked, **more)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,11 +22,15 @@ from hpcgen.cli.common import (
 )
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.project_stack import PROJECT, WITHOUT, changed_since, image_here, stack_here
 from hpcgen.cli.words import BLOCK, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
 
 if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
     from hpcgen.model.job import JobRequest
+    from hpcgen.model.site import Site
+    from hpcgen.model.stack import Stack
     from hpcgen.run.image_job import ImageJob
 
 _WORDS = "hpcgen.words"
@@ -50,7 +55,9 @@ job_options = option_group(
     click.argument("image", required=False, type=IMAGE),
     click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it."),
     TRUST,
-    click.option("--stack", type=STACK, help="Plan this stack instead of using the image's plan."),
+    click.option(
+        "--stack", type=STACK, help=f"Plan this stack, or {PROJECT} of this folder, instead of an image's plan."
+    ),
     click.option("--set", "settings", multiple=True, type=SETTING, help="With --stack: as in render."),
     click.option("--add", "added", multiple=True, type=BLOCK, help="With --stack: as in render."),
     click.option("--partition", type=PARTITION, help="Kind of node."),
@@ -102,9 +109,8 @@ def _say_findings(job: ImageJob, batch: bool, notes: bool) -> None:
 
 
 def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: bool, start: bool) -> ImageJob:
-    from hpcgen.cli.personal import account_for
-    from hpcgen.run.image_job import plan_for_image
-
+    if asked["image"] is None and asked["stack"] is None and (here := stack_here()) is not None:
+        return _of_this_folder(ctx, request, asked, here, batch)
     reference = _reference(asked["image"], start)
     if asked["stack"] is not None:
         return _planned_anew(ctx, request, reference, asked, batch)
@@ -114,11 +120,46 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: 
     if asked["allow_unsupported"]:
         raise click.UsageError("--allow-unsupported requires --stack: an existing image is started as it is", ctx)
     if reference is None:
-        raise click.UsageError("give an IMAGE, or --site and --stack", ctx)
+        raise click.UsageError(f"give an IMAGE, or --site and --stack; {WITHOUT}", ctx)
     catalog = catalog_of(ctx)
     site = catalog.site(asked["site"]) if asked["site"] is not None else None
+    return _of_image(catalog, reference, site, request, asked, batch)
+
+
+def _of_this_folder(ctx: click.Context, request: JobRequest, asked: dict[str, Any], here: str, batch: bool) -> ImageJob:
+    """The job of the image that was built last from this folder's stack; without one, of the stack for a site."""
+    from hpcgen.catalog.catalog import is_file_name
+
+    catalog = catalog_of(ctx)
+    changes = asked["settings"] or asked["added"] or asked["allow_unsupported"]
+    image = None if changes else image_here(catalog, asked["site"], say)
+    if image is None:
+        if asked["site"] is None:
+            raise click.UsageError(f"no image was built from {here} in this folder yet: hpcgen build --site NAME", ctx)
+        return _planned_anew(ctx, request, None, {**asked, "stack": here}, batch)
+    name = asked["site"]
+    # It is an image for that site: the user's profile of its name is taken, and its job stays as it was asked for.
+    site = catalog.site(name) if name is not None and is_file_name(name) else None
+    job = _of_image(catalog, image, site, request, asked, batch, catalog.stack(here))
+    if changed := changed_since(catalog, job.plan):
+        say(f"warning: {here} has changed since that was built: {changed} (build it again: hpcgen build)")
+    return job
+
+
+def _of_image(
+    catalog: Catalog,
+    image: ImageReference,
+    site: Site | None,
+    request: JobRequest,
+    asked: Mapping[str, Any],
+    batch: bool,
+    stack: Stack | None = None,
+) -> ImageJob:
+    from hpcgen.cli.personal import account_for
+    from hpcgen.run.image_job import plan_for_image
+
     return plan_for_image(
-        reference,
+        image,
         catalog,
         trust=asked["trust_image"],
         site=site,
@@ -127,6 +168,7 @@ def _job(ctx: click.Context, request: JobRequest, asked: dict[str, Any], batch: 
         engine=asked["engine"],
         account=lambda here: account_for(here, None),
         elsewhere=batch,
+        stack=stack,
     )
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
 from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json, say, shows_progress
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.own_job_options import submit_own_call, submitted_options
+from hpcgen.cli.project_stack import wanted_here
 from hpcgen.cli.words import IMAGE, PARTITION, SITE
 from hpcgen.errors import Problem, TestFailedError
 
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command("test")
-@click.argument("image", type=IMAGE)
+@click.argument("image", type=IMAGE, required=False)
 @click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
 @TRUST
 @click.option("--partition", type=PARTITION, help="Kind of node.")
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
 @submitted_options
 def command(
     ctx: click.Context,
-    image: str,
+    image: str | None,
     site: str | None,
     trust_image: bool,
     partition: str | None,
@@ -74,8 +76,11 @@ def command(
     from hpcgen.support.processes import interruptible
     from hpcgen.verify import verify_image
 
-    reference = parse_image(image, start=not submission["submit"])
     catalog = catalog_of(ctx)
+    start = not submission["submit"]
+    reference = (
+        parse_image(image, start) if image is not None else replace(wanted_here(catalog, site, say), start=start)
+    )
     profile = catalog.site(site) if site is not None else None
     where: dict[str, Any] = {"trust": trust_image, "site": profile, "partition": partition, "engine": engine}
     if submission["submit"]:

@@ -105,7 +105,7 @@ class BuildFailure(RecordPart, frozen=True):
 class BuildRecord(RecordPart, frozen=True):
     """One build. ``content`` is the plan's hash (label io.hpcgen.content); times are UTC, ISO 8601.
 
-    ``notest``: the self-test at its end was left out.
+    ``notest``: the self-test at its end was left out. ``folder``: where it was started, an absolute path.
     """
 
     id: str
@@ -122,6 +122,7 @@ class BuildRecord(RecordPart, frozen=True):
     result: Literal["built", "failed", "interrupted"] = "built"
     seconds: float = 0.0
     command: str = ""
+    folder: str = ""
     notest: bool = False
     blocks: dict[str, str] = {}
     inputs: list[str] = []

@@ -32,6 +32,7 @@ class RecordHead(RecordPart, frozen=True):
     started: str
     site: str
     stack: str
+    folder: str = ""
     result: str = "built"
     image: BuiltImage | None = None
     record: Any = 1
@@ -165,6 +166,23 @@ def of_image(image: ImageReference) -> BuildRecord | None:
         return head.result == "built" and head.image is not None and _same(head.image, image)
 
     return next(load_all(made_it), None)
+
+
+def newest_in(folder: Path, stack: str, site: str | None = None) -> BuildRecord | None:
+    """The newest record of an image that was built in a folder.
+
+    Parameters
+    ----------
+    folder: an absolute path.
+    stack: by its name.
+    site: by its name; any if None.
+    """
+
+    def is_it(head: RecordHead) -> bool:
+        same = (head.folder, head.stack) == (str(folder), stack) and site in (None, head.site)
+        return same and head.result == "built" and head.image is not None
+
+    return next(load_all(is_it), None)
 
 
 def add_test_run(record: BuildRecord, test_run: TestRun) -> BuildRecord:

@@ -39,7 +39,9 @@ class HostSide(msgspec.Struct, frozen=True):
     findings: list[Finding] = []
 
 
-def host_side(recorded: Plan, site: Site | None, catalog: Catalog, *, trust: bool) -> HostSide:
+def host_side(
+    recorded: Plan, site: Site | None, catalog: Catalog, *, trust: bool, stack: Stack | None = None
+) -> HostSide:
     """Whose facts an image is started by.
 
     Parameters
@@ -47,6 +49,7 @@ def host_side(recorded: Plan, site: Site | None, catalog: Catalog, *, trust: boo
     recorded: the plan in the image.
     site: the profile that its user named, if any.
     trust: its user says that the image's own record may decide.
+    stack: the user's own stack, which decides in the place of the recorded one.
 
     Raises
     ------
@@ -56,7 +59,7 @@ def host_side(recorded: Plan, site: Site | None, catalog: Catalog, *, trust: boo
         message = f"the image's own record of {recorded.site.name} decides here: {asked_of_host(recorded)}"
         told = [] if site is not None else [Finding(name="trust", severity="warning", message=message)]
         return HostSide(recorded, site, stack_outside=True, findings=told)
-    stack_outside = _same_stack(recorded.stack, catalog)
+    stack_outside = stack is not None or _same_stack(recorded.stack, catalog)
     if site is not None:
         return HostSide(recorded, site, stack_outside)
     name = recorded.site.name

@@ -15,20 +15,20 @@ import msgspec
 from hpcgen.engines import engine_for, runners
 from hpcgen.errors import PolicyError
 from hpcgen.images.kinds import kind_for
-from hpcgen.job.layout import job_findings, resolve_job, started
-from hpcgen.job.walltime import parse_walltime
+from hpcgen.job.layout import job_findings
 from hpcgen.launch.script import job_script, preflight_script
 from hpcgen.model.fields import EngineName
-from hpcgen.model.job import Job, JobRequest
+from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan
 from hpcgen.model.queueing import Queueing
-from hpcgen.model.reasons import JobReason
 from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import Site
+from hpcgen.model.stack import Stack
 from hpcgen.planning.reproduce import step_words
 from hpcgen.platform.mpi_abi import wanted_abi, whose
 from hpcgen.recipe.assemble import bind_targets
 from hpcgen.run.host_side import host_side
+from hpcgen.run.laid_out import laid_out, started_as
 from hpcgen.support.quoting import sh
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def plan_for_image(
     engine: EngineName | None = None,
     account: Callable[[Site], str | None] | None = None,
     elsewhere: bool = False,
+    stack: Stack | None = None,
 ) -> ImageJob:
     """The plan that an image carries, laid out for a site.
 
@@ -89,6 +90,7 @@ def plan_for_image(
     engine: another engine than the site prefers.
     account: the user's own account at a site, for a request without one; it comes before the recorded one.
     elsewhere: it is started on the site's nodes, so that what is installed here says nothing.
+    stack: the stack that it was built from as its user has it now, which decides how the program is started.
 
     Raises
     ------
@@ -101,10 +103,11 @@ def plan_for_image(
     replace = msgspec.structs.replace
     kit = recorded_kit(image)
     asked = request or JobRequest()
-    side = host_side(kit.plan, site, catalog, trust=trust)
+    side = host_side(kit.plan, site, catalog, trust=trust, stack=stack)
     if asked.account is None and account is not None:
         asked = replace(asked, account=account(side.site or kit.plan.site))
-    plan = laid_out(side.recorded, side.site, partition, asked, renewed=site is None)
+    recorded = side.recorded if stack is None else started_as(side.recorded, stack)
+    plan = laid_out(recorded, side.site, partition, asked, renewed=site is None, anew=recorded.stack != kit.plan.stack)
     chosen = choose_engine(plan.site, image.kind, image.name, engine, elsewhere)
     plan = replace(plan, engine=chosen, command=_command(image.name, site, partition, asked, engine), findings=[])
     inside: dict[str, str] = {}
@@ -202,77 +205,6 @@ def checks(job: ImageJob) -> str:
     return str(
         preflight_script(job.plan, job.environment, named=job.named, built_for=job.built_for, more_inside=job.inside)
     )
-
-
-def laid_out(
-    recorded: Plan, site: Site | None, partition: str | None, request: JobRequest, *, renewed: bool = False
-) -> Plan:
-    """A recorded plan with the site, partition and job that are asked for.
-
-    Parameters
-    ----------
-    renewed: ``site`` is another profile of the recorded site, so that the job is as large as the recorded one.
-    """
-    here = site or recorded.site
-    name = _partition(recorded, here, partition)
-    old = recorded.job
-    command, steps = started(request, old.command, old.steps)
-    if here.name == recorded.site.name:
-        request = msgspec.structs.replace(request, account=request.account or old.account or None)
-    size = (request.nodes, request.ranks_per_node, request.threads_per_rank, request.memory_per_rank_gb)
-    layout = (*size, request.gpus_per_node, request.rank_gpus, request.queue)
-    same_place = site is None and name == recorded.partition
-    if same_place and request.gpus_per_node is None and any(map(_asked_for_gpus, old.reasons)):
-        request = msgspec.structs.replace(request, gpus_per_node=old.gpus_per_node)
-    if same_place and all(each is None for each in layout):
-        job = _recorded_job(old, request)
-    else:
-        # How the program finds its GPU goes with it to every machine.
-        request = msgspec.structs.replace(request, rank_gpus=request.rank_gpus or old.rank_gpus)
-        still = same_place or (renewed and name == recorded.partition)
-        if still and not same_place and all(each is None for each in layout):
-            request = _as_large(old, request)
-        job = resolve_job(here, name, recorded.stack, request, old.walltime_s if still else None)
-    job = msgspec.structs.replace(job, command=command, steps=steps, name=request.name or old.name)
-    return msgspec.structs.replace(recorded, site=here, partition=name, job=job)
-
-
-def _as_large(old: Job, request: JobRequest) -> JobRequest:
-    """What is asked, with the size of a recorded job."""
-    return msgspec.structs.replace(
-        request,
-        nodes=old.nodes,
-        ranks_per_node=old.ranks_per_node,
-        threads_per_rank=old.threads_per_rank,
-        memory_per_rank_gb=old.memory_per_rank_gb,
-        gpus_per_node=old.gpus_per_node,
-    )
-
-
-def _recorded_job(old: Job, request: JobRequest) -> Job:
-    seconds = old.walltime_s if request.walltime is None else parse_walltime(request.walltime)
-    reasons = old.reasons
-    if request.walltime is not None:
-        reasons = [reason for reason in reasons if not _of_time(reason)]
-        reasons.append(JobReason(field="walltime_s", rule="asked"))
-    return msgspec.structs.replace(old, walltime_s=seconds, account=request.account or "", reasons=reasons)
-
-
-def _asked_for_gpus(reason: JobReason | str) -> bool:
-    """Whether it says that a person chose the number of GPUs, as of a job that wants none."""
-    return isinstance(reason, JobReason) and (reason.field, reason.rule) == ("gpus_per_node", "asked")
-
-
-def _of_time(reason: JobReason | str) -> bool:
-    """Whether it says why the job has its time; in plans of hpcgen 0.1.0 the first word tells."""
-    return reason.startswith("time ") if isinstance(reason, str) else reason.field == "walltime_s"
-
-
-def _partition(recorded: Plan, site: Site, asked: str | None) -> str:
-    if asked is None:
-        same = site.name == recorded.site.name and recorded.partition in site.partitions
-        return recorded.partition if same else site.default_partition
-    return site.known_partition(asked)
 
 
 def choose_engine(

@@ -12,7 +12,7 @@ from hpcgen.kit.kit import plan_text
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.reasons import Reason, requirement_text
-from hpcgen.run.image_job import laid_out
+from hpcgen.run.laid_out import laid_out
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

@@ -19,7 +19,8 @@ from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKindName
 from hpcgen.model.site import SiteEngine
-from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, laid_out, plan_for_image
+from hpcgen.run.image_job import ImageJob, batch_script, choose_engine, direct_script, plan_for_image
+from hpcgen.run.laid_out import laid_out
 from tests.conftest import GOLDEN
 from tests.unit.launch.test_launch import IMAGE, make_plan, site
 

@@ -1,0 +1,79 @@
+"""The stack of the present folder: ``hpcgen.yaml``, which commands take where no ``--stack`` is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpcgen.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.model.plan import Plan
+
+PROJECT = "hpcgen.yaml"
+"""The name of a stack that lies in the folder of the project that it is for."""
+WITHOUT = f"there is no {PROJECT} in this folder"
+
+
+def stack_here() -> str | None:
+    """What stands for ``--stack`` where it is not given; None where there is no such file."""
+    return PROJECT if Path(PROJECT).is_file() else None
+
+
+def required_stack(stack: str | None) -> str:
+    """The stack that is asked for, else that of the present folder; UsageError where there is neither."""
+    found = stack or stack_here()
+    if found is None:
+        raise click.UsageError(f"missing option --stack: {WITHOUT}")
+    return found
+
+
+def image_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -> ImageReference | None:
+    """The image that was built last in this folder from its stack; None where none was.
+
+    Parameters
+    ----------
+    site: only one for this site.
+    say: is told which it is, and whether the stack asks for another by now.
+    """
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.records.store import newest_in
+
+    where = catalog.site(site).name if site is not None else None
+    record = newest_in(Path.cwd(), catalog.stack(PROJECT).name, where)
+    if record is None or record.image is None:
+        return None
+    image = ImageReference(record.image.kind, record.image.name)
+    if not image.image_kind.stored and not Path(image.name).exists():
+        message = f"{image.name}, which was built last in this folder, is no longer there"
+        raise UnknownNameError(message, remedy=f"hpcgen build --site {record.site}, or name an IMAGE")
+    say(f"{image}: built last in this folder, for {record.site} (record {record.id.partition('-')[0]})")
+    return image
+
+
+def wanted_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -> ImageReference:
+    """As :func:`image_here`; UsageError where there is none."""
+    here = stack_here()
+    if here is None:
+        raise click.UsageError(f"give an IMAGE; {WITHOUT}")
+    image = image_here(catalog, site, say)
+    if image is None:
+        where = f" for {site}" if site is not None else ""
+        again = f"hpcgen build --site {site or 'NAME'}"
+        raise click.UsageError(f"no image was built from {here} in this folder yet{where}: {again}, or give an IMAGE")
+    return image
+
+
+def changed_since(catalog: Catalog, recorded: Plan) -> str:
+    """What the stack of this folder asks for that an image of it does not have; "" where that is nothing."""
+    stack, old = catalog.stack(PROJECT), recorded.stack
+    # What --add brought is in the recorded stack too.
+    blocks = [name for name, block in stack.blocks.items() if old.blocks.get(name) != block]
+    copied = catalog.copied.planned(stack, catalog.stack_document(PROJECT)) if stack.copy else []
+    files = [each.to for each in copied if each not in recorded.copied]
+    return ", ".join([*(f"the block {name}" for name in blocks), *(f"what is copied to {path}" for path in files)])

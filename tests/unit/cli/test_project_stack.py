@@ -1,0 +1,121 @@
+"""A stack that lies in the folder of a project, as ``hpcgen.yaml``: no command asks for it by name."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from hpcgen.model.record import BuildRecord, BuiltImage
+from hpcgen.records.store import save
+from tests.conftest import Command
+
+STACK = """\
+name: project
+title: A project of somebody's
+blocks:
+  mpi4py: {}
+  mpi: {}
+run:
+  command: [python3, first.py]
+  environment: {OURS: "1"}
+"""
+
+
+@pytest.fixture
+def hpcgen(hpcgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command with a records folder of the test's own."""
+    own = {"HPCGEN_RECORDS": str(tmp_path / "records")}
+    monkeypatch.setenv("HPCGEN_RECORDS", own["HPCGEN_RECORDS"])
+    return partial(hpcgen, env=own)
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Path:
+    file = tmp_path / "hpcgen.yaml"
+    file.write_text(STACK)
+    return file
+
+
+def build(hpcgen: Command, folder: Path, site: str, day: int, built_in: Path | None = None) -> Path:
+    """What is left of a build: an image of the folder's stack, unpacked, with its kit, and its record."""
+    image = folder / "images" / f"{site}-{day}"
+    for inside in ("opt/hpcgen", "ch"):
+        (image / inside).mkdir(parents=True)
+    done = hpcgen("render", "--site", site, "-o", str(image / "opt/hpcgen/kit"))
+    assert done.returncode == 0, done.stderr
+    record = BuildRecord(
+        id=f"{day:08d}-project-{site}",
+        hpcgen="0.2.0",
+        started=f"2026-11-{day:02d}T10:00:00Z",
+        site=site,
+        stack="project",
+        partition="main",
+        format="charliecloud",
+        content="ab" * 32,
+        engine="charliecloud",
+        folder=str(built_in or folder),
+        image=BuiltImage(kind="directory", name=str(image)),
+    )
+    save(record)
+    return image
+
+
+def test_it_is_planned_where_no_stack_is_named(hpcgen: Command, stack: Path) -> None:
+    named = hpcgen("plan", "--site", "workstation", "--stack", "hpcgen.yaml")
+    assert (found := hpcgen("plan", "--site", "workstation")).stdout == named.stdout, found.stderr
+    assert "project for workstation" in found.stdout
+    assert "--stack hpcgen.yaml" in hpcgen("render", "--site", "workstation").stdout
+    built = hpcgen("build", "--site", "workstation", "--dry-run")
+    assert "project:workstation" in built.stdout, built.stderr
+
+
+@pytest.mark.parametrize("words", [["plan"], ["render"], ["contract"], ["lock"], ["build"], ["job"]])
+def test_without_it_commands_say_that_it_is_not_there(hpcgen: Command, words: list[str]) -> None:
+    done = hpcgen(*words, "--site", "workstation")
+    assert done.returncode == 2
+    assert "there is no hpcgen.yaml in this folder" in done.stderr
+
+
+def test_a_build_of_it_needs_a_site_and_a_kit_stays_a_kit(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
+    assert "for which site is hpcgen.yaml to be built?" in hpcgen("build").stderr
+    assert hpcgen("render", "--site", "workstation", "-o", "kit").returncode == 0
+    stack.write_text("name: [broken")
+    assert "project:workstation" in hpcgen("build", "kit", "--dry-run").stdout
+
+
+def test_the_image_that_was_built_last_there_is_started(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
+    older = build(hpcgen, tmp_path, "workstation", 1)
+    newer = build(hpcgen, tmp_path, "workstation", 2)
+    cluster = build(hpcgen, tmp_path, "supermuc", 1)
+    build(hpcgen, tmp_path, "workstation", 9, built_in=tmp_path / "elsewhere")
+    done = hpcgen("job")
+    assert done.returncode == 0, done.stderr
+    assert f"{newer}: built last in this folder, for workstation (record 00000002)" in done.stderr
+    assert str(newer) in done.stdout and str(older) not in done.stdout and "first.py" in done.stdout
+    assert str(cluster) in hpcgen("job", "--site", "supermuc").stdout
+
+
+def test_what_the_stack_says_now_decides_how_it_is_started(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
+    build(hpcgen, tmp_path, "workstation", 1)
+    before = hpcgen("job")
+    stack.write_text(STACK.replace("first.py", "second.py").replace('"1"', '"two"'))
+    after = hpcgen("job")
+    assert "second.py" in after.stdout and "first.py" not in after.stdout
+    assert "OURS=two" in after.stdout.replace("'", "")
+    assert "warning: hpcgen.yaml has changed" not in before.stderr + after.stderr
+    stack.write_text(STACK.replace("mpi4py: {}", 'mpi4py: {version: ">=4"}'))
+    assert "hpcgen.yaml has changed since that was built: the block mpi4py" in hpcgen("job").stderr
+
+
+def test_without_an_image_it_is_said_what_to_do(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
+    for words in (["run"], ["submit"], ["test"], ["job"]):
+        done = hpcgen(*words)
+        assert done.returncode == 2
+        assert "no image was built from hpcgen.yaml in this folder yet: hpcgen build --site NAME" in done.stderr
+    image = build(hpcgen, tmp_path, "workstation", 1)
+    image.rename(tmp_path / "away")
+    gone = hpcgen("job")
+    assert f"{image}, which was built last in this folder, is no longer there" in gone.stderr
+    assert "hpcgen build --site workstation" in gone.stderr
