@@ -41,7 +41,7 @@ class Greeting(Block):
 '''
 SAY = ["cat", "/opt/greeting/text"]
 ALONE = ["unshare", "--net", "--"]
-COUNTERS = "cat /proc/net/snmp /proc/net/snmp6"
+COUNTERS = "grep -hE '^(Ip|Tcp|Udp|Ip6Out|Udp6Out)' /proc/net/snmp /proc/net/snmp6"
 SETTINGS = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
 
 
@@ -57,14 +57,26 @@ def attempts(output: str) -> dict[str, int]:
     return {name: found[name] for name in (*kept, "Ip6OutRequests", "Ip6OutNoRoutes", "Udp6OutDatagrams")}
 
 
-def alone(words: list[Any], env: Any, check: bool = True) -> Run:
+def alone(words: list[Any], env: Any, check: bool = True, before: str = "") -> Run:
     """A command in a network namespace of its own, and after it the counters of that namespace."""
-    script = f'"$@" 2>&1; status=$?; {COUNTERS}; exit $status'
+    script = f'{before}"$@" 2>&1; status=$?; {COUNTERS}; exit $status'
     return run([*ALONE, "bash", "-c", script, "bash", *words], env=env, check=check)
 
 
 def quiet(done: Run) -> None:
     assert set(attempts(done.stdout).values()) == {0}, attempts(done.stdout)
+
+
+def alone_with_loopback(words: list[Any], env: Any, check: bool = True) -> Run:
+    """As :func:`alone`, where the loopback is up as on a disconnected machine: ranks on one node may use it."""
+    return alone(words, env, check, before="ip link set lo up && ")
+
+
+def quiet_but_for_loopback(done: Run) -> None:
+    """Nothing looked for a way out, and no name server was asked: what went over the loopback was TCP between ranks."""
+    found = attempts(done.stdout)
+    names = ("Ip:OutNoRoutes", "Ip6OutNoRoutes", "Udp:OutDatagrams", "Udp6OutDatagrams")
+    assert {found[name] for name in names} == {0}, found
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +113,20 @@ def test_counters_notice_an_attempt(testbed_env: dict[str, str]) -> None:
     program = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'', ('127.0.0.1', 53))"
     done = alone([sys.executable, "-c", program], testbed_env, check=False)
     assert any(attempts(done.stdout).values()), done.stdout
+
+
+TRIES = {
+    "a connection": "socket.create_connection(('198.51.100.1', 443))",
+    "a datagram": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'', ('198.51.100.1', 53))",
+    "a name server of this machine": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'', ('127.0.0.1', 53))",
+}
+
+
+@pytest.mark.parametrize("what", TRIES)
+def test_counters_notice_an_attempt_beside_a_loopback(testbed_env: dict[str, str], what: str) -> None:
+    done = alone_with_loopback([sys.executable, "-c", f"import socket; {TRIES[what]}"], testbed_env, check=False)
+    with pytest.raises(AssertionError):
+        quiet_but_for_loopback(done)
 
 
 def test_bundle_is_whole_for_hpcgen_and_for_sha256sum(bundle: Path) -> None:

@@ -90,6 +90,8 @@ class OnnxRuntime:
 
 def options_of(ort, threads, level="ORT_ENABLE_ALL", **settings):
     """Options of a session: one model at a time, with so many threads."""
+    # Nothing of a model goes to anybody.
+    ort.disable_telemetry_events()
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1

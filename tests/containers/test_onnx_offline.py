@@ -1,0 +1,129 @@
+"""Trained models across the air gap: the image by a bundle, converted and run with no network at all."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from container_tools import REPORTS, BaseImage, ChImage, run
+from leftovers import remove
+from test_offline import alone_with_loopback as alone
+from test_offline import quiet_but_for_loopback as quiet
+from test_rendered_kits import site_profile
+from torch_mirror import TorchMirror
+
+from hpcgen.onnx.results import read_report
+
+pytestmark = pytest.mark.slow
+
+HPCGEN = [sys.executable, "-m", "hpcgen"]
+SETTINGS = ("debian.version=12", "onnx_tools.frameworks=sklearn,pytorch", "onnxruntime.provider=cpu")
+MODELS = """\
+def halves():
+    import torch
+
+    layer = torch.nn.Linear(8, 3)
+    with torch.no_grad():
+        layer.weight.fill_(0.5)
+        layer.bias.copy_(torch.tensor([-1.0, 0.0, 1.0]))
+    return torch.nn.Sequential(layer, torch.nn.ReLU())
+
+
+def step():
+    import numpy as np
+    from sklearn.tree import DecisionTreeClassifier
+
+    x = np.random.RandomState(3).rand(500, 8).astype("f4")
+    return DecisionTreeClassifier(max_depth=1).fit(x, (x[:, 0] > 0.5).astype(int))
+"""
+INPUT: dict[str, Any] = {"inputs": {"x": {"shape": ["batch", 8]}}}
+ENSEMBLE = {
+    "name": "pair",
+    "models": {
+        "halves": {"from": "pytorch", "factory": "models.py:halves", "outputs": {"y": None}, **INPUT},
+        "step": {"from": "sklearn", "factory": "models.py:step", "outputs": {"label": None, "p": None}, **INPUT},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def profile(
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    torch_mirror: TorchMirror,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """This machine, which has PyTorch's wheel from a mirror and Debian 12 from nowhere but what is named."""
+    site = torch_mirror.added_to(site_profile(machine_facts, plain_base_image))
+    del site["network"]["mirrors"]["images"]
+    file = tmp_path_factory.mktemp("connected") / "here.yaml"
+    file.write_text(json.dumps(site))
+    return file
+
+
+def bundle_of(stack: str | Path, profile: Path, base: BaseImage, folder: Path, *settings: str) -> Path:
+    """What is carried over the gap, made where there is a network."""
+    folder.mkdir()
+    image = f"debian:12=oci-archive:{base.archive}"
+    lock, bundle = folder / "hpcgen.lock", folder / "bundle"
+    words = [word for each in settings for word in ("--set", each)]
+    run([*HPCGEN, "lock", "--site", profile, "--stack", stack, *words, "--image", image, "-o", lock])
+    done = run([*HPCGEN, "bundle", "create", "--lock", lock, "--image", image, "-o", bundle])
+    REPORTS.append(done.stdout.splitlines()[-1])
+    return bundle
+
+
+def built(bundle: Path, image: Path, ch_image: ChImage) -> Path:
+    """An image of it, with no network."""
+    quiet(alone([*HPCGEN, "build", "--bundle", bundle, "--no-cache", "-o", image], ch_image.env))
+    return image
+
+
+def results_are_right(folder: Path, x: Any) -> None:
+    """What NumPy computes of the weights that the models have."""
+    with np.load(folder / "halves" / "x.npz") as found:
+        wanted = np.maximum(x.sum(axis=1, keepdims=True) * 0.5 + np.array([-1, 0, 1]), 0)
+        np.testing.assert_allclose(found["y"], wanted, rtol=1e-5)
+    with np.load(folder / "step" / "x.npz") as found:
+        np.testing.assert_array_equal(found["label"], x[:, 0] > 0.5)
+
+
+def test_models_are_converted_and_run_with_no_network(
+    profile: Path, plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
+) -> None:
+    bundle = bundle_of("onnx-convert", profile, plain_base_image, tmp_path / "convert", *SETTINGS)
+    assert not list(bundle.glob("files/*/tensorflow*"))
+    image = built(bundle, tmp_path / "onnx-convert", ch_image)
+    (tmp_path / "models.py").write_text(MODELS)
+    (tmp_path / "ensemble.yaml").write_text(json.dumps(ENSEMBLE))
+    out = tmp_path / "out"
+    convert = [
+        *HPCGEN,
+        "onnx",
+        "convert",
+        tmp_path / "ensemble.yaml",
+        "-o",
+        out,
+        "--image",
+        image,
+        "--trust-image",
+        "--rounds",
+        "2",
+    ]
+    quiet(alone(convert, ch_image.env))
+    report = read_report(out)
+    assert [report.models[name].passed for name in ("halves", "step")] == [True, True]
+    print(msgspec.json.encode(report).decode())
+    x = np.random.default_rng(3).random((200, 8)).astype("f4")
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "x.npz", x=x)
+    for model in report.models:
+        over = [*HPCGEN, "onnx", "run", out, model, tmp_path / "data", "-o", tmp_path / "by-hand"]
+        quiet(alone([*over, "--image", image, "--trust-image"], ch_image.env))
+    results_are_right(tmp_path / "by-hand", x)
+    remove(image)
