@@ -347,7 +347,8 @@ class _Run:
         failure: BuildFailure | None = None,
     ) -> BuildRecord:
         """The record, saved if it was wanted."""
-        plan, passing = self.kit.plan, self.options.log is None and not self.options.record
+        plan = self.kit.plan
+        passing = self.options.log is None and not self.options.record
         record = BuildRecord(
             id=self.identity,
             hpcgen=__version__,

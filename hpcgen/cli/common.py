@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from hpcgen.cli.numbers import COUNT, GIGABYTES, JOB_NAME, WHOLE
-from hpcgen.cli.project_stack import PROJECT, WITHOUT, required_stack, stack_here
+from hpcgen.cli.project_stack import PROJECT, WITHOUT, required_stack, site_missing, stack_here
 from hpcgen.cli.steps import STEP
 from hpcgen.cli.words import BLOCK, FORMAT, PARTITION, QUEUE, SETTING, SITE, STACK
 from hpcgen.support.places import recorded
@@ -161,7 +161,7 @@ def named_kit(asked: Mapping[str, Any]) -> KitFolder | None:
     if asked["stack"] is not None:
         raise click.UsageError("--site is missing; a KIT alone needs neither --site nor --stack")
     if not words and here is not None:
-        raise click.UsageError(f"--site is missing: for which site is {here} to be built? `hpcgen list sites`")
+        raise site_missing("built")
     if len(words) != 1:
         raise click.UsageError(
             f"give one KIT (a folder that hpcgen render -o wrote), or --site and --stack; {WITHOUT}"

@@ -22,7 +22,15 @@ from hpcgen.cli.common import (
 )
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT
-from hpcgen.cli.project_stack import PROJECT, WITHOUT, changed_since, image_here, stack_here
+from hpcgen.cli.project_stack import (
+    PROJECT,
+    WITHOUT,
+    changed_since,
+    image_here,
+    nothing_built,
+    site_missing,
+    stack_here,
+)
 from hpcgen.cli.words import BLOCK, IMAGE, PARTITION, QUEUE, SETTING, SITE, STACK
 
 if TYPE_CHECKING:
@@ -135,7 +143,7 @@ def _of_this_folder(ctx: click.Context, request: JobRequest, asked: dict[str, An
     image = None if changes else image_here(catalog, asked["site"], say)
     if image is None:
         if asked["site"] is None:
-            raise click.UsageError(f"no image was built from {here} in this folder yet: hpcgen build --site NAME", ctx)
+            raise site_missing("planned") if changes else nothing_built()
         return _planned_anew(ctx, request, None, {**asked, "stack": here}, batch)
     name = asked["site"]
     # It is an image for that site: the user's profile of its name is taken, and its job stays as it was asked for.

@@ -39,7 +39,7 @@ def image_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -
     Parameters
     ----------
     site: only one for this site.
-    say: is told which it is, and whether the stack asks for another by now.
+    say: is told which it is.
     """
     from hpcgen.images.reference import ImageReference
     from hpcgen.records.store import newest_in
@@ -58,15 +58,24 @@ def image_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -
 
 def wanted_here(catalog: Catalog, site: str | None, say: Callable[[str], None]) -> ImageReference:
     """As :func:`image_here`; UsageError where there is none."""
-    here = stack_here()
-    if here is None:
+    if stack_here() is None:
         raise click.UsageError(f"give an IMAGE; {WITHOUT}")
     image = image_here(catalog, site, say)
     if image is None:
-        where = f" for {site}" if site is not None else ""
-        again = f"hpcgen build --site {site or 'NAME'}"
-        raise click.UsageError(f"no image was built from {here} in this folder yet{where}: {again}, or give an IMAGE")
+        raise nothing_built(site)
     return image
+
+
+def nothing_built(site: str | None = None) -> click.UsageError:
+    """That this folder has no image of its stack, or none for this site."""
+    where = f" for {site}" if site is not None else ""
+    again = f"hpcgen build --site {site or 'NAME'}"
+    return click.UsageError(f"no image was built from {PROJECT} in this folder yet{where}: {again}, or give an IMAGE")
+
+
+def site_missing(what: str) -> click.UsageError:
+    """That nothing says for which site the stack of this folder is to be ``built`` or ``planned``."""
+    return click.UsageError(f"--site is missing: for which site is {PROJECT} to be {what}? `hpcgen list sites`")
 
 
 def changed_since(catalog: Catalog, recorded: Plan) -> str:

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from container_tools import REPORTS, BaseImage, ChImage, run
@@ -66,22 +65,15 @@ def profile(
     return file
 
 
-def bundle_of(stack: str | Path, profile: Path, base: BaseImage, folder: Path, *settings: str) -> Path:
+def bundle_of_the_converter(profile: Path, base: BaseImage, folder: Path) -> Path:
     """What is carried over the gap, made where there is a network."""
-    folder.mkdir()
-    image = f"debian:12=oci-archive:{base.archive}"
+    image = ["--image", f"debian:12=oci-archive:{base.archive}"]
     lock, bundle = folder / "hpcgen.lock", folder / "bundle"
-    words = [word for each in settings for word in ("--set", each)]
-    run([*HPCGEN, "lock", "--site", profile, "--stack", stack, *words, "--image", image, "-o", lock])
-    done = run([*HPCGEN, "bundle", "create", "--lock", lock, "--image", image, "-o", bundle])
+    settings = [word for each in SETTINGS for word in ("--set", each)]
+    run([*HPCGEN, "lock", "--site", profile, "--stack", "onnx-convert", *settings, *image, "-o", lock])
+    done = run([*HPCGEN, "bundle", "create", "--lock", lock, *image, "-o", bundle])
     REPORTS.append(done.stdout.splitlines()[-1])
     return bundle
-
-
-def built(bundle: Path, image: Path, ch_image: ChImage) -> Path:
-    """An image of it, with no network."""
-    quiet(alone([*HPCGEN, "build", "--bundle", bundle, "--no-cache", "-o", image], ch_image.env))
-    return image
 
 
 def results_are_right(folder: Path, x: Any) -> None:
@@ -96,34 +88,21 @@ def results_are_right(folder: Path, x: Any) -> None:
 def test_models_are_converted_and_run_with_no_network(
     profile: Path, plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
 ) -> None:
-    bundle = bundle_of("onnx-convert", profile, plain_base_image, tmp_path / "convert", *SETTINGS)
+    bundle = bundle_of_the_converter(profile, plain_base_image, tmp_path)
     assert not list(bundle.glob("files/*/tensorflow*"))
-    image = built(bundle, tmp_path / "onnx-convert", ch_image)
+    image, out, file = tmp_path / "onnx-convert", tmp_path / "out", tmp_path / "ensemble.yaml"
+    quiet(alone([*HPCGEN, "build", "--bundle", bundle, "--no-cache", "-o", image], ch_image.env))
     (tmp_path / "models.py").write_text(MODELS)
-    (tmp_path / "ensemble.yaml").write_text(json.dumps(ENSEMBLE))
-    out = tmp_path / "out"
-    convert = [
-        *HPCGEN,
-        "onnx",
-        "convert",
-        tmp_path / "ensemble.yaml",
-        "-o",
-        out,
-        "--image",
-        image,
-        "--trust-image",
-        "--rounds",
-        "2",
-    ]
-    quiet(alone(convert, ch_image.env))
+    file.write_text(json.dumps(ENSEMBLE))
+    in_it = ["--image", image, "--trust-image"]
+    quiet(alone([*HPCGEN, "onnx", "convert", file, "-o", out, *in_it, "--rounds", "2"], ch_image.env))
     report = read_report(out)
     assert [report.models[name].passed for name in ("halves", "step")] == [True, True]
-    print(msgspec.json.encode(report).decode())
     x = np.random.default_rng(3).random((200, 8)).astype("f4")
     (tmp_path / "data").mkdir()
     np.savez(tmp_path / "data" / "x.npz", x=x)
     for model in report.models:
-        over = [*HPCGEN, "onnx", "run", out, model, tmp_path / "data", "-o", tmp_path / "by-hand"]
-        quiet(alone([*over, "--image", image, "--trust-image"], ch_image.env))
-    results_are_right(tmp_path / "by-hand", x)
+        over = [*HPCGEN, "onnx", "run", out, model, tmp_path / "data", "-o", tmp_path / "results"]
+        quiet(alone([*over, *in_it], ch_image.env))
+    results_are_right(tmp_path / "results", x)
     remove(image)

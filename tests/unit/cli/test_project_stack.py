@@ -109,6 +109,14 @@ def test_what_the_stack_says_now_decides_how_it_is_started(hpcgen: Command, stac
     assert "hpcgen.yaml has changed since that was built: the block mpi4py" in hpcgen("job").stderr
 
 
+def test_a_change_is_planned_for_a_site_that_is_named(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
+    """An image that was built there has nothing to do with it."""
+    build(hpcgen, tmp_path, "workstation", 1)
+    done = hpcgen("job", "--set", "mpi4py.install=wheel")
+    assert done.returncode == 2 and "for which site is hpcgen.yaml to be planned?" in done.stderr
+    assert "no image was built" not in done.stderr
+
+
 def test_without_an_image_it_is_said_what_to_do(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
     for words in (["run"], ["submit"], ["test"], ["job"]):
         done = hpcgen(*words)
