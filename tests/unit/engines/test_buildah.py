@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ def test_a_build_in_another_store_is_not_in_the_way(
     # It waits for a writer, under the name and with the words of a build.
     other = subprocess.Popen(["buildah", "build"], executable="/bin/cat", cwd=tmp_path, env=environment)
     try:
+        # The kernel shows the words of a new program a moment after it has let its parent go on.
+        deadline = time.monotonic() + 10
+        while not Path(f"/proc/{other.pid}/cmdline").read_bytes() and time.monotonic() < deadline:
+            time.sleep(0.01)
         assert _another_build() is found
     finally:
         other.kill()
