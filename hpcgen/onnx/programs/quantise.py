@@ -1,5 +1,6 @@
 """8-bit variants by ONNX Runtime's quantisation: weights alone (dynamic), or activations too, with calibration data."""
 
+import tempfile
 from pathlib import Path
 
 from .common import Cannot, imported
@@ -37,9 +38,10 @@ def static(source, target, external, sets):
         def get_next(self):
             return next(self.left, None)
 
-    prepared = target.with_name("prepared.onnx")
     narrow = not _has_vnni()
-    try:
+    # Of a large model each tensor of the preparation can be a file of its own: none of them may stay beside the result.
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        prepared = Path(folder) / "prepared.onnx"
         # Its own inference of symbolic shapes refuses many models; that of ONNX is enough for the ranges.
         quantization.quant_pre_process(
             str(source), str(prepared), skip_symbolic_shape=True, save_as_external_data=external
@@ -57,9 +59,6 @@ def static(source, target, external, sets):
             # The standard ones have no kernel in ONNX Runtime 1.32 for the newest opset that it takes.
             extra_options={"UseQDQContribOps": True},
         )
-    finally:
-        for left in target.parent.glob("prepared.onnx*"):
-            left.unlink()
     found = _untouched(target)
     if narrow:
         found.append("weights have 7 bits: products of 8 would overflow on this CPU, which has no VNNI")
