@@ -149,7 +149,7 @@ class PlainReader:
         self.refuse_specials(event)
         if depth > MAX_DEPTH:
             # Nothing below can be trusted to end: stop here, with what was found so far.
-            self.add(event, "this is nested too deeply", f"at most {MAX_DEPTH} levels")
+            self.problems.append(self.too_deep(event.start_mark))
             raise InputError(self.problems)
         if kind is yaml.MappingStartEvent:
             return self.mapping(depth)
@@ -263,6 +263,10 @@ class PlainReader:
         if len(self.problems) >= MAX_PROBLEMS:
             raise InputError(self.problems)
 
+    def too_deep(self, mark: Any) -> Problem:
+        where = Position(self.name, mark.line + 1, mark.column + 1)
+        return Problem("this is nested too deeply", where, f"at most {MAX_DEPTH} levels")
+
     def syntax_problem(self, failure: Any) -> Problem:
         said = failure.problem or ""
         mark = failure.problem_mark or failure.context_mark
@@ -270,6 +274,9 @@ class PlainReader:
             # Where the parser gave up tells little; where the quote or bracket was opened does.
             mark = failure.context_mark
         where = Position(self.name, mark.line + 1, mark.column + 1)
+        if "maximum nesting depth" in said:
+            # libyaml ends by itself at 1000 levels, before it has given the events of the first ones.
+            return self.too_deep(mark)
         if self.text[mark.index : mark.index + 1] == "\t":
             said = "'\\t'"
         for part, message, remedy in _SYNTAX_HINTS:
