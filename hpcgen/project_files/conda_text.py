@@ -1,0 +1,43 @@
+"""Words of conda that stand in files of several kinds: packages that are asked for, and names of package files."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+from urllib.parse import unquote
+
+LONGEST = 500
+"""Characters of what is asked of one package."""
+EXPECTED = "a package with its range of versions, such as numpy>=1.26,<3 or conda-forge::hdf5=1.14.*=mpi_mpich_*"
+_SPEC = re.compile(r"(?:[A-Za-z0-9_./:~+-]+::)?([A-Za-z0-9_][A-Za-z0-9_.-]*)(?=$|[\s=<>!~\[])")
+_FILE = re.compile(r"([A-Za-z0-9_.+-]+)-([A-Za-z0-9_.!+]+)-([A-Za-z0-9_.+]+)(\.conda|\.tar\.bz2)")
+
+
+class FileName(NamedTuple):
+    """What the name of a package's file says."""
+
+    name: str
+    version: str
+    build: str
+
+
+def spec_name(text: str) -> str:
+    """The name of the package that ``text`` asks for, in lower case; empty where it asks for none.
+
+    Source: https://docs.conda.io/projects/conda-build/en/stable/resources/package-spec.html#package-match-specifications
+    """
+    if len(text) > LONGEST or not text.isprintable():
+        return ""
+    match = _SPEC.match(text.strip())
+    return match[1].lower() if match else ""
+
+
+def file_words(url: str) -> FileName | None:
+    """What the file at an address is called; None where that is no package of conda."""
+    match = _FILE.fullmatch(unquote(url.partition("#")[0].rpartition("/")[2]))
+    return FileName(match[1].lower(), match[2], match[3]) if match else None
+
+
+def subdir_of(url: str) -> str:
+    """The folder of a channel that an address lies in: ``linux-64``."""
+    return url.rpartition("/")[0].rpartition("/")[2]
