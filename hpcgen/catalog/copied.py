@@ -39,6 +39,7 @@ class CopiedFiles:
         self._read: dict[tuple[str, str, tuple[str, ...]], Tree] = {}
         self._known: dict[str, Tree] = {}
         self.places: list[Place] = []
+        self._below: list[Path] = []
 
     def planned(self, stack: Stack, document: Document | None) -> list[PlannedCopy]:
         """What a plan says of the files that a stack copies, which are read for that, once.
@@ -76,7 +77,17 @@ class CopiedFiles:
             except (HpcgenError, OSError):
                 return None
 
+        self._below.append(folder)
         self.places.append(place)
+
+    def look_beside(self, stack: str, plan: Plan) -> None:
+        """Look for the files of a plan also where a stack has them, by its name or its file.
+
+        Raises
+        ------
+        HpcgenError: there is no such stack, or it is damaged.
+        """
+        self.look_below(_folder_of(self._catalog.stack_document(stack)), plan)
 
     def tree(self, plan: Plan, copy: PlannedCopy) -> Tree:
         """The files that a plan names, wherever they lie now.
@@ -95,21 +106,29 @@ class CopiedFiles:
         raise InputError(
             f"what {plan.stack.name} copies to {copy.to} is not here: {why}",
             expected=f"{files(copy.files)}, {size(copy.bytes)}, whose list has the sha256 {copy.sha256}",
-            remedy="put it below the folder of the stack's file again, name the stack's collection (--collection DIR), "
-            "or use the lock's bundle, which has it",
+            remedy="put it below the folder of the stack's file again and run the command there, name that file "
+            "(bundle create --stack FILE) or its collection (--collection DIR), or use the lock's bundle, which has it",
         )
 
     def _read_again(self, plan: Plan, copy: PlannedCopy) -> str:
         """Read what the stack of that name has today; why it is not what the plan names, where it is not."""
         entry, document = _entry(plan, copy), self._document(plan.stack)
         if entry is None or document is None:
-            return f"no stack of these collections is called {plan.stack.name} and copies the same"
+            return self._not_below(plan, entry)
         folder = _folder_of(document)
         try:
             tree = self.read(folder, entry)
         except HpcgenError as error:
             return error.problems[0].message
         return f"{(folder / entry.from_).absolute()} has changed; the sha256 of its list is {tree.sha256}"
+
+    def _not_below(self, plan: Plan, entry: Copied | None) -> str:
+        """Why the folders that were looked at do not have what no stack of the collections copies."""
+        folders = [folder.absolute() for folder in dict.fromkeys(self._below)]
+        if entry is not None and (there := [each / entry.from_ for each in folders if (each / entry.from_).exists()]):
+            return f"{there[0]} has changed"
+        lacking = f", and there is no {entry.from_!r} in {' or '.join(map(str, folders))}" if entry and folders else ""
+        return f"no stack of these collections is called {plan.stack.name} and copies the same{lacking}"
 
     def _document(self, stack: Stack) -> Document | None:
         """The file of a stack of the catalog that copies the same as this one."""

@@ -12,6 +12,7 @@ import click
 from hpcgen.cli.common import PATH, catalog_of, print_json, say, shows_progress
 from hpcgen.cli.numbers import JOBS
 from hpcgen.cli.tables import table
+from hpcgen.cli.words import STACK
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.support.units import files, size
 
@@ -28,6 +29,7 @@ def command() -> None:
 @command.command("create")
 @click.option("--lock", "lock_file", required=True, metavar="FILE", type=PATH, help="The lock that hpcgen lock wrote.")
 @click.option("-o", "--output", required=True, metavar="DIR|FILE.tar", type=PATH, help="The bundle.")
+@click.option("--stack", type=STACK, help="The lock's stack, beside whose file lies what it copies.")
 @click.option("--split", metavar="SIZE", help="With FILE.tar: split into pieces of this size, such as 4G.")
 @click.option("--reuse", metavar="DIR", type=PATH, help="An older bundle; what it has is not fetched again.")
 @click.option(
@@ -42,6 +44,7 @@ def create(
     ctx: click.Context,
     lock_file: Path,
     output: Path,
+    stack: str | None,
     split: str | None,
     reuse: Path | None,
     folders: tuple[Path, ...],
@@ -53,18 +56,20 @@ def create(
     """Fetch every input of a lock into a folder or a tar file; uses the network.
 
     After an interruption, the same command resumes. Files from --files are used if their name and hash are right, for
-    what requires a login or was sent another way. REFERENCE is a skopeo reference, such as oci-archive:FILE or
+    what requires a login or was sent another way. What the lock's stack copies is looked for beside --stack, beside the
+    lock, in the present folder and in the collections. REFERENCE is a skopeo reference, such as oci-archive:FILE or
     docker://mirror.example.org/debian:12.
     """
     from hpcgen.bundle.create import Creation, create_bundle
     from hpcgen.bundle.parts import parse_size
+    from hpcgen.cli.locked import look_for_copied
     from hpcgen.lockfile.lock import read_lock
     from hpcgen.locking.wanted import wanted
     from hpcgen.support.processes import interruptible
 
     lock = read_lock(lock_file)
     catalog = catalog_of(ctx)
-    catalog.copied.look_below(lock_file.parent, lock.plan)
+    look_for_copied(catalog, lock, lock_file, stack)
     piece = parse_size(split) if split is not None else None
     given = _images(images, sorted(lock.pins.images))
     with interruptible():

@@ -47,7 +47,7 @@ def plan_of_lock(
     if bundle is not None:
         catalog.copied.places.append(partial(bundled_tree, bundle))
     else:
-        catalog.copied.look_below(locked.parent, lock.plan)  # type: ignore[union-attr]
+        look_for_copied(catalog, lock, locked)  # type: ignore[arg-type]
     words = [*collection_words(ctx), "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
     plan = for_build(lock, bundled=bundle is not None)
     format = asked["format"]
@@ -68,6 +68,20 @@ def plan_of_lock(
         words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
     command = " ".join(sh(word) for word in ["hpcgen", *words])
     return catalog, msgspec.structs.replace(plan, command=command), lock
+
+
+def look_for_copied(catalog: Catalog, lock: Lock, file: Path, stack: str | None = None) -> None:
+    """Look for what the stack of a lock copies, beside where collections have it.
+
+    Parameters
+    ----------
+    file: the lock, in whose folder they may lie; or they lie in the present one.
+    stack: the file or the name of the stack, beside which they lie.
+    """
+    if stack is not None:
+        catalog.copied.look_beside(stack, lock.plan)
+    for folder in dict.fromkeys((file.absolute().parent, Path.cwd())):
+        catalog.copied.look_below(folder, lock.plan)
 
 
 def _with_its_collections(ctx: click.Context, bundle: Path, lock: Lock) -> Catalog:

@@ -1,4 +1,4 @@
-"""Trained models across the air gap: the image by a bundle, converted and run with no network at all."""
+"""Trained models across the air gap: images by bundles, models converted, run and served with no network at all."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from test_rendered_kits import site_profile
 from torch_mirror import TorchMirror
 
 from hpcgen.onnx.results import read_report
+from hpcgen.onnx.stack import STACK_FILE
 
 pytestmark = pytest.mark.slow
 
 HPCGEN = [sys.executable, "-m", "hpcgen"]
 SETTINGS = ("debian.version=12", "onnx_tools.frameworks=sklearn,pytorch", "onnxruntime.provider=cpu")
+SERVING = ("debian.version=12", "onnxruntime.provider=cpu")
 MODELS = """\
 def halves():
     import torch
@@ -65,15 +67,20 @@ def profile(
     return file
 
 
-def bundle_of_the_converter(profile: Path, base: BaseImage, folder: Path) -> Path:
-    """What is carried over the gap, made where there is a network."""
+def image_over_the_gap(
+    stack: str | Path, profile: Path, base: BaseImage, ch_image: ChImage, folder: Path, settings: tuple[str, ...]
+) -> Path:
+    """An image built with no network, from a bundle that was made where there is one."""
+    folder.mkdir()
     image = ["--image", f"debian:12=oci-archive:{base.archive}"]
     lock, bundle = folder / "hpcgen.lock", folder / "bundle"
-    settings = [word for each in SETTINGS for word in ("--set", each)]
-    run([*HPCGEN, "lock", "--site", profile, "--stack", "onnx-convert", *settings, *image, "-o", lock])
-    done = run([*HPCGEN, "bundle", "create", "--lock", lock, *image, "-o", bundle])
+    words = [word for each in settings for word in ("--set", each)]
+    run([*HPCGEN, "lock", "--site", profile, "--stack", stack, *words, *image, "-o", lock])
+    done = run([*HPCGEN, "bundle", "create", "--lock", lock, "--stack", stack, *image, "-o", bundle])
     REPORTS.append(done.stdout.splitlines()[-1])
-    return bundle
+    assert not list(bundle.glob("files/*/tensorflow*"))
+    quiet(alone([*HPCGEN, "build", "--bundle", bundle, "--no-cache", "-o", folder / "image"], ch_image.env))
+    return folder / "image"
 
 
 def results_are_right(folder: Path, x: Any) -> None:
@@ -85,13 +92,12 @@ def results_are_right(folder: Path, x: Any) -> None:
         np.testing.assert_array_equal(found["label"], x[:, 0] > 0.5)
 
 
-def test_models_are_converted_and_run_with_no_network(
-    profile: Path, plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
+def test_models_are_converted_run_and_served_with_no_network(
+    profile: Path, plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    bundle = bundle_of_the_converter(profile, plain_base_image, tmp_path)
-    assert not list(bundle.glob("files/*/tensorflow*"))
-    image, out, file = tmp_path / "onnx-convert", tmp_path / "out", tmp_path / "ensemble.yaml"
-    quiet(alone([*HPCGEN, "build", "--bundle", bundle, "--no-cache", "-o", image], ch_image.env))
+    carried = (profile, plain_base_image, ch_image)
+    out, file = tmp_path / "out", tmp_path / "ensemble.yaml"
+    image = image_over_the_gap("onnx-convert", *carried, tmp_path / "convert", SETTINGS)
     (tmp_path / "models.py").write_text(MODELS)
     file.write_text(json.dumps(ENSEMBLE))
     in_it = ["--image", image, "--trust-image"]
@@ -102,7 +108,13 @@ def test_models_are_converted_and_run_with_no_network(
     (tmp_path / "data").mkdir()
     np.savez(tmp_path / "data" / "x.npz", x=x)
     for model in report.models:
-        over = [*HPCGEN, "onnx", "run", out, model, tmp_path / "data", "-o", tmp_path / "results"]
+        over = [*HPCGEN, "onnx", "run", out, model, tmp_path / "data", "-o", tmp_path / "by-hand"]
         quiet(alone([*over, *in_it], ch_image.env))
+    results_are_right(tmp_path / "by-hand", x)
+    remove(image)
+    image = image_over_the_gap(out / STACK_FILE, *carried, tmp_path / "serve", SERVING)
+    remove(out)
+    monkeypatch.chdir(tmp_path)
+    quiet(alone([*HPCGEN, "run", image, "--trust-image"], ch_image.env))
     results_are_right(tmp_path / "results", x)
     remove(image)

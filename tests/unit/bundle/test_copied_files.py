@@ -113,6 +113,34 @@ def test_a_lock_finds_them_beside_itself_or_in_its_stack(ours: Path, tmp_path: P
     assert done.returncode == 3 and "there is no 'models' in" in done.stderr
 
 
+@pytest.mark.parametrize("where", ["beside the lock", "in the present folder", "by --stack"])
+def test_a_bundle_has_the_files_of_a_stack_in_no_collection(
+    ours: Path, tmp_path: Path, hpcgen: Command, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr("hpcgen.locking.own_wheels.own_wheels", lambda folder: [])  # these want an index
+    made, _ = lock_of(ours)
+    place = {"beside the lock": "locks", "in the present folder": ".", "by --stack": "stacks"}[where]
+    shutil.copytree(ours / "recipes", tmp_path / place, dirs_exist_ok=True)
+    shutil.rmtree(ours)
+    (tmp_path / "locks").mkdir(exist_ok=True)
+    (tmp_path / "locks/hpcgen.lock").write_text(made.text)
+    named = ("--stack", "stacks/copier.yaml") if where == "by --stack" else ()
+    create = ("bundle", "create", "--lock", "locks/hpcgen.lock", "-o", "B", "--dry-run", "--json")
+    done = hpcgen(*create, *named)
+    assert done.returncode == 0, done.stderr
+    names = {each["name"] for each in json.loads(done.stdout)["files"] if each["kind"] == "copied"}
+    assert {"list of /opt/models", "list of /data/one.txt", "/opt/models/empty", "/data/one.txt"} < names
+    if not named:
+        assert hpcgen("render", "--locked", "locks/hpcgen.lock", "-o", "kit").returncode == 0
+        assert tree(tmp_path / "kit/copy")["data/one.txt"] == b"1"
+    (tmp_path / place / "one.txt").write_bytes(b"2")
+    done = hpcgen(*create, *named)
+    assert done.returncode != 0 and "one.txt has changed" in done.stderr
+    (tmp_path / place / "one.txt").unlink()
+    done = hpcgen(*create, *named)
+    assert done.returncode != 0 and f"there is no 'one.txt' in {(tmp_path / place).absolute()}" in done.stderr
+
+
 def test_a_changed_file_is_another_lock_and_diff_says_which(ours: Path) -> None:
     from hpcgen.lockfile.diff.changes import changes, changes_text
 
