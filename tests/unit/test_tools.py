@@ -53,3 +53,28 @@ def test_another_file_is_refused(name: str, text: str, tmp_path: Path) -> None:
     done = read(tmp_path, name, text)
     assert (done.returncode, done.stdout) == (1, "")
     assert "bookworm-20260918.md is " in done.stderr
+
+
+def test_links_that_lead_nowhere_are_found_in_a_built_site(tmp_path: Path) -> None:
+    (tmp_path / "task").mkdir()
+    (tmp_path / "index.html").write_text(
+        '<h1 id="top">x</h1><a href="task/#how">a</a><a href="https://example.org">b</a>'
+    )
+    (tmp_path / "task" / "index.html").write_text('<h2 id="how">x</h2><a href="../#top">a</a><img src="../p.svg">')
+    command = [sys.executable, ROOT / "tools" / "docs" / "dead_links.py", tmp_path]
+    missing = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert missing.returncode == 1
+    assert missing.stdout.splitlines()[0] == "task/index.html links to ../p.svg, which leads nowhere"
+    (tmp_path / "p.svg").write_text("<svg/>")
+    right = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (right.returncode, right.stdout) == (0, "2 pages, 3 links, 0 of them wrong\n")
+    (tmp_path / "task" / "index.html").write_text(
+        '<a href="../#gone">a</a><script src="https://example.org/x.js"></script>'
+    )
+    wrong = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert wrong.stdout.splitlines() == [
+        "index.html links to task/#how, which leads nowhere",
+        "task/index.html links to ../#gone, which leads nowhere",
+        "task/index.html fetches https://example.org/x.js",
+        "2 pages, 2 links, 3 of them wrong",
+    ]
