@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Annotated
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
@@ -24,18 +23,11 @@ from hpcgen.blocks.steps import (
     run,
 )
 from hpcgen.errors import InputError
-from hpcgen.model.fields import Commit, Sha256, Text, matching
+from hpcgen.model.fields import Commit, Sha256, SourceAddress, Text
 from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.stack import CopyTarget
 from hpcgen.support.quoting import sh, sh_assign
 
-Address = Annotated[
-    str,
-    matching(
-        r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+$(?!\n)",
-        "the https:// address of a git repository or a file, without ?, % and @",
-        "https://example.org/solver-1.2.tar.gz",
-    ),
-]
 ARCHIVE = re.compile(r"\.(tar|tar\.(gz|bz2|xz)|tgz|tbz2|txz)$")
 FOLDER, SCRIPT, WRAPPERS = f"{SCRATCH}/application", f"{SCRATCH}/application-commands", f"{SCRATCH}/application-mpi"
 # The last word of it is the name of the tree where all of it is kept.
@@ -47,11 +39,12 @@ def _with_mpi(situation: Situation) -> bool:
 
 
 class Application(Block):
-    """A program of one's own, from a git repository or a file, compiled by the commands that the stack says.
+    """A program of one's own, from a git repository, a file or the stack's own code, compiled by the stack's commands.
 
     They run in the folder of the source. What they put into ``$PREFIX``, /opt/application, is in the image; where they
-    leave nothing there, the whole folder is, as /opt/application/src. ``CC``, ``CXX``, ``CFLAGS``, ``CXXFLAGS``,
-    ``FFLAGS`` and ``FCFLAGS`` are set for the partition's CPU. All blocks that the stack names before are there.
+    leave nothing there, the whole folder is, as /opt/application/src. The stack's own code stays where it is. ``CC``,
+    ``CXX``, ``CFLAGS``, ``CXXFLAGS``, ``FFLAGS`` and ``FCFLAGS`` are set for the partition's CPU. All blocks that the
+    stack names before are there.
     """
 
     name = "application"
@@ -63,22 +56,28 @@ class Application(Block):
         """Where the source is, what pins it, and what is done with it.
 
         ``source``: with ``commit`` a git repository, whose submodules are left out; with ``sha256`` a tar archive,
-        whose one top folder is left out, or another file as it is. ``commands``: each a whole command of bash on one
-        line; the first that fails fails the build. ``mpi``: it is linked with the image's MPI.
+        whose one top folder is left out, or another file as it is. ``folder``: in the place of a source, where the
+        stack's ``copy`` or ``git`` puts the code, as its ``build`` says. ``commands``: each a whole command of bash on
+        one line; the first that fails fails the build. ``mpi``: it is linked with the image's MPI.
         """
 
-        source: Address | None = None
+        source: SourceAddress | None = None
         commit: Commit | None = None
         sha256: Sha256 | None = None
+        folder: CopyTarget | None = None
         commands: list[Text] = []
         mpi: bool = False
 
         def __post_init__(self) -> None:
             if self.commit and self.sha256:
                 raise ValueError("`commit` pins a git repository and `sha256` a file: name one of them")
+            if self.folder and self.source:
+                raise ValueError(
+                    "`folder` is where the stack's own code lies, and `source` brings other: name one of them"
+                )
 
     def inputs(self, ctx: Context) -> list[Input]:
-        return [self._source(ctx)]
+        return [] if ctx.options.folder else [self._source(ctx)]
 
     def _source(self, ctx: Context) -> GitTree | Archive:
         """The source; InputError where the stack does not say what it is, or nothing pins it."""
@@ -104,13 +103,14 @@ class Application(Block):
 
     def environment(self, ctx: Context) -> Environment:
         """Its programs and libraries, or those at the top of the folder that is kept."""
-        folders = [f"{ctx.prefix}/bin", f"{ctx.prefix}/src"]
+        folders = [f"{ctx.prefix}/bin", _kept(ctx)]
         return Environment(paths={"PATH": folders, "LD_LIBRARY_PATH": [f"{ctx.prefix}/lib", f"{ctx.prefix}/lib64"]})
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        item = self._source(ctx)
-        yield run("source", command("mkdir", "-p", FOLDER), _bring(ctx, item))
-        keep = command("find", ctx.prefix, "-maxdepth", "0", "-empty", "-exec", "mv", SOURCE, "-t", "{}", "+")
+        keep = []
+        if ctx.options.folder is None:
+            yield run("source", command("mkdir", "-p", FOLDER), _bring(ctx, self._source(ctx)))
+            keep = [command("find", ctx.prefix, "-maxdepth", "0", "-empty", "-exec", "mv", SOURCE, "-t", "{}", "+")]
         yield run(
             "commands",
             TextFile("files/application/commands", SCRIPT, _script(ctx)),
@@ -120,14 +120,15 @@ class Application(Block):
             command("bash", "-eo", "pipefail", SCRIPT),
             keep,
             command("rm", "-rf", FOLDER, SCRIPT, WRAPPERS),
+            finds=ctx.options.folder or "",
         )
 
     def runtime(self, ctx: Context) -> Runtime:
-        return Runtime(copies=(ctx.prefix,))
+        return Runtime(copies=(ctx.prefix, *([ctx.options.folder] if ctx.options.folder else [])))
 
     def test(self, ctx: Context) -> list[Test]:
         """Every library that its programs were linked with is found; the GPU driver's is the host's."""
-        programs = f'for program in {ctx.prefix}/bin/* {ctx.prefix}/src/*; do ldd "$program"; done 2> /dev/null'
+        programs = f'for program in {ctx.prefix}/bin/* {_kept(ctx)}/*; do ldd "$program"; done 2> /dev/null'
         return [Test("libraries", f"{{ {programs}; }} | grep 'not found' | grep -vc 'libcuda.so.1 ' | grep -qx 0")]
 
     def capabilities(self, ctx: Context) -> Capabilities:
@@ -143,6 +144,11 @@ def _bring(ctx: Context, item: GitTree | Archive) -> list[str]:
     return [*ctx.fetch(item), command("mkdir", SOURCE), command("cp", ctx.local(item), f"{SOURCE}/{item.name}")]
 
 
+def _kept(ctx: Context) -> str:
+    """Where the image has the folder of the source, if it has it."""
+    return str(ctx.options.folder or f"{ctx.prefix}/src")
+
+
 def _script(ctx: Context) -> str:
     """The commands, each in quotes: what one of them says ends neither its line nor, where it fails, in silence."""
     flags = " ".join(["-O2", *ctx.flags])
@@ -150,7 +156,7 @@ def _script(ctx: Context) -> str:
     return lines(
         *(f"export {sh_assign(name, value)}" for name, value in variables.items()),
         *([f'export PATH="{WRAPPERS}:$PATH"'] if _wrapped(ctx) else []),
-        f"cd {SOURCE}",
+        command("cd", ctx.options.folder or SOURCE),
         *(f"eval {sh(line, 'a command of the block application')}" for line in ctx.options.commands),
     )
 

@@ -73,6 +73,7 @@ class Run(msgspec.Struct, frozen=True):
     installs: wheel lists that they install.
     calls: how they call Bazel.
     files: text files that are in place before the first command.
+    finds: a folder of the image in which the stack's own files are in place, too; none if empty.
     """
 
     about: str
@@ -81,6 +82,7 @@ class Run(msgspec.Struct, frozen=True):
     installs: tuple[InstalledList, ...] = ()
     files: tuple[TextFile, ...] = ()
     calls: tuple[BazelCall, ...] = ()
+    finds: str = ""
 
     def __post_init__(self) -> None:
         for line in self.commands:
@@ -156,7 +158,7 @@ Part = str | TextFile | InstalledList | BazelCall
 """What a step is made of: a command, a file that its commands find, or a record of what they install or call."""
 
 
-def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = ()) -> Run:
+def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = (), finds: str = "") -> Run:
     """A :class:`Run` from parts and lists of parts, in order; all files are in place before the first command."""
     flat: list[Part] = []
     for item in parts:
@@ -168,6 +170,7 @@ def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = ())
         tuple(part for part in flat if isinstance(part, InstalledList)),
         tuple(part for part in flat if isinstance(part, TextFile)),
         tuple(part for part in flat if isinstance(part, BazelCall)),
+        finds,
     )
 
 

@@ -116,16 +116,17 @@ def check_stack(stack: Stack, document: Document, catalog: Catalog) -> None:
 
 
 def _copy_problems(stack: Stack, document: Document, catalog: Catalog) -> list[Problem]:
-    """What is copied goes where no block is installed, and nothing over something else."""
+    """The stack's own code goes where no block is installed, and nothing over something else."""
     problems = Problems()
-    for number, entry in enumerate(stack.copy):
-        where = document.position(["copy", number, "to"])
-        name = entry.to.split("/")[2] if entry.to.startswith("/opt/") else ""
+    places = stack.code_places
+    for index, (field, number, place) in enumerate(places):
+        where = document.position([field, number, "to"])
+        name = place.split("/")[2] if place.startswith("/opt/") else ""
         if name and catalog.has_block(name):
             problems.add(f"/opt/{name} is where the block {name} is installed", where, remedy="choose another `to`")
-        for other in stack.copy[:number]:
-            if overlap(entry.to, other.to):
-                message = f"{entry.to} and {other.to} are the same place, or one lies in the other"
+        for _, _, other in places[:index]:
+            if overlap(place, other):
+                message = f"{place} and {other} are the same place, or one lies in the other"
                 problems.add(message, where, "a place of its own for each")
     return problems
 

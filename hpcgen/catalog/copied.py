@@ -14,7 +14,7 @@ from hpcgen.config.yamlfile import Document
 from hpcgen.errors import HpcgenError, InputError, Position, Problems
 from hpcgen.model.plan import Plan, PlannedCopy
 from hpcgen.model.stack import Copied, Stack
-from hpcgen.support.hashing import hash_file
+from hpcgen.support.hashing import hash_file, read_plain
 from hpcgen.support.trees import MOST_FILES, SELF, Tree, TreeFile, tree_of, wrong_name
 from hpcgen.support.units import files, size
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ALWAYS_LEFT = (".git", "__pycache__")
 """Names of folders, and of what a git worktree has in their place, that are in no image."""
+IGNORE, MOST_IGNORED = ".hpcgenignore", 100_000
+"""A list of patterns in the folder that is copied, and its largest size in bytes."""
 Place = Callable[[PlannedCopy], Tree | None]
 """Where files that a plan names may be: their tree, or None where they are not there."""
 
@@ -205,7 +207,7 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
         return [(SELF, start)]
     problems = Problems()
     found: list[tuple[str, Path]] = []
-    for path, place in _walk(start, "", entry.ignore):
+    for path, place in _walk(start, "", [*entry.ignore, *_ignored(start)]):
         with problems.caught():
             found.append((path, _source(place, top, path, f"{entry.from_}/{path}")))
         if len(found) > MOST_FILES:
@@ -217,6 +219,34 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
     if not found:
         raise InputError(f"nothing is copied of {entry.from_!r}: it has no file, or `ignore` leaves out all of them")
     return found
+
+
+def _ignored(folder: Path) -> list[str]:
+    """What the folder itself says is to stay behind, and the list in which it does.
+
+    Raises
+    ------
+    InputError: the list is no text of a bounded size, or has a pattern that would bring something back, as git's can.
+    """
+    file = folder / IGNORE
+    if not os.path.lexists(file):
+        return []
+    try:
+        text = read_plain(file, MOST_IGNORED).decode()
+    except (OSError, ValueError) as failure:
+        raise InputError(f"{file} cannot be read: {failure}", expected="patterns, one on each line") from failure
+    problems = Problems()
+    if len(text) > MOST_IGNORED:
+        problems.add(f"{file} is larger than {size(MOST_IGNORED)}", expected="patterns, one on each line")
+    patterns = [IGNORE]
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if line.startswith("!"):
+            message = f"{file}:{number}: {line!r} would bring back what another pattern leaves out"
+            problems.add(message, remedy="narrow the other pattern; nothing can be brought back here")
+        elif line and not line.startswith("#"):
+            patterns.append(line)
+    problems.raise_as(InputError)
+    return patterns
 
 
 def _walk(folder: Path, above: str, ignore: list[str]) -> Iterator[tuple[str, Path]]:

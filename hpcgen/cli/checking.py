@@ -22,6 +22,7 @@ from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
 from hpcgen.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
 from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.planning.code import with_code
 from hpcgen.support.spdx_expressions import licence_expression
 
 KINDS = {
@@ -183,6 +184,8 @@ def _check_stack(catalog: Catalog, document: Document) -> None:
         check_stack(stack, document, catalog)
     with problems.caught():
         check_copied(stack, document)
+    with problems.caught():
+        with_code(stack, document)
     for name, block in stack.blocks.items():
         if block.version:
             with problems.caught(partial(document.position, ["blocks", name, "version"])):

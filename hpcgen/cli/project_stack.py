@@ -80,9 +80,11 @@ def site_missing(what: str) -> click.UsageError:
 
 def changed_since(catalog: Catalog, recorded: Plan) -> str:
     """What the stack of this folder asks for that an image of it does not have; "" where that is nothing."""
+    from hpcgen.planning.code import with_code
+
     stack, old = catalog.stack(PROJECT), recorded.stack
     # What --add brought is in the recorded stack too.
-    blocks = [name for name, block in stack.blocks.items() if old.blocks.get(name) != block]
+    blocks = [name for name, block in with_code(stack).blocks.items() if old.blocks.get(name) != block]
     copied = catalog.copied.planned(stack, catalog.stack_document(PROJECT)) if stack.copy else []
     files = [each.to for each in copied if each not in recorded.copied]
     return ", ".join([*(f"the block {name}" for name in blocks), *(f"what is copied to {path}" for path in files)])

@@ -64,6 +64,14 @@ DatedTag = Annotated[
 Commit = Annotated[
     str, matching(r"^[0-9a-f]{40}$(?!\n)", "40 lower-case hexadecimal digits", "0123456789abcdef0123" * 2)
 ]
+SourceAddress = Annotated[
+    str,
+    matching(
+        r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9_~+-][A-Za-z0-9._~+-]*)+$(?!\n)",
+        "the https:// address of a git repository or a file, without ?, % and @",
+        "https://example.org/solver-1.2.tar.gz",
+    ),
+]
 Date = Annotated[str, matching(r"^\d{4}-\d{2}-\d{2}$(?!\n)", "a date: year, month and day", "2026-11-20")]
 PartialDate = Annotated[str, matching(r"^\d{4}(-\d{2}(-\d{2})?)?$(?!\n)", "a year, a month or a day", "2024-01")]
 Count = Annotated[int, msgspec.Meta(ge=1, description="a whole number of at least 1")]

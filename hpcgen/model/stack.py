@@ -3,12 +3,14 @@
 from typing import Annotated, Literal
 
 from hpcgen.model.fields import (
+    Commit,
     Count,
     EnvName,
     Gigabytes,
     Name,
     RankGpus,
     Record,
+    SourceAddress,
     Text,
     VersionRange,
     WholeNumber,
@@ -74,12 +76,34 @@ class Copied(Record, frozen=True, rename={"from_": "from"}):
 
     ``from_``: its path from the folder of the stack's file. ``to``: what it becomes in the image, a folder's content
     below it. ``ignore``: patterns of what stays behind, with ``*``, ``?`` and ``[…]``, each held against the path from
-    ``from_`` and against the name alone; of a folder all that is in it. ``.git`` and ``__pycache__`` always stay.
+    ``from_`` and against the name alone; of a folder all that is in it. ``.git`` and ``__pycache__`` always stay, and
+    what the folder's own ``.hpcgenignore`` names, a pattern a line.
     """
 
     from_: CopySource
     to: CopyTarget
     ignore: list[Text] = []
+
+
+class GitCode(Record, frozen=True, rename={"from_": "from"}):
+    """A git repository whose files go into the image, as they are at ``commit``, without its submodules."""
+
+    from_: SourceAddress
+    commit: Commit
+    to: CopyTarget
+
+
+class BuildSpec(Record, frozen=True, rename={"in_": "in"}):
+    """How code that ``copy`` and ``git`` bring is compiled, in the builder stage, after all blocks.
+
+    ``in_``: the folder where the commands run, which the image keeps as they leave it; by default the one place that
+    ``copy`` and ``git`` fill. ``commands``: each a whole command of bash on one line. ``mpi``: the program is linked
+    with the image's MPI.
+    """
+
+    commands: list[Text]
+    in_: CopyTarget | None = None
+    mpi: bool = False
 
 
 class Suited(Record, frozen=True):
@@ -99,8 +123,8 @@ class Suited(Record, frozen=True):
 class Stack(Record, frozen=True):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
 
-    ``copy``: local files that go into the image. ``extends``: the recipe that this one is laid over. ``suits``: what
-    it may be chosen for; no plan has it.
+    ``copy``, ``git``: local files and repositories that go into the image; ``build``: how they are compiled.
+    ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it.
     """
 
     name: Name
@@ -108,6 +132,14 @@ class Stack(Record, frozen=True):
     blocks: dict[Name, StackBlock]
     run: RunSpec
     copy: list[Copied] = []
+    git: list[GitCode] = []
+    build: BuildSpec | None = None
     notes: list[Text] = []
     extends: Name | None = None
     suits: list[Suited] = []
+
+    @property
+    def code_places(self) -> list[tuple[str, int, str]]:
+        """Where in the image ``copy`` and ``git`` put what they bring: the field, the number in it, the place."""
+        copied = [("copy", number, each.to) for number, each in enumerate(self.copy)]
+        return [*copied, *(("git", number, each.to) for number, each in enumerate(self.git))]

@@ -17,17 +17,18 @@ def copied_files(catalog: Catalog, site: Site, stack: Stack, document: Document 
 
     Raises
     ------
-    InputError: they cannot be copied, or the site's jobs would not see them; each with its place in ``document``.
+    InputError: they cannot be copied, or the site's jobs would not see them, or what ``git`` brings; each with its
+        place in ``document``.
     """
     copied = catalog.copied.planned(stack, document)
     binds = site.mpi.binds if site.mpi is not None else []
-    bound = sorted({bind.target for bind in binds} | set(bound_file_systems(site))) if copied else []
+    bound = sorted({bind.target for bind in binds} | set(bound_file_systems(site)))
     problems = Problems()
-    for number, each in enumerate(copied):
-        if hidden := [path for path in bound if overlap(each.to, path)]:
+    for field, number, place in stack.code_places:
+        if hidden := [path for path in bound if overlap(place, path)]:
             problems.add(
-                f"jobs would not see all of {each.to}: on {site.name} the host's {' and '.join(hidden)} is bound there",
-                document.position(["copy", number, "to"]) if document is not None else None,
+                f"jobs would not see all of {place}: on {site.name} the host's {' and '.join(hidden)} is bound there",
+                document.position([field, number, "to"]) if document is not None else None,
                 remedy="choose another `to`, such as /opt/files",
             )
     problems.raise_as(InputError)

@@ -21,6 +21,7 @@ from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
+from hpcgen.planning.code import with_code
 from hpcgen.planning.copied import copied_files
 from hpcgen.planning.findings import release_concerns, site_findings, unverified_releases
 from hpcgen.planning.question import place_in, question_of, with_blocks
@@ -124,9 +125,11 @@ class _Planner(msgspec.Struct, frozen=True):
         partition = _partition(self.site, asked.partition)
         engine = _engine(self.site, self.format)
         said = parse_settings(asked.settings, self.catalog)
-        stack = with_blocks(self.catalog, asked.stack, asked.added)
+        own = with_code(asked.stack, self.stack_document)
+        stack = with_blocks(self.catalog, own, asked.added)
         copied = copied_files(self.catalog, self.site, asked.stack, self.stack_document)
-        blocks = self._resolved(asked, stack, partition, said)
+        added = stack.blocks.keys() - own.blocks.keys()
+        blocks = self._resolved(stack, added, partition, said)
         _check_settings_used(said, blocks)
         job, misfits = lay_out(self.site, partition, stack, request)
         draft = Plan(
@@ -147,9 +150,8 @@ class _Planner(msgspec.Struct, frozen=True):
         return draft, misfits
 
     def _resolved(
-        self, asked: Asked, stack: Stack, partition: str, said: Mapping[str, Mapping[str, str]]
+        self, stack: Stack, added: Collection[str], partition: str, said: Mapping[str, Mapping[str, str]]
     ) -> list[PlannedBlock]:
-        added = stack.blocks.keys() - asked.stack.blocks.keys()
         documents = (self.site_document, self.stack_document)
         return resolve(question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept))
 

@@ -23,7 +23,7 @@ from hpcgen.blocks.steps import (
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
-from hpcgen.model.plan import Plan
+from hpcgen.model.plan import Plan, PlannedCopy
 from hpcgen.model.site import Site
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
@@ -62,8 +62,8 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
     takes = {part.label: part.block.long_build(part.ctx) for part in parts}
     long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text]
     builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
-    _fill_builder(builder, parts, pins)
-    _fill_final(final, plan, parts, script, pins)
+    _fill_builder(builder, plan, parts, pins)
+    _fill_final(final, plan, parts, script, pins, builder.copied)
     unpinned = base_notes(plan, (builder.image, final.image), _manager(parts) == "apt")
     return Assembly(
         builder=builder,
@@ -169,32 +169,48 @@ def _merged(what: str, contributions: list[tuple[str, dict[str, str]]]) -> dict[
     return {name: value for name, (_, value) in sorted(merged.items())}
 
 
-def _fill_builder(stage: Stage, parts: list[Part], pins: Pins | None) -> None:
+def _fill_builder(stage: Stage, plan: Plan, parts: list[Part], pins: Pins | None) -> None:
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
     stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, parts, pins)
     stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
+    found = [step.finds for _, step in stage.steps if step.finds]
+    stage.copied = [copy for copy in plan.copied if any(overlap(copy.to, folder) for folder in found)]
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
     stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
 
 
-def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: Pins | None) -> None:
+def _fill_final(
+    stage: Stage, plan: Plan, parts: list[Part], script: str, pins: Pins | None, built: list[PlannedCopy]
+) -> None:
+    """``built``: files of the stack that the builder had; the image has them from there, as its steps leave them."""
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
     stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, kept, pins)
     runtimes = [part.block.runtime(part.ctx) for part in kept]
-    stage.copies = sorted({path for runtime in runtimes for path in runtime.copies})
+    kept_paths = {path for runtime in runtimes for path in runtime.copies}
     folders = {path for runtime in runtimes for path in runtime.folders} | set(bind_targets(plan))
     make = command("mkdir", "-p", *sorted(folders))
     stage.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
     stage.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))))
     stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
-    stage.copied = plan.copied
-    taken = [(each.to, path) for each in plan.copied for path in (*stage.copies, *folders) if overlap(each.to, path)]
+    stage.copied = [each for each in plan.copied if each not in built]
+    taken = [(each.to, path) for each in stage.copied for path in (*kept_paths, *folders) if overlap(each.to, path)]
     if taken:
         told = "; ".join(f"{target} and {path}" for target, path in taken)
         raise InputError(f"the stack copies files to where blocks have theirs: {told}", remedy="choose another `to`")
+    stage.copies = _outermost(kept_paths, {each.to for each in built})
+
+
+def _outermost(paths: set[str], more: set[str]) -> list[str]:
+    """Paths with others beside them, without what lies in one of these, or they in one of the first."""
+
+    def inside(path: str, others: set[str]) -> bool:
+        return any(path.startswith(f"{other}/") for other in others)
+
+    own, others = ({each for each in one if not inside(each, two)} for one, two in ((paths, more), (more, paths)))
+    return sorted(own | others)
 
 
 def bind_targets(plan: Plan) -> list[str]:

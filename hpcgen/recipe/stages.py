@@ -15,7 +15,8 @@ class Stage(msgspec.Struct):
     """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder.
 
     ``prepared``: how many of the steps come before the OS packages are installed. ``made_by_others``: a block chose the
-    base image, whose makers may have it start a program of its own. ``copied``: the stack's own files.
+    base image, whose makers may have it start a program of its own. ``copied``: the stack's own files; in the
+    builder those that a step finds there, in the image the others.
     """
 
     name: str

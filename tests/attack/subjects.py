@@ -110,9 +110,6 @@ def _stack() -> dict[str, Any]:
             "os_packages": {"options": {"packages": ["git"]}},
             "python": {},
             "python_packages": {"options": {"packages": ["h5py==3.11.0"]}},
-            "application": {
-                "options": {"source": "https://example.org/a.tar", "sha256": "0" * 64, "commands": ["make"]}
-            },
         },
         "run": {
             "command": ["python3", "train.py", "--lr", "0.1"],
@@ -123,6 +120,8 @@ def _stack() -> dict[str, Any]:
             "steps": [{"name": "prepare", "command": ["python3", "prepare.py", "a b"]}],
         },
         "copy": [{"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"]}],
+        "git": [{"from": "https://example.org/group/code.git", "commit": "c" * 40, "to": "/opt/tried/code"}],
+        "build": {"in": "/opt/tried/code", "commands": ["make"]},
         "notes": ["A note."],
         "suits": [
             {

@@ -1,4 +1,4 @@
-"""A program of one's own: its archive fetched from the loopback, compiled by ch-image, started by ``hpcgen run``."""
+"""A program of one's own: its archive fetched from the loopback, or the stack's own code; compiled and started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-from container_tools import BaseImage, ChImage
+import pytest
+from bare import without_servers, write_bare_base
+from container_tools import BaseImage, Buildah, ChImage, Tool
 from test_rendered_kits import render_by_command, site_profile
 
 from tests.helpers.file_server import make_certificate, serving
@@ -23,6 +25,7 @@ int main(int count, char **words) {
     return 0;
 }
 """
+SED = "solver: solver.sh\n\t(echo '#!/bin/sh'; sed s/FROM/make/ $<) > $@\n\tchmod 755 $@\n"
 MAKEFILE = "solver: solver.c\n\t$(CC) $(CFLAGS) -DFROM='\"make\"' -o $@ $<\n"
 
 
@@ -78,3 +81,40 @@ def test_a_program_is_compiled_and_started(
             words = [sys.executable, "-m", "hpcgen", "--collection", str(ours), "run", str(image)]
             done = subprocess.run(words, env=ch_image.env, capture_output=True, text=True, cwd=tmp_path, check=False)
             assert "solved x y with make" in done.stdout, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("engine", ["ch-image", pytest.param("buildah", marks=pytest.mark.slow)])
+def test_the_stacks_own_code_is_compiled_where_it_lies(
+    engine: str, machine_facts: dict[str, Any], base_image: BaseImage, testbed_env: dict[str, str], tmp_path: Path
+) -> None:
+    """The project of a user: code and hpcgen.yaml in one folder; objects and a log of an older build stay behind."""
+    write_bare_base(tmp_path / "ours")
+    site = without_servers(site_profile(machine_facts, base_image))
+    (tmp_path / "ours/site_profiles").mkdir()
+    (tmp_path / "ours/site_profiles/here.yaml").write_text(json.dumps(site))
+    project = tmp_path / "project"
+    (project / "src").mkdir(parents=True)
+    for name, text in (("solver.sh", "echo solved $1 with FROM\n"), ("Makefile", SED), ("old.log", "old")):
+        (project / "src" / name).write_text(text)
+    (project / "src/.hpcgenignore").write_text("*.log\n")
+    own = {
+        "name": "own",
+        "title": "our solver",
+        "blocks": {"debian": {}},
+        "run": {"command": ["solver", "x y"], "mpi": False},
+    }
+    own |= {"copy": [{"from": "src", "to": "/app"}], "build": {"commands": ["make"]}}
+    (project / "hpcgen.yaml").write_text(json.dumps(own))
+    here = Tool({**testbed_env, "HPCGEN_RECORDS": str(tmp_path / "records"), "BUILDAH_ISOLATION": "chroot"})
+    image = str(tmp_path / "image") if engine == "ch-image" else "localhost/own:1"
+    words = [sys.executable, "-m", "hpcgen", "--collection", str(tmp_path / "ours")]
+    try:
+        here.run([*words, "build", "--site", "here", "--engine", engine, "-o", image], cwd=project)
+        seen = "ls /app && solver 'x y'"
+        if engine == "ch-image":
+            said = here.run(["ch-run", image, "--set-env", "--", "sh", "-c", seen]).stdout
+        else:
+            said = Buildah(here.env).exec(image, ["sh", "-c", seen]).stdout
+    finally:
+        here.run(["buildah", "rmi", "localhost/own:1"], check=False)
+    assert said.split("\n") == ["Makefile", "solver", "solver.sh", "solved x y with make", ""]

@@ -72,11 +72,14 @@ def _copied(stage: Stage) -> list[Primitive]:
     """The stack's own files, after all that takes long: a change of them runs none of it again."""
     if not stage.copied:
         return []
+    return [_raw(together([f"# {HPCGEN}: files of the stack, as {LIST} says", *_copy_lines(stage)], "\n"))]
+
+
+def _copy_lines(stage: Stage) -> list[str]:
     ends = {each.to: "" if each.single else "/" for each in stage.copied}
-    lines = [
+    return [
         traced(f"COPY {FOLDER}{target}{end} {target}{end}", Subject("copied", target)) for target, end in ends.items()
     ]
-    return [_raw(together([f"# {HPCGEN}: files of the stack, as {LIST} says", *lines], "\n"))]
 
 
 def _test() -> list[Primitive]:
@@ -125,6 +128,8 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
     for label, about, steps in grouped(stage.steps):
         result.append(primitive("comment", joined=True, of=of_step(label, steps[0]), text=about, reformat=False))
         for step in steps:
+            if step.finds and stage.copied:
+                result.append(primitive("raw", joined=True, docker=together(_copy_lines(stage), "\n")))
             result += _step(plan, label, step, dialect, last=step is steps[-1])
     return result
 

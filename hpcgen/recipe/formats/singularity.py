@@ -83,6 +83,12 @@ def _copied_step(stage: Stage) -> Steps:
     ]
 
 
+def _with_copied(stage: Stage) -> Steps:
+    """The builder's steps, with the stack's files put to their places before the first that finds them there."""
+    first = next((number for number, (_, step) in enumerate(stage.steps) if step.finds), 0)
+    return [*stage.steps[:first], *_copied_step(stage), *stage.steps[first:]]
+
+
 def _kit_step(plan: Plan, assembly: Assembly) -> tuple[str, Run]:
     """%files makes no folders in older releases, so the kit's files are put into theirs afterwards."""
     moves = [command("mv", _arrival(name), f"{KIT}/{name}") for name in _top_names(plan, assembly)]
@@ -168,6 +174,8 @@ def _start(plan: Plan, stage: Stage) -> list[Primitive]:
     ]
     if name == "builder" and any("/" in file.path for _, step in stage.steps for file in step.files):
         lines.append(traced(f"    {FILES} {_arrival(FILES)}", Subject("kit")))
+    if name == "builder" and stage.copied:
+        lines.append(traced(f"    {FOLDER} {_arrival(FOLDER)}", Subject("kit")))
     if lines:
         result.append(_raw(together(["%files", *lines], "\n")))
     variables = {**stage.arguments, **stage.environment}
@@ -256,7 +264,7 @@ class SingularityFormat(Format):
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         builder, final = assembly.builder, assembly.final
-        steps = [*link_steps(plan), *_packing(builder.steps, final.copies)]
+        steps = [*link_steps(plan), *_packing(_with_copied(builder), final.copies)]
         final_steps = [
             *link_steps(plan),
             *_unpacking(final.copies),
