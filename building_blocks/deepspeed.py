@@ -16,6 +16,7 @@ class Deepspeed(Block):
     """
 
     name = "deepspeed"
+    distributions = ("deepspeed",)
     needs = (need("python"), need("pytorch"), need("jit_compiler"))
 
     def inputs(self, ctx: Context) -> list[Input]:

@@ -79,6 +79,7 @@ class Horovod(Block):
     """
 
     name = "horovod"
+    distributions = ("horovod",)
     needs = (
         need("python"),
         # C++20, which the headers of new releases ask for.

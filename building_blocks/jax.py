@@ -9,7 +9,7 @@ from packaging.version import Version
 from hpcgen.blocks.base import BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
-from hpcgen.blocks.nvidia import LICENCES
+from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
 from hpcgen.blocks.steps import Packages, Test, TextFile, Wheels, command
 from hpcgen.blocks.wheel_program import WheelBlock, share_program, share_setting
 
@@ -39,6 +39,8 @@ class Jax(WheelBlock):
     """
 
     name = "jax"
+    distributions = ("jax",)
+    companions = ("jaxlib", "jax-cuda*", "jax-rocm*", *COMPANIONS)
     needs = (need("python"), need("rocm", ">=7,<8", when=_by_rocm))
 
     class Options(BlockOptions, frozen=True):

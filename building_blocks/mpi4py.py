@@ -31,6 +31,7 @@ class Mpi4py(Block):
     """
 
     name = "mpi4py"
+    distributions = ("mpi4py",)
     needs = (need("python"), need("mpi"), need("gnu", build_only=True, when=_compiled))
 
     class Options(BlockOptions, frozen=True):

@@ -26,6 +26,7 @@ class Mxnet(WheelBlock):
     """
 
     name = "mxnet"
+    distributions = ("mxnet",)
     needs = (
         need("python"),
         need("cuda", when=_on_gpu),

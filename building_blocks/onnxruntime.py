@@ -10,6 +10,7 @@ from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, SiteRange, Situation, need
 from hpcgen.blocks.gcc_packages import gcc_libraries
+from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import Input, Packages, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.release import ReleaseTree
@@ -81,6 +82,8 @@ class Onnxruntime(Block):
     """
 
     name = "onnxruntime"
+    distributions = ("onnxruntime", "onnxruntime-gpu", "onnxruntime-openvino", "onnxruntime-rocm")
+    companions = COMPANIONS
     needs = (
         need("python"),
         need("gnu", build_only=True, when=_from_source),

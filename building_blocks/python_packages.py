@@ -10,7 +10,10 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Input, Run, Test, command, run
+from hpcgen.blocks.steps import Input, Part, Run, Test, TextFile, Wheels, command, lines, run
+from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.project import Project
+from hpcgen.support.units import some
 
 Pin = Annotated[
     str,
@@ -21,6 +24,9 @@ Pin = Annotated[
     ),
 ]
 
+
+PROJECT = "project"
+"""What the list of the project's locked packages is called."""
 
 _CUDA_WHEELS = ("torch", "torchvision", "torchaudio", "jax-cuda12-plugin", "jax-cuda13-plugin", "onnxruntime-gpu")
 """Packages whose wheels in the index are built for NVIDIA's CUDA, and carry it or require it.
@@ -40,29 +46,57 @@ def _vendor(name: str, version: str) -> str:
     return "nvidia" if plain in _CUDA_WHEELS or plain.startswith(("nvidia-", "cupy-cuda")) else ""
 
 
-class PythonPackages(Block):
-    """Packages of the Python package index in /opt/python, each with its exact version.
+ProjectPath = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(?!/)[^,\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)",
+        description="a path from the folder of the stack's file, without commas and control characters",
+        examples=["requirements.txt"],
+    ),
+]
 
-    They are installed without hashes, and pip adds what they depend on. The build fails if they do not fit
-    what already exists (``pip check``).
+GroupName = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$(?!\n)",
+        description="the name of an extra or a dependency group",
+        examples=["test"],
+    ),
+]
+
+
+class PythonPackages(Block):
+    """Packages of the Python package index in /opt/python: those that a stack names, and those of a project's files.
+
+    A lock with hashes (``pylock.toml``, ``uv.lock``, ``poetry.lock``, requirements with ``--hash``) is installed as it
+    is, and nothing else with it. What has no hashes gets them by ``hpcgen lock``; without that, pip adds what it
+    depends on, and of a range takes the newest on the day of the build. Packages that other blocks bring, such as
+    PyTorch and mpi4py, come from these. The build fails if they do not fit what already exists (``pip check``).
     """
 
     name = "python_packages"
     needs = (need("python"),)
 
     class Options(BlockOptions, frozen=True):
-        """``packages``: such as ``h5py==3.11.0``; ranges, addresses and pip's own options are refused."""
+        """``packages``: such as ``h5py==3.11.0``; ranges, addresses and pip's own options are refused.
+
+        ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock or pyproject.toml, by their paths from the folder
+        of the stack's file. ``groups``: extras and dependency groups of them that are wanted.
+        """
 
         packages: list[Pin] = []
+        files: list[ProjectPath] = []
+        groups: list[GroupName] = []
 
     def inputs(self, ctx: Context) -> list[Input]:
-        return [ctx.wheels(self.name, ctx.options.packages)] if ctx.options.packages else []
+        """What the files lock, as it is, and all else."""
+        return list(_lists(ctx))
 
     def build(self, ctx: Context) -> Iterable[Run]:
-        if ctx.options.packages:
+        lists = _lists(ctx)
+        if lists:
             check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
-            packages = ctx.wheels(self.name, ctx.options.packages)
-            yield run("Python packages", ctx.pip(packages), check, caches=("pip",))
+            yield run("Python packages", *(_installed(ctx, each) for each in lists), check, caches=("pip",))
 
     def test(self, ctx: Context) -> list[Test]:
         """Each is there in the version that was asked for."""
@@ -71,18 +105,61 @@ class PythonPackages(Block):
         for pin in ctx.options.packages:
             name, version = pin.split("==")
             tests.append(Test(name, command(python, "-m", "pip", "show", name), expect=f"Version: {version}"))
+        if ctx.project is not None and ctx.project.packages:
+            tests.append(Test("packages of the project", command(python, "-m", "pip", "check")))
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
         """The GPUs that the index's builds of well-known frameworks compute on."""
-        vendors = dict.fromkeys(vendor for pin in ctx.options.packages if (vendor := _vendor(*pin.split("=="))))
+        pins = [tuple(pin.split("==")) for pin in ctx.options.packages]
+        pins += [(each.name, each.version) for each in ctx.project.packages] if ctx.project is not None else []
+        vendors = dict.fromkeys(vendor for name, version in pins if (vendor := _vendor(name, version)))
         return Capabilities(gpu_vendors=tuple(vendors))
 
     def notices(self, ctx: Context) -> list[str]:
-        """That nothing but the version is checked, and which packages have ended and what took their place."""
-        if not ctx.options.packages:
-            return []
+        """What is not checked but by version, or not even that; which packages have ended and what took their place."""
         superseded = msgspec.convert(ctx.release.values.get("superseded", {}), dict[str, str])
         names = [re.sub(r"[-_.]+", "-", pin.split("==")[0]).lower() for pin in ctx.options.packages]
-        ended = [f"{name} has ended: {superseded[name]}" for name in names if name in superseded]
-        return ["python_packages: the listed packages are pinned by version, not by hash", *ended]
+        found = ["python_packages: the listed packages are pinned by version, not by hash"] if names else []
+        if ctx.project is not None:
+            names += [each.name for each in ctx.project.packages]
+            found += _of_project(ctx.project)
+        return found + [f"{name} has ended: {superseded[name]}" for name in names if name in superseded]
+
+
+def _lists(ctx: Context) -> list[Wheels]:
+    """The lists to install, in their order."""
+    project, loose = ctx.project, list(ctx.options.packages)
+    locked = []
+    if project is not None and project.hashed:
+        pins = tuple(each.line for each in project.packages)
+        locked.append(Wheels(PROJECT, pins, hashed=True, asked=tuple(each.asked for each in project.packages)))
+    elif project is not None:
+        loose += [each.asked for each in project.packages]
+    return [*locked, *([ctx.wheels(ctx.me.name, loose)] if loose else [])]
+
+
+def _installed(ctx: Context, wheels: Wheels) -> list[Part]:
+    """Parts of a step that installs a list; one without hashes beside what the files hold further packages to."""
+    held = ctx.project.constraints if ctx.project is not None else []
+    if wheels.hashed or not held:
+        return ctx.pip(wheels)
+    path = f"{SCRATCH}/constraints.txt"
+    listed = TextFile("files/requirements/constraints.txt", path, lines(*held))
+    return [listed, *ctx.pip(wheels, extra=["-c", path])]
+
+
+def _of_project(project: Project) -> list[str]:
+    """What a person should know of what the project's files ask for."""
+    ranges = [f"{each.asked} ({each.origin})" for each in project.packages if not each.version]
+    handed = [f"{each.name} ({each.origin}) by {each.block}" for each in project.handed_over if each.versions]
+    found = []
+    if ranges:
+        found.append(
+            f"without a lock these are the newest on the day of the build (hpcgen lock pins them): {some(ranges)}"
+        )
+    elif project.packages and not project.hashed:
+        found.append("python_packages: the packages of the project's files are pinned by version, not by hash")
+    if handed:
+        found.append(f"not installed from the project's files but brought by blocks: {some(handed)}")
+    return found

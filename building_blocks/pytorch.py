@@ -13,7 +13,7 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
-from hpcgen.blocks.nvidia import LICENCES
+from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
 from hpcgen.blocks.steps import (
     Environment,
     Image,
@@ -100,6 +100,8 @@ class Pytorch(Block):
     """
 
     name = "pytorch"
+    distributions = ("torch",)
+    companions = ("triton", "pytorch-triton*", *COMPANIONS)
     needs = (
         need("python"),
         need("gnu", build_only=True, when=_from_source),

@@ -12,6 +12,7 @@ from hpcgen.blocks.bazel_program import bazel_program
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.hub import from_hub, hub_image, hub_packages
+from hpcgen.blocks.nvidia import COMPANIONS
 from hpcgen.blocks.steps import BazelFiles, Environment, Image, Input, Packages, Run, Test, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -62,6 +63,8 @@ class Tensorflow(Block):
     """
 
     name = "tensorflow"
+    distributions = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-rocm")
+    companions = COMPANIONS
     needs = (
         need("python"),
         need("gnu", build_only=True, when=_from_source),

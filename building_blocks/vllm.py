@@ -51,6 +51,7 @@ class Vllm(Block):
     """
 
     name = "vllm"
+    distributions = ("vllm",)
     needs = (
         need("python", when=_ubuntus_python),
         need("python", when=_own_python, enough={"obtain": "standalone"}),

@@ -29,13 +29,17 @@ class Block:
     The class's docstring names the software and its source. ``name`` is the file's name. ``gpu_vendor``: whose GPUs it
     is for (``nvidia``, ``amd``); a node with others cannot have it. ``releases`` are the rows of a class that is in no
     collection, and so has no table beside it: version → what a row of one says. ``example``: options of a stack with
-    which `hpcgen check` tries a block that needs some.
+    which `hpcgen check` tries a block that needs some. ``distributions``: packages of the Python index, by their normal
+    names, that it brings itself, so that they are not installed from a user's file; ``companions``: patterns of those
+    that come with them there.
     """
 
     name: ClassVar[str]
     provides: ClassVar[tuple[str, ...]] = ()
     needs: ClassVar[tuple[Need, ...]] = ()
     build_only: ClassVar[bool] = False
+    distributions: ClassVar[tuple[str, ...]] = ()
+    companions: ClassVar[tuple[str, ...]] = ()
     gpu_vendor: ClassVar[str] = ""
     example: ClassVar[Mapping[str, Any]] = {}
     releases: ClassVar[Mapping[str, Mapping[str, Any]]] = {}

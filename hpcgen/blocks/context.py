@@ -25,6 +25,7 @@ from hpcgen.blocks.steps import (
 from hpcgen.blocks.ways import wheel_for
 from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.project import Project
 from hpcgen.model.release import Release, ReleaseTree
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class Context(msgspec.Struct, frozen=True):
     list by its name (and is told what stands in for a missing one), ``find_bazel`` a list of Bazel's inputs and
     ``find_file`` a text file; blocks call :meth:`wheels`, :meth:`bazel_files` and :meth:`text_file`.
     ``instead``: beside other blocks, the lines that take the place of some of the block's wheel lists; an empty one of
-    a line that goes.
+    a line that goes. ``project``: what files of the user's project ask for.
     """
 
     me: Chosen
@@ -73,6 +74,7 @@ class Context(msgspec.Struct, frozen=True):
     find_bazel: Callable[[str], BazelFiles | None] = lambda name: None
     find_file: Callable[[str], str] = lambda name: f"(text of {name})"
     instead: Mapping[str, str] = {}
+    project: Project | None = None
 
     @property
     def options(self) -> Any:

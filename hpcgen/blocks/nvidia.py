@@ -16,3 +16,13 @@ CUDNN = Licence(
 )
 LICENCES = (CUDA, CUDNN)
 """Of frameworks whose wheels bring both."""
+
+COMPANIONS = (
+    *("nvidia-cublas*", "nvidia-cuda-*", "nvidia-cudnn*", "nvidia-cufft*", "nvidia-cufile*", "nvidia-curand*"),
+    *("nvidia-cusolver*", "nvidia-cusparse*", "nvidia-nccl*", "nvidia-nvjitlink*", "nvidia-nvshmem*", "nvidia-nvtx*"),
+    *("nvidia-nvvm*", "cuda-bindings", "cuda-pathfinder", "cuda-toolkit"),
+)
+"""Packages with which the index's wheels of frameworks bring CUDA, as locks name them.
+
+Source: the hashed lists of building_blocks/wheels, which have all that these wheels need.
+"""

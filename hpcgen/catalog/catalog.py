@@ -23,6 +23,7 @@ from hpcgen.catalog.beside_blocks import BesideBlocks
 from hpcgen.catalog.collections import built_in, collection_names
 from hpcgen.catalog.concerns import with_said_of_ranges
 from hpcgen.catalog.copied import CopiedFiles
+from hpcgen.catalog.project import ProjectFiles
 from hpcgen.config.decoding import convert
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.inheritance import Merged
@@ -93,6 +94,7 @@ class Catalog:
         self._tables: dict[str, dict[str, Release]] = {}
         self.beside = BesideBlocks([folder / FOLDERS["block"] for folder in self.folders], self.shown, self.recorded)
         self.copied = CopiedFiles(self)
+        self.project = ProjectFiles()
         self._loading = threading.Lock()
 
     # names and places
@@ -292,6 +294,15 @@ class Catalog:
     def _virtual_of(self) -> dict[str, str]:
         """The first virtual that each provider provides."""
         return {name: virtual for virtual, names in reversed(self.virtuals.items()) for name in names}
+
+    @cached_property
+    def distributions(self) -> dict[str, str]:
+        """The block that brings each Python package that a block says it does; of several the first by name."""
+        found: dict[str, str] = {}
+        for name in self.names("block"):
+            for distribution in self.block(name).distributions:
+                found.setdefault(distribution, name)
+        return found
 
     def block(self, name: str) -> type[Block]:
         """The class of a block; its file is loaded on first use."""

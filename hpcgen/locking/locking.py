@@ -250,7 +250,8 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say
         elif python is not None:
             say(f"Python packages of {name}")
             architecture = plan.site.system.architecture
-            result[name] = lock_wheels(requirements, python.version, architecture, glibc, constraints=fixed)
+            held = [*fixed, *(plan.project.constraints if plan.project is not None else [])]
+            result[name] = lock_wheels(requirements, python.version, architecture, glibc, constraints=held)
     return result
 
 

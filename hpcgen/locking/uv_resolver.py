@@ -20,11 +20,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem, Problems
-from hpcgen.locking.wheel_targets import WheelTarget, best_wheel
 from hpcgen.net.package_index import PackageIndex
 from hpcgen.net.pip_settings import pip_settings
 from hpcgen.support.extras import extra
 from hpcgen.support.leftovers import scratch_folder
+from hpcgen.support.wheel_targets import WheelTarget, best_wheel
 
 ARCHITECTURES = ("x86_64", "aarch64")
 """Those that uv has platforms for."""

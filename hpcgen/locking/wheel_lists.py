@@ -14,9 +14,9 @@ from packaging.version import Version
 from hpcgen.blocks.declared import listed_for
 from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.locking.uv_resolver import Request, Resolved
-from hpcgen.locking.wheel_targets import WheelTarget
 from hpcgen.locking.wheels import check, resolve
 from hpcgen.support.wheel_tags import newest_glibc
+from hpcgen.support.wheel_targets import WheelTarget
 from hpcgen.support.writing import write_file
 
 GLIBC = {"3.6": "2.17"}

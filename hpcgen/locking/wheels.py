@@ -11,7 +11,7 @@ from packaging.utils import canonicalize_name
 from hpcgen.errors import InputError, Problems
 from hpcgen.locking import uv_resolver
 from hpcgen.locking.uv_resolver import Request, Resolved
-from hpcgen.locking.wheel_targets import WheelTarget
+from hpcgen.support.wheel_targets import WheelTarget
 
 
 def lock_wheels(

@@ -8,6 +8,7 @@ import msgspec
 from hpcgen.model.fields import EngineName, FormatName, Name, Record, Sha256, Text, Url, WholeNumber
 from hpcgen.model.image_paths import overlap
 from hpcgen.model.job import Job
+from hpcgen.model.project import Project
 from hpcgen.model.reasons import Reason
 from hpcgen.model.site import Fabric, Site
 from hpcgen.model.stack import CopyTarget, OptionValue, Stack
@@ -95,9 +96,9 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
 
     ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
     must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
-    them. ``latest_base``: base images are what their moving
-    tags stand for on the day of the build, not the dated ones of the release tables. ``number``: the format in which
-    it is written down (``support.file_formats.KIT``).
+    them. ``project``: the Python packages that files of the user's project ask for. ``latest_base``: base images are
+    what their moving tags stand for on the day of the build, not the dated ones of the release tables. ``number``: the
+    format in which it is written down (``support.file_formats.KIT``).
     """
 
     number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
@@ -116,6 +117,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     supply: Literal["network", "bundle"] = "network"
     licences: list[PlannedLicence] = []
     copied: list[PlannedCopy] = []
+    project: Project | None = None
     latest_base: bool = False
 
     def block(self, name: str) -> PlannedBlock | None:

@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen._version import __version__
 from hpcgen.blocks.capabilities import Capabilities
+from hpcgen.blocks.requirements import Requirement
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.in_memory import InMemory
 from hpcgen.config.yamlfile import Document
@@ -18,12 +19,14 @@ from hpcgen.job.layout import job_findings, lay_out
 from hpcgen.model.fields import EngineName, FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
+from hpcgen.model.project import Project
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
 from hpcgen.planning.code import with_code
 from hpcgen.planning.copied import copied_files
 from hpcgen.planning.findings import release_concerns, site_findings, unverified_releases
+from hpcgen.planning.project import asked_files, project_of, resolved_with
 from hpcgen.planning.question import place_in, question_of, with_blocks
 from hpcgen.planning.reproduce import reproduce
 from hpcgen.recipe.formats import engines_reading, format_for
@@ -129,7 +132,7 @@ class _Planner(msgspec.Struct, frozen=True):
         stack = with_blocks(self.catalog, own, asked.added)
         copied = copied_files(self.catalog, self.site, asked.stack, self.stack_document)
         added = stack.blocks.keys() - own.blocks.keys()
-        blocks = self._resolved(stack, added, partition, said)
+        blocks, project = self._resolved(asked.stack, stack, added, partition, said)
         _check_settings_used(said, blocks)
         job, misfits = lay_out(self.site, partition, stack, request)
         draft = Plan(
@@ -145,15 +148,35 @@ class _Planner(msgspec.Struct, frozen=True):
             settings={f"{block}.{option}": value for block, values in said.items() for option, value in values.items()},
             command=self.command() if self.command else self._again(asked, request),
             copied=copied,
+            project=project,
             latest_base=self.latest_base,
         )
         return draft, misfits
 
     def _resolved(
-        self, stack: Stack, added: Collection[str], partition: str, said: Mapping[str, Mapping[str, str]]
-    ) -> list[PlannedBlock]:
+        self,
+        asked: Stack,
+        stack: Stack,
+        added: Collection[str],
+        partition: str,
+        said: Mapping[str, Mapping[str, str]],
+    ) -> tuple[list[PlannedBlock], Project | None]:
+        """The blocks, and what files of the user's project bring beside them."""
         documents = (self.site_document, self.stack_document)
-        return resolve(question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept))
+
+        def chosen(of_files: Sequence[Requirement] = ()) -> list[PlannedBlock]:
+            return resolve(
+                question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept, of_files)
+            )
+
+        document = self.stack_document or self.catalog.document_of(asked)
+        files = asked_files(self.catalog, stack, document, said)
+        if files is None:
+            return chosen(), None
+        architecture = self.site.system.architecture
+        named = [block for block, values in said.items() if "version" in values]
+        blocks = resolved_with(files, self.catalog, architecture, named, chosen)
+        return blocks, project_of(files, self.catalog, blocks, architecture)
 
     def _again(self, asked: Asked, request: JobRequest) -> str:
         """The command line that makes the same plan."""

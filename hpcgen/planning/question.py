@@ -37,6 +37,7 @@ def question_of(
     site_document: Document | None = None,
     stack_document: Document | None = None,
     kept: Mapping[str, str] | None = None,
+    of_files: Sequence[Requirement] = (),
 ) -> Question:
     """What the resolver is asked.
 
@@ -45,13 +46,15 @@ def question_of(
     said: what ``--set`` says, by block and option.
     added: names of the stack's blocks that ``--add`` brought.
     kept: versions of blocks that are tried before all others.
+    of_files: what files of the user's project ask for of blocks.
     """
     facts = Facts.of(site, partition)
     return Question(
         catalog=catalog,
         facts=facts,
         choices=Choices(catalog, facts, stack, stack_document, said),
-        roots=_roots(catalog, stack, stack_document, said, added),
+        # Before the stack's own, so that what the files ask for is built before the packages that need it.
+        roots=[*of_files, *_roots(catalog, stack, stack_document, said, added)],
         place=partial(place_in, site_document),
         partition=partition,
         preferred_base=site.image.distribution,

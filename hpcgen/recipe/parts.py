@@ -183,6 +183,7 @@ def _parts(
             find_wheels=partial(lists.find, planned.name),
             find_bazel=partial(_find_bazel, catalog, pins),
             find_file=catalog.beside.text_file,
+            project=plan.project,
         )
         yield Part(planned, catalog.block(planned.name)(), ctx)
 

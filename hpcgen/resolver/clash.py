@@ -12,7 +12,7 @@ from hpcgen.resolver.exact import Exact
 
 THINNED = 500
 """Up to so many requirements of blocks are tried for whether the clash takes each."""
-ORDER = ("set", "stack", "site", "always", "block")
+ORDER = ("set", "stack", "file", "site", "always", "block")
 
 
 class Clash(msgspec.Struct, frozen=True):

@@ -15,12 +15,12 @@ import pytest
 
 from hpcgen.errors import ConflictError, FetchError, InputError, MissingToolError
 from hpcgen.locking.uv_resolver import Request
-from hpcgen.locking.wheel_targets import WheelTarget, best_wheel, platforms
 from hpcgen.locking.wheels import lock_wheels, resolve
 from hpcgen.model.bundle import BundleItem
 from hpcgen.net.pip_settings import pip_settings
 from hpcgen.net.wheel_index import metadata_licence, wheel_index, wheel_licence
 from hpcgen.support import limits
+from hpcgen.support.wheel_targets import WheelTarget, best_wheel, platforms
 from tests.helpers.stub_packages import index, sha256, source, wheel
 
 

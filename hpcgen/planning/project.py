@@ -1,0 +1,256 @@
+"""Python packages of the user's files in a plan: what blocks bring of them, and what is installed as the files say.
+
+Which packages a file means depends on the Python of the image, and which blocks there are on the packages. So blocks
+are chosen for what the files ask for in the Python that there would be without it, and again where that changes then.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from packaging.utils import canonicalize_name
+
+from hpcgen.blocks.requirements import Origin
+from hpcgen.blocks.requirements import Requirement as Demand
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.config.yamlfile import Document
+from hpcgen.errors import ConflictError, Position, Problems, UnknownNameError, did_you_mean
+from hpcgen.model.plan import PlannedBlock
+from hpcgen.model.project import BLOCK, HandedOver, Project, ProjectPackage
+from hpcgen.model.stack import Stack
+from hpcgen.support.wheel_targets import WheelTarget
+
+if TYPE_CHECKING:
+    from hpcgen.model.requirement import PackageFile, Requirement
+
+Resolve = Callable[[Sequence[Demand]], list[PlannedBlock]]
+_LOCAL = re.compile(r"\+[A-Za-z0-9.]+")
+_ROUNDS = 4
+OTHERS = 40
+"""So many wheels that do not suit are kept of one package, for messages."""
+
+
+class Asked(NamedTuple):
+    """The files that a stack names, what they are called in messages, and the groups of them that are wanted."""
+
+    files: list[PackageFile]
+    shown: Callable[[Position], Position]
+    groups: tuple[str, ...]
+
+
+def asked_files(
+    catalog: Catalog, stack: Stack, document: Document | None, said: Mapping[str, Mapping[str, str]]
+) -> Asked | None:
+    """What a stack, or ``--set``, asks for of the project's files; None where it names no file.
+
+    Raises
+    ------
+    InputError: a file has mistakes, each with its place.
+    UnknownNameError: no file has a group of that name.
+    """
+    names = _option("files", stack, said)
+    if not names:
+        return None
+    files = catalog.project.packages(document, names)
+    groups = tuple(dict.fromkeys(canonicalize_name(each) for each in _option("groups", stack, said)))
+    known = sorted({name for each in files for name in (*each.group_names, *each.default_groups)})
+    problems = Problems()
+    for name in groups:
+        if name not in known:
+            message = f"{' and '.join(names)} has no group or extra {name!r}"
+            problems.add(message, f"{BLOCK}.groups", remedy=did_you_mean(name, known))
+    problems.raise_as(UnknownNameError)
+    folder = catalog.project.folder(document)
+    return Asked(files, lambda where: Position(str(folder / where.file), where.line, where.column), groups)
+
+
+def _option(name: str, stack: Stack, said: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A list among the options of the block, as it would be."""
+    block = stack.blocks.get(BLOCK)
+    if name in said.get(BLOCK, {}):
+        return [each for each in said[BLOCK][name].split(",") if each]
+    value = block.options.get(name) if block is not None else None
+    return [str(each) for each in value] if isinstance(value, list) else []
+
+
+def resolved_with(
+    asked: Asked, catalog: Catalog, architecture: str, said: Collection[str], resolve: Resolve
+) -> list[PlannedBlock]:
+    """The blocks of a plan, with those that bring packages of the files.
+
+    Parameters
+    ----------
+    said: blocks whose version ``--set`` names, which then decides, whatever a file says.
+    resolve: chooses the blocks, with further requirements.
+
+    Raises
+    ------
+    ConflictError: the packages hang on the Python, and the Python on the blocks that bring them.
+    """
+    fixed = list(_pythons(asked))
+    blocks = resolve(fixed)
+    before: set[tuple[str, str, str]] = set()
+    for _ in range(_ROUNDS):
+        demands = list(_demands(asked, catalog, _python(blocks), architecture, said))
+        same = {(each.identifier, each.origin.by, str(each)) for each in demands}
+        if same == before:
+            return blocks
+        before = same
+        blocks = resolve([*fixed, *demands])
+    raise ConflictError(
+        "which packages the files mean hangs on the Python, and that on the blocks that bring them",
+        remedy="name one: --set python.version=RANGE",
+    )
+
+
+def _python(blocks: Sequence[PlannedBlock]) -> str:
+    return next((each.version for each in blocks if each.name == "python"), "3")
+
+
+def _pythons(asked: Asked) -> list[Demand]:
+    """The ranges of Pythons that the files are for."""
+    demands = []
+    for file in asked.files:
+        if file.requires_python:
+            origin = Origin(f"the project by {_origin(file.python_where, file.file)}", kind="file")
+            demands.append(Demand("python", {"python": file.requires_python}, origin, demanded=False))
+    return demands
+
+
+def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, said: Collection[str]) -> list[Demand]:
+    """What the files ask of blocks that own packages."""
+    demands = []
+    for each in _selected(asked, python, architecture):
+        block = catalog.distributions.get(each.name)
+        if block is not None:
+            origin = Origin(f"{each.asked} of {each.origin}", kind="file")
+            versions = {block: "" if block in said else _public(each.specifier)}
+            demands.append(Demand(catalog.identifier(block), versions, origin, {}))
+    return demands
+
+
+def _public(specifier: str) -> str:
+    """A range without the names of builds: ``==2.7.1`` of ``==2.7.1+cu126``, since the block chooses the build."""
+    return _LOCAL.sub("", specifier).replace("===", "==")
+
+
+def _selected(asked: Asked, python: str, architecture: str) -> list[Requirement]:
+    """What all files mean there, a locked package before what only asks for it."""
+    from hpcgen.project_files.select import selected
+
+    return [each for file in asked.files for each in selected(file, python, architecture, asked.groups)]
+
+
+# what is installed as the files say
+
+
+def project_of(asked: Asked, catalog: Catalog, blocks: Sequence[PlannedBlock], architecture: str) -> Project:
+    """What the plan holds of the files, for the Python and the base that were chosen.
+
+    Raises
+    ------
+    ConflictError: two files want different versions of one package; each with both lines.
+    """
+    python = _python(blocks)
+    glibc = str(catalog.release(blocks[0]).values.get("glibc", "2.17"))
+    target = WheelTarget(python, architecture, glibc)
+    wanted = _selected(asked, python, architecture)
+    held = [each for file in asked.files for each in file.constraints]
+    owners = {each.name: catalog.distributions[each.name] for each in wanted if each.name in catalog.distributions}
+    companions = sorted({pattern for block in owners.values() for pattern in catalog.block(block).companions})
+    own: dict[str, list[Requirement]] = {}
+    handed: list[HandedOver] = []
+    for each in wanted:
+        if each.name in owners:
+            handed.append(
+                HandedOver(name=each.name, origin=each.origin, block=owners[each.name], versions=each.specifier)
+            )
+        elif any(fnmatchcase(each.name, pattern) for pattern in companions):
+            handed.append(HandedOver(name=each.name, origin=each.origin, block=_owner(each.name, owners, catalog)))
+        else:
+            own.setdefault(each.name, []).append(each)
+    problems = Problems()
+    packages = [_package(each, asked, held, target, problems) for _, each in sorted(own.items())]
+    problems.raise_as(ConflictError)
+    pythons = [file for file in asked.files if file.requires_python]
+    return Project(
+        files={path: digest for file in asked.files for path, digest in file.read.items()},
+        groups=sorted(asked.groups),
+        hashed=bool(packages) and all(each.version and each.hashes for each in packages),
+        packages=packages,
+        constraints=sorted({each.asked for each in held if each.name not in own and each.name not in owners}),
+        handed_over=sorted(handed, key=lambda each: (each.name, each.origin)),
+        python=pythons[0].requires_python if pythons else "",
+        python_origin=_origin(pythons[0].python_where, pythons[0].file) if pythons else "",
+    )
+
+
+def _origin(where: Position | None, file: str) -> str:
+    return f"{where.file}:{where.line}" if where is not None else file
+
+
+def _owner(name: str, owners: Mapping[str, str], catalog: Catalog) -> str:
+    return next(
+        block
+        for block in sorted(set(owners.values()))
+        if any(fnmatchcase(name, pattern) for pattern in catalog.block(block).companions)
+    )
+
+
+def _package(
+    several: Sequence[Requirement], asked: Asked, held: Sequence[Requirement], target: WheelTarget, problems: Problems
+) -> ProjectPackage:
+    """One package of which files may speak several times."""
+    locked = next((each for each in several if each.version and (each.hashes or each.wheels)), None)
+    first = locked or several[0]
+    ranges = [*several, *(each for each in held if each.name == first.name)]
+    for each in ranges:
+        if first.version and each is not first and not _accepts(each, first.version):
+            problems.add(
+                f"{each.asked} does not go with {first.name} {first.version} of {first.origin}",
+                asked.shown(each.where),
+                "one version of each package",
+                "write the lock anew, or name only one of the files",
+            )
+    if locked is not None:
+        return _of_lock(locked, target)
+    extras = sorted({extra for each in several for extra in each.extras})
+    joint = ",".join(dict.fromkeys(part for each in ranges for part in each.specifier.split(",") if part))
+    said = _joint(first.name, extras, joint)
+    return ProjectPackage(name=first.name, asked=said, origin=first.origin, version=first.version, hashes=first.hashes)
+
+
+def _joint(name: str, extras: Sequence[str], specifier: str) -> str:
+    return f"{name}{'[' + ','.join(extras) + ']' if extras else ''}{specifier}"
+
+
+def _accepts(asked: Requirement, version: str) -> bool:
+    from packaging.specifiers import SpecifierSet
+
+    return SpecifierSet(asked.specifier).contains(version, prereleases=True)
+
+
+def _of_lock(locked: Requirement, target: WheelTarget) -> ProjectPackage:
+    """A locked package with the wheel that is for this image, if the lock names wheels."""
+    from hpcgen.support.wheel_targets import best_wheel
+
+    by_file = {each.file: each for each in locked.wheels}
+    best = best_wheel(by_file, target) if by_file else None
+    hashes = locked.hashes
+    if best is not None and (known := by_file[best].sha256) is not None:
+        hashes = [known]
+    elif by_file and locked.sdist is not None and locked.sdist.sha256 is not None:
+        hashes = [locked.sdist.sha256]
+    return ProjectPackage(
+        name=locked.name,
+        asked=f"{locked.name}=={locked.version}",
+        origin=locked.origin,
+        version=locked.version,
+        hashes=hashes,
+        file=best or "",
+        others=[] if best else sorted(by_file)[:OTHERS],
+        sdist=locked.sdist.file if locked.sdist is not None else "",
+    )

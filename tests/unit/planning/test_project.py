@@ -1,0 +1,144 @@
+"""Python packages of a project's files in a plan: what is installed as they say, and what blocks bring instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import hpcgen
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import ConflictError, HpcgenError, InputError, UnknownNameError
+from hpcgen.kit.kit import make_kit
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import assemble
+
+STACK = """name: mine
+title: my project
+blocks: {{python_packages: {{options: {{files: [{files}], groups: [{groups}]}}}}{more}}}
+run: {{mpi: false, command: [python3, app.py]}}
+"""
+
+
+def planned(
+    folder: Path,
+    texts: dict[str, str],
+    site: str = "workstation",
+    settings: tuple[str, ...] = (),
+    groups: str = "",
+    more: str = "",
+) -> Plan:
+    """The plan of a project with these files, each of which the stack names."""
+    for name, text in texts.items():
+        (folder / name).write_text(text, "utf-8")
+    stack = folder / "hpcgen.yaml"
+    stack.write_text(STACK.format(files=", ".join(texts), groups=groups, more=more), "utf-8")
+    return hpcgen.plan(site, str(stack), settings=settings, catalog=Catalog(), account="a")
+
+
+def recipe_files(plan: Plan) -> dict[str, str]:
+    return {name: each.text for name, each in make_kit(plan, Catalog()).files.items() if "requirements" in name}
+
+
+def content(plan: Plan) -> str:
+    return assemble(plan, Catalog()).labels["io.hpcgen.content"]
+
+
+def locked(name: str) -> str:
+    return (Path(__file__).parent.parent / "project_files" / "files" / name).read_text("utf-8")
+
+
+def test_ranges_are_installed_as_they_are_and_said(tmp_path: Path) -> None:
+    (tmp_path / "held.txt").write_text("numpy<3\nh5py<4\n", "utf-8")
+    plan = planned(tmp_path, {"requirements.txt": "h5py>=3.10\n-c held.txt\n"})
+    assert plan.project is not None and not plan.project.hashed
+    assert [(each.asked, each.origin) for each in plan.project.packages] == [("h5py>=3.10,<4", "requirements.txt:1")]
+    assert sorted(plan.project.files) == ["held.txt", "requirements.txt"]
+    kit = make_kit(plan, Catalog())
+    files = recipe_files(plan)
+    assert "h5py>=3.10,<4" in files["files/requirements/python_packages.txt"]
+    assert files["files/requirements/constraints.txt"].split() == ["numpy<3"]
+    assert any("newest on the day of the build" in notice for notice in kit.notices)
+
+
+@pytest.mark.parametrize("file", ["uv.lock", "pylock.toml", "poetry.lock"])
+def test_a_lock_is_installed_as_it_is_with_the_hash_of_the_wheel_that_suits(tmp_path: Path, file: str) -> None:
+    plan = planned(tmp_path, {file: locked(file)}, groups="plot")
+    assert plan.project is not None and plan.project.hashed
+    assert [f"{each.name}=={each.version}" for each in plan.project.packages][-1] == "tqdm==4.70.1"
+    text = recipe_files(plan)["files/requirements/project.txt"]
+    assert all(line.count("--hash=sha256:") == 1 for line in text.splitlines())
+    assert "--no-deps --require-hashes -r /opt/hpcgen/build/project.txt" in make_kit(plan, Catalog()).recipe
+
+
+def test_the_plan_holds_all_so_that_a_changed_file_changes_the_image(tmp_path: Path) -> None:
+    first = planned(tmp_path, {"requirements.txt": "h5py==3.11.0\n"})
+    label = content(first)
+    again = planned(tmp_path, {"requirements.txt": "h5py==3.12.1\n"})
+    (tmp_path / "requirements.txt").unlink()
+    assert content(again) != label and content(first) == label
+
+
+def test_packages_of_frameworks_come_from_their_blocks_and_take_their_companions_along(tmp_path: Path) -> None:
+    text = "torch==2.7.1\nnvidia-cublas-cu12==12.6.4.1\ntriton==3.3.1\nnvidia-ml-py==12.535.133\nmpi4py>=4\n"
+    plan = planned(tmp_path, {"requirements.txt": text})
+    assert plan.project is not None
+    assert {(each.name, each.block) for each in plan.project.handed_over} == {
+        ("torch", "pytorch"),
+        ("triton", "pytorch"),
+        ("nvidia-cublas-cu12", "pytorch"),
+        ("mpi4py", "mpi4py"),
+    }
+    assert [each.name for each in plan.project.packages] == ["nvidia-ml-py"]
+    names = [each.name for each in plan.blocks]
+    assert names.index("pytorch") < names.index("python_packages")
+    torch = plan.block("pytorch")
+    assert torch is not None and torch.version == "2.7.1"
+    assert "torch==2.7.1 of requirements.txt:1 asks for pytorch ==2.7.1" in "; ".join(map(str, torch.reasons))
+
+
+def test_the_build_that_a_file_names_is_the_site_s_to_choose(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"requirements.txt": "torch==2.7.1+cu126\n"})
+    torch = plan.block("pytorch")
+    assert torch is not None and (torch.version, torch.options["accelerator"]) == ("2.7.1", "cpu")
+
+
+def test_both_lines_of_a_conflict_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConflictError) as caught:
+        planned(tmp_path, {"requirements.txt": "numpy\ntorch==2.7.1\n"}, more=', pytorch: {version: ">=2.10"}')
+    said = str(caught.value)
+    assert "torch==2.7.1 of requirements.txt:2 asks for pytorch ==2.7.1" in said
+    assert "hpcgen.yaml:3:" in said and "asks for pytorch >=2.10" in said
+
+
+def test_a_setting_decides_instead_of_the_file(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"requirements.txt": "torch==2.7.0\n"}, settings=("pytorch.version=2.7.1",))
+    torch = plan.block("pytorch")
+    assert torch is not None and torch.version == "2.7.1"
+
+
+def test_the_python_of_the_project_bounds_that_of_the_image(tmp_path: Path) -> None:
+    text = '[project]\nname = "demo"\nversion = "1"\nrequires-python = ">=3.13"\ndependencies = ["h5py"]\n'
+    plan = planned(tmp_path, {"pyproject.toml": text})
+    python = plan.block("python")
+    assert python is not None and python.version.startswith("3.1") and int(python.version.split(".")[1]) >= 13
+    with pytest.raises(ConflictError, match=r"the project by pyproject.toml:4 asks for python >=3.13"):
+        planned(tmp_path, {"pyproject.toml": text}, settings=("python.version=3.11.2",))
+
+
+def test_a_lock_beside_what_it_locks_is_enough_and_must_fit(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"pylock.toml": locked("pylock.toml"), "requirements.txt": "redis>=5\n"})
+    assert plan.project is not None and plan.project.hashed
+    with pytest.raises(ConflictError, match=r"redis<5 does not go with redis 8.1.0 of pylock.toml:\d+"):
+        planned(tmp_path, {"pylock.toml": locked("pylock.toml"), "requirements.txt": "redis<5\n"})
+
+
+def test_mistakes_are_told_with_their_places(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        planned(tmp_path, {"requirements.txt": "numpy\nnot a requirement\n"})
+    assert "requirements.txt:2:1" in str(caught.value)
+    (tmp_path / "hpcgen.yaml").write_text(STACK.format(files="gone.txt", groups="", more=""), "utf-8")
+    with pytest.raises(HpcgenError, match=r"gone.txt.*is not there"):
+        hpcgen.plan("workstation", str(tmp_path / "hpcgen.yaml"), catalog=Catalog())
+    with pytest.raises(UnknownNameError, match=r"no group or extra 'plt'[\s\S]*did you mean plot"):
+        planned(tmp_path, {"uv.lock": locked("uv.lock")}, groups="plt")
