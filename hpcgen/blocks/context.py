@@ -25,6 +25,7 @@ from hpcgen.blocks.steps import (
 from hpcgen.blocks.ways import wheel_for
 from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.model.image_paths import SCRATCH
+from hpcgen.model.plan import PlannedConda
 from hpcgen.model.project import Project
 from hpcgen.model.release import Release, ReleaseTree
 
@@ -61,7 +62,8 @@ class Context(msgspec.Struct, frozen=True):
     list by its name (and is told what stands in for a missing one), ``find_bazel`` a list of Bazel's inputs and
     ``find_file`` a text file; blocks call :meth:`wheels`, :meth:`bazel_files` and :meth:`text_file`.
     ``instead``: beside other blocks, the lines that take the place of some of the block's wheel lists; an empty one of
-    a line that goes. ``project``: what files of the user's project ask for.
+    a line that goes. ``project``: what files of the user's project ask for. ``conda``: what is asked of conda
+    (:mod:`hpcgen.blocks.conda`).
     """
 
     me: Chosen
@@ -75,6 +77,7 @@ class Context(msgspec.Struct, frozen=True):
     find_file: Callable[[str], str] = lambda name: f"(text of {name})"
     instead: Mapping[str, str] = {}
     project: Project | None = None
+    conda: PlannedConda | None = None
 
     @property
     def options(self) -> Any:

@@ -13,10 +13,11 @@ from hpcgen.blocks.steps import Archive, Image, command
 from hpcgen.model.bundle_paths import MOUNT, WHEEL_INDEX, file_path
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.network import AptMirror, Mirrors, Network
-from hpcgen.platform.mirrors import repository_lines
+from hpcgen.platform.mirrors import conda_mirror, repository_lines
 
 if TYPE_CHECKING:
     from hpcgen.blocks.steps import BazelFiles, GitTree
+    from hpcgen.model.conda import CondaPackage
     from hpcgen.model.lock import ImagePin
 
 
@@ -103,6 +104,14 @@ class Supply:
         """Commands that bring a git tree at its commit into a new folder."""
         return tree.online_commands(into)
 
+    def conda_sources(self, packages: Sequence[CondaPackage], into: str) -> dict[str, str]:
+        """Where the files of conda packages are fetched from, by where each lies in the builder then."""
+        return {f"{into}/{each.file}": conda_mirror(self.mirrors, each.url) for each in packages}
+
+    def conda_channels(self, channels: Sequence[str]) -> list[str]:
+        """The addresses by which channels are asked."""
+        return [conda_mirror(self.mirrors, each) for each in channels]
+
 
 class BundleSupply(Supply):
     """A bundle, bound at :data:`hpcgen.model.bundle_paths.MOUNT` while the steps run; no remote source is left."""
@@ -149,6 +158,10 @@ class BundleSupply(Supply):
     def tree(self, tree: GitTree, into: str) -> list[str]:
         """The tree's archive, unpacked."""
         return tree.bundled_commands(self.trees.get(f"{tree.url}@{tree.commit}", ""), into)
+
+    def conda_sources(self, packages: Sequence[CondaPackage], into: str) -> dict[str, str]:
+        """They lie in the bundle, and nothing is fetched."""
+        return {f"{MOUNT}/{file_path(each.sha256, each.file)}": "" for each in packages}
 
 
 def _checked(sha256: str, path: str) -> list[str]:

@@ -18,6 +18,7 @@ from hpcgen.blocks.inputs.archive import Archive as Archive
 from hpcgen.blocks.inputs.base import Input as Input
 from hpcgen.blocks.inputs.bazel import BazelCall as BazelCall
 from hpcgen.blocks.inputs.bazel import BazelFiles as BazelFiles
+from hpcgen.blocks.inputs.conda import CondaFiles as CondaFiles
 from hpcgen.blocks.inputs.git_tree import GitTree as GitTree
 from hpcgen.blocks.inputs.image import Image as Image
 from hpcgen.blocks.inputs.image import image as image

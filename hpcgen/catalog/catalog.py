@@ -248,11 +248,12 @@ class Catalog:
     def document_of(self, record: Site | Stack) -> Document | None:
         """The file that a site or stack was loaded from by this catalog; None if it was made in Python.
 
-        Two threads may each have read it, so the content decides.
+        Two threads may each have read it, so the content decides; of two files that say the same, its own is taken.
         """
         read = self.site_document if isinstance(record, Site) else self.stack_document
         loaded: Mapping[str, Site | Stack] = self._sites if isinstance(record, Site) else self._stacks
-        return next((read(name) for name, known in list(loaded.items()) if known == record), None)
+        alike = [(known is not record, name) for name, known in list(loaded.items()) if known == record]
+        return read(min(alike)[1]) if alike else None
 
     def _document(self, kind: str, name: str) -> Document:
         key = (kind, name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -13,20 +13,22 @@ from hpcgen.errors import InputError, Position, Problem, Problems
 from hpcgen.model.project import BLOCK
 
 if TYPE_CHECKING:
+    from hpcgen.model.conda import CondaFile
     from hpcgen.model.requirement import PackageFile
 
-FILES: list[str | int] = ["blocks", BLOCK, "options", "files"]
-"""Where a stack names them."""
+T = TypeVar("T")
+CONDA = "conda_packages"
+"""The block whose option ``files`` names files of conda packages."""
 
 
 class ProjectFiles:
     """What files of a project say, kept from the first time that they are asked for."""
 
     def __init__(self) -> None:
-        self._read: dict[tuple[str, str], PackageFile] = {}
+        self._read: dict[tuple[str, str, str], Any] = {}
 
     def packages(self, document: Document | None, names: Sequence[str]) -> list[PackageFile]:
-        """What the files ask for, in their order.
+        """What files of Python packages ask for, in their order.
 
         Parameters
         ----------
@@ -37,36 +39,50 @@ class ProjectFiles:
         ------
         InputError: a file cannot be read or has mistakes, each with its place.
         """
-        folder = self.folder(document)
+        from hpcgen.project_files.python_files import read_packages
+
+        return self._all(document, names, BLOCK, read_packages)
+
+    def conda(self, document: Document | None, names: Sequence[str]) -> list[CondaFile]:
+        """What files of conda packages ask for; as :meth:`packages`."""
+        from hpcgen.project_files.conda_files import read_conda
+
+        return self._all(document, names, CONDA, read_conda)
+
+    @staticmethod
+    def folder(document: Document | None, block: str = BLOCK) -> Path:
+        """The folder that the paths are from."""
+        file = document.file_of(files_of(block)) if document is not None else None
+        return file.parent if file is not None else Path()
+
+    def _all(
+        self, document: Document | None, names: Sequence[str], block: str, read: Callable[[Path, str], T]
+    ) -> list[T]:
+        folder = self.folder(document, block)
         problems = Problems()
-        found = []
+        found: list[T] = []
         for number, name in enumerate(names):
+            key = (block, str(folder.absolute()), name)
             try:
-                found.append(self._file(folder, name))
+                if key not in self._read:
+                    self._read[key] = read(folder, name)
+                found.append(self._read[key])
             except InputError as error:
-                problems += [_placed(each, document, name, number) for each in error.problems]
+                problems += [_placed(each, document, block, name, number) for each in error.problems]
         problems.raise_as(InputError)
         return found
 
-    @staticmethod
-    def folder(document: Document | None) -> Path:
-        """The folder that the paths are from."""
-        file = document.file_of(FILES) if document is not None else None
-        return file.parent if file is not None else Path()
 
-    def _file(self, folder: Path, name: str) -> PackageFile:
-        from hpcgen.project_files.python_files import read_packages
-
-        key = (str(folder.absolute()), name)
-        if key not in self._read:
-            self._read[key] = read_packages(folder, name)
-        return self._read[key]
+def files_of(block: str) -> list[str | int]:
+    """Where a stack names the files of a block."""
+    return ["blocks", block, "options", "files"]
 
 
-def _placed(problem: Problem, document: Document | None, name: str, number: int) -> Problem:
+def _placed(problem: Problem, document: Document | None, block: str, name: str, number: int) -> Problem:
     """A problem that is nowhere in the file itself: where the stack names it."""
     if isinstance(problem.where, Position):
         return problem
-    said = document is not None and document.has(["blocks", BLOCK, "options", "files"])
-    where = document.position([*FILES, number]) if said and document is not None else f"--set {BLOCK}.files={name}"
+    said = document is not None and document.has(["blocks", block, "options", "files"])
+    place = [*files_of(block), number]
+    where = document.position(place) if said and document is not None else f"--set {block}.files={name}"
     return replace(problem, where=where, message=f"{name}: {problem.message}")

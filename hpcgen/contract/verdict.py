@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.contract import collectives, fabric, gpu, mpi, node, site
+from hpcgen.contract import collectives, conda, fabric, gpu, mpi, node, site
 from hpcgen.contract import engine as engines
 from hpcgen.contract.case import Case, Check
 from hpcgen.engines import engine_for
@@ -31,6 +31,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
     "GPU use": gpu.use,
     "GPU driver": gpu.driver,
     "GPU architecture": gpu.architecture,
+    "conda packages": conda.packages,
     "CPU": node.cpu,
     "memory": node.memory,
     "binds": engines.binds,

@@ -17,6 +17,7 @@ from hpcgen.catalog.own_files import named_files
 from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.bazel import BazelPin
+from hpcgen.model.conda import CondaPackage
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
@@ -73,6 +74,9 @@ def make_lock(
         trees: dict[str, str] = {}
         with problems.caught():
             trees = _trees(loose, before, folder, say)
+        conda: list[CondaPackage] = []
+        with problems.caught():
+            conda = _conda(plan, catalog, old if "wheels" in kept else None, say)
         problems.raise_as(FetchError)
         packages, keys, epoch = found
         pins = Pins(
@@ -81,6 +85,7 @@ def make_lock(
             keys=keys,
             wheels=wheels,
             trees=trees,
+            conda=conda,
             epoch=epoch,
         )
         pins = msgspec.structs.replace(pins, bazel=_bazel(plan, catalog, pins, pinned, before, layout, run_bazel, say))
@@ -273,6 +278,21 @@ def _versions(lines: Iterable[str]) -> dict[str, str]:
     """Version by normalised name, of lines ``NAME==VERSION --hash=…``."""
     pairs = (line.split(" ", 1)[0].split("==", 1) for line in lines if "==" in line)
     return {canonicalize_name(name): version for name, version in pairs}
+
+
+def _conda(plan: Plan, catalog: Catalog, old: Lock | None, say: Say) -> list[CondaPackage]:
+    """What is chosen of conda, or an older lock has for the same; nothing where the plan's files are a lock."""
+    from hpcgen.locking.conda_solver import solve_conda
+    from hpcgen.platform.mirrors import conda_mirror
+
+    asked = plan.conda
+    if asked is None or not asked.needs:
+        return []
+    if old is not None and old.plan.conda == asked:
+        return list(old.pins.conda)
+    say(f"conda packages: {len(asked.needs)} requested")
+    channels = {each: conda_mirror(plan.site.network.mirrors, each) for each in asked.channels}
+    return solve_conda(asked, catalog.beside.text_file("conda_program.py"), channels)
 
 
 def _bazel(

@@ -5,7 +5,9 @@ from typing import Annotated, Literal
 from hpcgen.model.fields import FileName, Record, Sha256, Text, matching
 from hpcgen.model.lock import Bytes
 
-ItemKind = Literal["archive", "wheel", "package", "bazel", "image", "hpcgen", "document", "collection", "copied"]
+ItemKind = Literal[
+    "archive", "wheel", "package", "bazel", "image", "hpcgen", "document", "collection", "copied", "conda"
+]
 """``package``: of the distribution. ``hpcgen``: hpcgen itself and what it needs. ``document``: lock, indexes, SBOMs.
 ``collection``: a file of a collection that the lock was made with. ``copied``: a file that the stack copies into the
 image, or a list of such."""

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Kind = Literal["image", "system", "package", "python", "software", "program", "file"]
+Kind = Literal["image", "system", "package", "python", "conda", "software", "program", "file"]
 """``system``: the distribution. ``software``: from an archive or git. ``program``: of hpcgen or a block's own text."""
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from hpcgen.model.bazel import BazelPin
+from hpcgen.model.conda import CondaPackage
 from hpcgen.model.fields import DatedTag, Digest, Record, Sha256, Text, matching
 from hpcgen.model.plan import Plan
 
@@ -96,7 +97,8 @@ class Pins(Record, frozen=True):
 
     ``images`` by the name that the plan has; ``packages`` by stage; ``wheels``: hashed requirement lines, by the
     name of the wheel list that they stand for; ``trees``: sha256 of the archive of each git tree, by
-    ``URL@COMMIT``; ``bazel``: what a Bazel that was run has fetched, by the name of its list; ``epoch``: seconds
+    ``URL@COMMIT``; ``bazel``: what a Bazel that was run has fetched, by the name of its list; ``conda``: packages that
+    were chosen for what the plan asks of conda; ``epoch``: seconds
     since 1970, the newest date among the package indexes and images, which the build gives to files as
     ``SOURCE_DATE_EPOCH``.
     """
@@ -107,6 +109,7 @@ class Pins(Record, frozen=True):
     wheels: dict[Text, list[HashedLine]] = {}
     trees: dict[Text, Sha256] = {}
     bazel: dict[Text, BazelPin] = {}
+    conda: list[CondaPackage] = []
     epoch: Annotated[int, msgspec.Meta(ge=0)] = 0
 
 

@@ -105,12 +105,14 @@ class ImageMirror(Record, frozen=True):
 class Mirrors(Record, frozen=True):
     """Mirrors of the build host; ``files`` holds archives by their file name, ``images`` base images by name.
 
+    ``conda`` has every channel by the path that it has on its own host: ``conda-forge``, ``pkgs/main``.
     ``registry`` has every base image that ``images`` does not name, by the path that it has in its own registry.
     """
 
     apt: dict[Literal["debian", "ubuntu"], AptMirror] = {}
     dnf: dict[Literal["rockylinux"], DnfMirror] = {}
     pip: Url | None = None
+    conda: Url | None = None
     files: Url | None = None
     images: dict[ImageReference, ImageMirror] = {}
     registry: Registry | None = None

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from hpcgen.model.fields import EngineName, FormatName, Name, Record, Sha256, Text, Url, WholeNumber
+from hpcgen.model.conda import CondaPackage
+from hpcgen.model.fields import Digest, EngineName, EnvName, FormatName, Name, Record, Sha256, Text, Url, WholeNumber
 from hpcgen.model.image_paths import overlap
 from hpcgen.model.job import Job
 from hpcgen.model.project import Project
@@ -91,14 +92,39 @@ class PlannedCopy(Record, frozen=True):
     single: bool = False
 
 
+class PlannedConda(Record, frozen=True):
+    """What files of a project and options of the stack ask of conda, for the nodes' platform.
+
+    Parameters
+    ----------
+    files: sha256 of each file that was read, by path from the folder of the stack's file.
+    subdir: the platform, by conda's name.
+    channels: their addresses, in order of precedence.
+    needs: what is asked for, in conda's form, where a solver is to choose.
+    packages: where the files are a lock, all that it has.
+    held: what a solver is held to if it chooses such a package: ``mpich=*=external_*``.
+    virtual: what conda calls virtual packages, the properties of base and node: ``__glibc`` → ``2.36``.
+    variables: that the environment sets.
+    """
+
+    files: dict[Text, Digest] = {}
+    subdir: Text = ""
+    channels: list[Url] = []
+    needs: list[Text] = []
+    packages: list[CondaPackage] = []
+    held: list[Text] = []
+    virtual: dict[Text, Text] = {}
+    variables: dict[EnvName, Text] = {}
+
+
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
     ``supply``: whether the build takes its inputs from the network or from a bundle. ``licences``: those that a person
     must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
-    them. ``project``: the Python packages that files of the user's project ask for. ``latest_base``: base images are
-    what their moving tags stand for on the day of the build, not the dated ones of the release tables. ``number``: the
-    format in which it is written down (``support.file_formats.KIT``).
+    them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda.
+    ``latest_base``: base images are what their moving tags stand for on the day of the build, not the dated ones of the
+    release tables. ``number``: the format in which it is written down (``support.file_formats.KIT``).
     """
 
     number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
@@ -118,6 +144,7 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     licences: list[PlannedLicence] = []
     copied: list[PlannedCopy] = []
     project: Project | None = None
+    conda: PlannedConda | None = None
     latest_base: bool = False
 
     def block(self, name: str) -> PlannedBlock | None:

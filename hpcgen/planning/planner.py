@@ -24,6 +24,7 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
 from hpcgen.planning.code import with_code
+from hpcgen.planning.conda import planned_conda
 from hpcgen.planning.copied import copied_files
 from hpcgen.planning.findings import release_concerns, site_findings, unverified_releases
 from hpcgen.planning.project import asked_files, project_of, resolved_with
@@ -149,9 +150,14 @@ class _Planner(msgspec.Struct, frozen=True):
             command=self.command() if self.command else self._again(asked, request),
             copied=copied,
             project=project,
+            conda=planned_conda(self.catalog, self.site, partition, blocks, self._document_of(asked.stack)),
             latest_base=self.latest_base,
         )
         return draft, misfits
+
+    def _document_of(self, stack: Stack) -> Document | None:
+        """The file that a stack is from."""
+        return self.stack_document or self.catalog.document_of(stack)
 
     def _resolved(
         self,
@@ -169,7 +175,7 @@ class _Planner(msgspec.Struct, frozen=True):
                 question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept, of_files)
             )
 
-        document = self.stack_document or self.catalog.document_of(asked)
+        document = self._document_of(asked)
         files = asked_files(self.catalog, stack, document, said)
         if files is None:
             return chosen(), None

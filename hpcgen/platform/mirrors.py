@@ -14,18 +14,20 @@ from hpcgen.model.site import Site
 from hpcgen.support.addresses import names_user
 
 OPTION = "--mirror"
-KINDS = ("apt", "apt-security", "dnf", "pip", "files", "images")
+KINDS = ("apt", "apt-security", "dnf", "pip", "conda", "files", "images")
 _EXAMPLES = {
     "apt": "https://mirror.example.org/debian",
     "apt-security": "https://mirror.example.org/debian-security",
     "dnf": "https://mirror.example.org/rocky",
     "pip": "https://mirror.example.org/simple",
+    "conda": "https://mirror.example.org/conda",
     "files": "https://mirror.example.org/sources",
     "images": "registry.example.org/proxy",
 }
 _APT_DISTRIBUTIONS: tuple[Literal["debian", "ubuntu"], ...] = ("debian", "ubuntu")
 # What the field of the profile is that the address becomes; its pattern has the last word.
-_FIELDS: dict[str, Any] = {"apt": AptMirror, "apt-security": AptMirror, "dnf": DnfMirror, "pip": Url, "files": Url}
+_PLAIN = ("pip", "conda", "files")
+_FIELDS: dict[str, Any] = {"apt": AptMirror, "apt-security": AptMirror, "dnf": DnfMirror, **dict.fromkeys(_PLAIN, Url)}
 
 
 def with_mirrors(site: Site, words: Sequence[str]) -> Site:
@@ -82,7 +84,7 @@ def _over(known: Mirrors, given: Mapping[str, str]) -> Mirrors:
         changes["apt"] = _apt(known, given.get("apt"), given.get("apt-security"))
     if "dnf" in given:
         changes["dnf"] = {"rockylinux": DnfMirror(archive=given["dnf"])}
-    for kind in ("pip", "files"):
+    for kind in _PLAIN:
         if kind in given:
             changes[kind] = given[kind]
     if "images" in given:
@@ -230,3 +232,10 @@ def repository_lines(archive: str, values: Mapping[str, Any]) -> list[str]:
                 "skip_if_unavailable=0",
             ]
     return lines
+
+
+def conda_mirror(mirrors: Mirrors, url: str) -> str:
+    """Where a mirror of the site has a conda channel, or a file of one; ``url`` itself without a mirror."""
+    if mirrors.conda is None:
+        return url
+    return f"{mirrors.conda.rstrip('/')}/{url.partition('://')[2].partition('/')[2]}"

@@ -14,7 +14,7 @@ from hpcgen.blocks.steps import Input, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import ConflictError, InputError, Problem
-from hpcgen.model.plan import Finding, Plan, PlannedBlock
+from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedConda
 from hpcgen.platform.microarchitecture import compiler_flags
 from hpcgen.recipe.joint_pins import Installed, joined
 from hpcgen.support.units import some
@@ -184,6 +184,7 @@ def _parts(
             find_bazel=partial(_find_bazel, catalog, pins),
             find_file=catalog.beside.text_file,
             project=plan.project,
+            conda=_conda(plan, pins),
         )
         yield Part(planned, catalog.block(planned.name)(), ctx)
 
@@ -212,6 +213,13 @@ def _all_chosen(plan: Plan, catalog: Catalog) -> dict[str, Chosen]:
 def _chosen(planned: PlannedBlock, catalog: Catalog, architecture: str) -> Chosen:
     options: Any = record_from(planned.options, catalog.block(planned.name).Options, strict=False)
     return Chosen(planned.name, planned.version, options, catalog.release(planned, architecture))
+
+
+def _conda(plan: Plan, pins: Pins | None) -> PlannedConda | None:
+    """What is asked of conda, with the packages that a lock has chosen for it."""
+    if plan.conda is None or pins is None or not pins.conda:
+        return plan.conda
+    return msgspec.structs.replace(plan.conda, packages=pins.conda)
 
 
 def _find_bazel(catalog: Catalog, pins: Pins | None, name: str) -> BazelFiles | None:

@@ -18,6 +18,7 @@ _TYPES = {
     "system": "operating-system",
     "package": "library",
     "python": "library",
+    "conda": "library",
     "software": "library",
     "program": "application",
     "file": "file",

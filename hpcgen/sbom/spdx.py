@@ -22,6 +22,7 @@ _PURPOSES = {
     "system": "OPERATING-SYSTEM",
     "package": "LIBRARY",
     "python": "LIBRARY",
+    "conda": "LIBRARY",
     "software": "LIBRARY",
     "program": "APPLICATION",
     "file": "SOURCE",

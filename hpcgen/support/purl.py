@@ -23,6 +23,13 @@ def python_package(name: str, version: str) -> str:
     return purl("pypi", canonicalize_name(name), version)
 
 
+def conda_package(name: str, version: str, build: str, channel: str, subdir: str, file: str) -> str:
+    """A package of conda; ``channel`` is the address of its channel, ``file`` the name of its file."""
+    channel = channel.removeprefix("https://conda.anaconda.org/")
+    kind = "conda" if file.endswith(".conda") else "tar.bz2"
+    return purl("conda", name, version, build=build, channel=channel, subdir=subdir, type=kind)
+
+
 def image(name: str, digest: str, architecture: str) -> str:
     """A container image by its digest; ``name`` with registry and tag."""
     repository, _, tag = name.rpartition(":") if ":" in name.rsplit("/", 1)[-1] else (name, "", "")

@@ -75,6 +75,7 @@ def _profile() -> dict[str, Any]:
             },
             "dnf": {"rockylinux": {"archive": "https://mirror.example.org/rocky"}},
             "pip": "https://mirror.example.org/simple",
+            "conda": "https://mirror.example.org/conda",
             "files": "https://mirror.example.org/files",
             "registry": "mirror.example.org/proxy",
             "images": {

@@ -1,0 +1,119 @@
+"""Conda packages that a stack, or a file of its project, asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+
+from hpcgen.blocks.base import Block, BlockOptions, Context, need
+from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request
+from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
+from hpcgen.model.image_paths import SCRATCH
+
+PREFIX = "/opt/conda"
+
+FilePath = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(?!/)[^\x00-\x1f\x7f-\x9f\u2028\u2029]+\Z",
+        description="a path from the folder of the stack's file",
+        examples=["environment.yml"],
+    ),
+]
+Spec = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z0-9_][^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,499}\Z",
+        description="a package of conda with its range of versions",
+        examples=["numpy>=1.26,<3"],
+    ),
+]
+Channel = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._+-]+)*/?|[A-Za-z0-9._-]+(/[A-Za-z0-9._-]+)*)\Z",
+        description="the name or https address of a channel",
+        examples=["conda-forge"],
+    ),
+]
+
+
+class CondaPackages(Block):
+    """Packages of conda in /opt/conda, by py-rattler.  Source: https://github.com/conda/rattler
+
+    What a lock of pixi or conda-lock names is installed as it is; for an environment.yml, and for packages that the
+    stack names, ``hpcgen lock`` chooses. Scripts of packages that conda runs after linking are not run.
+    """
+
+    name = "conda_packages"
+    needs = (need("python", ">=3.10", build_only=True),)
+
+    class Options(BlockOptions, frozen=True):
+        """Which packages.
+
+        ``files``: environment.yml, pixi.lock, conda-lock.yml or an explicit list, by their paths from the folder of
+        the stack's file. ``environment``: of a lock that has several. ``packages``: more of them, in conda's form.
+        ``channels``: where they are taken from, instead of those of the files.
+        """
+
+        files: list[FilePath] = []
+        environment: str = ""
+        packages: list[Spec] = []
+        channels: list[Channel] = []
+
+    def inputs(self, ctx: Context) -> list[Input]:
+        """py-rattler for the builder, and the packages."""
+        files = conda_files(ctx, PREFIX)
+        return [_rattler(ctx), files] if files.packages or files.asked else []
+
+    def environment(self, ctx: Context) -> Environment:
+        """What an activated environment has, but for scripts of packages."""
+        if not self.inputs(ctx):
+            return Environment()
+        known = msgspec.convert(ctx.release.values.get("activated", {}), dict[str, dict[str, str]])
+        names = {each.name for each in conda_files(ctx, PREFIX).packages}
+        told = {k: f"{PREFIX}/{path}" for name, each in known.items() if name in names for k, path in each.items()}
+        both = {"CONDA_PREFIX": PREFIX, "PYTHONNOUSERSITE": "1", **told, **asked_of_conda(ctx).variables}
+        return Environment(both=both, paths={"PATH": [f"{PREFIX}/bin"]})
+
+    def build(self, ctx: Context) -> Iterable[Run]:
+        if not self.inputs(ctx):
+            return
+        folder, files = f"{SCRATCH}/conda", conda_files(ctx, PREFIX)
+        python = ["env", f"PYTHONPATH={folder}/rattler", f"{ctx.use('python').prefix}/bin/python"]
+        program, request = f"{folder}/program.py", f"{folder}/request.json"
+        yield run("py-rattler", ctx.pip(_rattler(ctx), target=f"{folder}/rattler"), caches=("pip",))
+        yield run(
+            "packages",
+            conda_fetch(ctx, files, folder),
+            TextFile("files/conda/program.py", program, ctx.text_file("conda_program.py")),
+            TextFile("files/conda/request.json", request, conda_request(ctx, files, folder)),
+            command(*python, program, "install", request),
+            command("rm", "-rf", folder),
+        )
+
+    def runtime(self, ctx: Context) -> Runtime:
+        return Runtime(copies=(PREFIX,) if self.inputs(ctx) else ())
+
+    def test(self, ctx: Context) -> list[Test]:
+        """The environment has each package, and its Python starts."""
+        packages = conda_files(ctx, PREFIX).packages
+        meta = [f"{PREFIX}/conda-meta/{each.name}-{each.version}-{each.build}.json" for each in packages]
+        tests = [Test("packages", command("ls", *meta))] if meta else []
+        python = next((each for each in packages if each.name == "python"), None)
+        if python is not None:
+            starts = command(f"{PREFIX}/bin/python", "-c", "import sys; print(sys.version.split()[0])")
+            tests.append(Test("python", starts, expect=python.version))
+        return tests
+
+    def notices(self, ctx: Context) -> list[str]:
+        """That nobody has chosen yet."""
+        if conda_files(ctx, PREFIX).hashed:
+            return []
+        return ["conda_packages: versions are chosen while the image is built, until hpcgen lock pins them"]
+
+
+def _rattler(ctx: Context) -> Wheels:
+    return ctx.wheels(ctx.facts.listed(f"py-rattler-{ctx.version}"), [f"py-rattler=={ctx.version}"])

@@ -1,0 +1,62 @@
+"""What blocks that install conda packages have in common: which they are, and how their files come into the builder."""
+
+from __future__ import annotations
+
+import json
+
+from hpcgen.blocks.context import Context
+from hpcgen.blocks.steps import CondaFiles, Part, TextFile, command, lines
+from hpcgen.model.plan import PlannedConda
+
+
+def asked_of_conda(ctx: Context) -> PlannedConda:
+    """What the stack and its files ask for, with what a lock has chosen."""
+    return ctx.conda or PlannedConda()
+
+
+def conda_files(ctx: Context, prefix: str) -> CondaFiles:
+    """The packages of the environment ``prefix``."""
+    asked = asked_of_conda(ctx)
+    return CondaFiles(prefix, tuple(asked.channels), tuple(asked.needs), tuple(asked.packages))
+
+
+def conda_fetch(ctx: Context, files: CondaFiles, folder: str) -> list[Part]:
+    """Parts of a step that brings the packages' files into the builder, and checks the sha256 of each."""
+    places = ctx.supply.conda_sources(files.packages, folder)
+    hashes = {each.file: each.sha256 for each in files.packages}
+    listed = [f"{hashes[path.rpartition('/')[2]]}  {path}" for path in places]
+    wanted = [line for path, url in places.items() if url for line in (f'url = "{url}"', f'output = "{path}"')]
+    parts: list[Part] = [command("mkdir", "-p", folder)]
+    if wanted:
+        settings = f"{folder}/urls"
+        parts.append(TextFile("files/conda/urls", settings, lines(*wanted)))
+        parts.append(command("curl", "-fsSL", "--fail-early", "--proto", "=https", "--retry", "3", "-K", settings))
+    if listed:
+        sums = f"{folder}/SHA256SUMS"
+        parts.append(TextFile("files/conda/SHA256SUMS", sums, lines(*listed)))
+        parts.append(command("sha256sum", "-c", "--quiet", sums))
+    return parts
+
+
+def conda_request(ctx: Context, files: CondaFiles, folder: str) -> str:
+    """What ``conda_program.py`` is asked to do, as JSON."""
+    places = {path.rpartition("/")[2]: path for path in ctx.supply.conda_sources(files.packages, folder)}
+    packages = [
+        {"path": places[each.file], "sha256": each.sha256, "url": each.url}
+        for each in sorted(files.packages, key=lambda each: each.name)
+    ]
+    asked = question(asked_of_conda(ctx))
+    channels = ctx.supply.conda_channels(files.channels)
+    request = {"prefix": files.folder, "packages": packages, **asked, "channels": channels}
+    return json.dumps(request, indent=1) + "\n"
+
+
+def question(asked: PlannedConda) -> dict[str, object]:
+    """What a solver is asked."""
+    return {
+        "channels": asked.channels,
+        "needs": asked.needs,
+        "subdir": asked.subdir,
+        "virtual": asked.virtual,
+        "held": asked.held,
+    }

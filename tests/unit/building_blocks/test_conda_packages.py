@@ -1,0 +1,193 @@
+"""Conda packages in an image: from the files of a project to the recipe, and what of them does not suit a site."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from hpcgen.api import default_catalog, load_site, load_stack, plan
+from hpcgen.errors import ConflictError, HpcgenError, InputError
+from hpcgen.model.conda import CondaPackage
+from hpcgen.model.lock import Pins
+from hpcgen.model.plan import Plan
+from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.stages import Assembly
+
+URL = "https://conda.example.org/forge"
+HASH = "ab" * 32
+
+
+def package(name: str, version: str = "1.0", build: str = "0", subdir: str = "linux-64", *needs: str) -> CondaPackage:
+    url = f"{URL}/{subdir}/{name}-{version}-{build}.conda"
+    words = {"name": name, "version": version, "build": build, "subdir": subdir, "url": url, "sha256": HASH}
+    return CondaPackage(**words, size=1000, licence="MIT", depends=list(needs))
+
+
+def pixi(folder: Path, *packages: CondaPackage, platform: str = "linux-64") -> None:
+    lock = {
+        "version": 6,
+        "environments": {
+            "default": {
+                "channels": [{"url": f"{URL}/"}],
+                "packages": {platform: [{"conda": each.url} for each in packages]},
+            }
+        },
+        "packages": [
+            {"conda": each.url, "sha256": each.sha256, "depends": each.depends, "license": "MIT", "size": 1000}
+            for each in packages
+        ],
+    }
+    (folder / "pixi.lock").write_text(yaml.safe_dump(lock, sort_keys=False))
+
+
+def planned(folder: Path, site: str = "workstation", mpi: bool = False, **options: Any) -> Plan:
+    blocks: dict[str, Any] = {"conda_packages": {"options": options}, **({"mpi": {}} if mpi else {})}
+    run = {"command": ["speak"], "mpi": mpi}
+    stack = {"name": "mine", "title": "Mine", "blocks": blocks, "run": run}
+    (folder / "mine.yaml").write_text(yaml.safe_dump(stack, sort_keys=False))
+    return plan(load_site(site), load_stack(folder / "mine.yaml"))
+
+
+def commands(assembly: Assembly) -> str:
+    return "\n".join(line for _, step in assembly.builder.steps for line in step.commands)
+
+
+def test_an_environment_is_chosen_while_building_until_a_lock_says_it(tmp_path: Path) -> None:
+    text = "channels: [conda-forge, defaults, nodefaults]\ndependencies: [numpy>=1.26]\nvariables: {A: b}\n"
+    (tmp_path / "environment.yml").write_text(text)
+    made = planned(tmp_path, files=["environment.yml"], packages=["zlib"])
+    assert made.conda is not None and made.conda.needs == ["numpy>=1.26", "zlib"]
+    assert made.conda.channels == [
+        "https://conda.anaconda.org/conda-forge",
+        "https://repo.anaconda.com/pkgs/main",
+        "https://repo.anaconda.com/pkgs/r",
+    ]
+    assert made.conda.virtual["__glibc"] == "2.39" and made.conda.subdir == "linux-64"
+    assembly = assemble(made, default_catalog())
+    request = json.loads(assembly.files["files/conda/request.json"].text)
+    assert request["packages"] == [] and request["needs"] == ["numpy>=1.26", "zlib"]
+    assert "curl" not in commands(assembly).partition("py-rattler")[2]
+    assert [each for each in assembly.notices if "chosen while the image is built" in each]
+    assert assembly.final.environment["A"] == "b" and assembly.final.environment["PATH"].startswith("/opt/conda/bin:")
+    locked = assemble(made, default_catalog(), Pins(conda=[package("numpy", "2.1.0"), package("zlib")]))
+    assert f'url = "{URL}/linux-64/numpy-2.1.0-0.conda"' in locked.files["files/conda/urls"].text
+    assert not [each for each in locked.notices if "conda" in each]
+
+
+def test_a_lock_is_installed_as_it_is(tmp_path: Path) -> None:
+    pixi(tmp_path, package("speak"), package("python", "3.12.4", "h1_0_cpython"), package("words", subdir="noarch"))
+    made = planned(tmp_path, files=["pixi.lock"])
+    assembly = assemble(made, default_catalog())
+    assert made.conda is not None and list(made.conda.files) == ["pixi.lock"] and not made.conda.needs
+    sums = assembly.files["files/conda/SHA256SUMS"].text
+    assert f"{HASH}  /opt/hpcgen/build/conda/words-1.0-0.conda\n" in sums and len(sums.splitlines()) == 3
+    told = commands(assembly)
+    assert "curl -fsSL --fail-early --proto =https --retry 3 -K /opt/hpcgen/build/conda/urls" in told
+    assert told.index("sha256sum -c --quiet /opt/hpcgen/build/conda/SHA256SUMS") < told.index("program.py install")
+    assert assembly.final.copies == ["/opt/conda"]
+    assert "/opt/conda/conda-meta/speak-1.0-0.json" in assembly.selftest and "3.12.4" in assembly.selftest
+
+
+def test_a_bundle_has_the_files_and_nothing_is_fetched(tmp_path: Path) -> None:
+    pixi(tmp_path, package("speak"))
+    bundled = msgspec.structs.replace(planned(tmp_path, files=["pixi.lock"]), supply="bundle")
+    assembly = assemble(bundled, default_catalog(), Pins())
+    place = f"/opt/hpcgen/bundle/files/{HASH}/speak-1.0-0.conda"
+    assert assembly.files["files/conda/SHA256SUMS"].text == f"{HASH}  {place}\n"
+    request = json.loads(assembly.files["files/conda/request.json"].text)
+    assert request["packages"] == [{"path": place, "sha256": HASH, "url": f"{URL}/linux-64/speak-1.0-0.conda"}]
+    assert "files/conda/urls" not in assembly.files and "https:" not in commands(assembly)
+
+
+def test_a_plan_of_a_kit_needs_the_files_no_more(tmp_path: Path) -> None:
+    pixi(tmp_path, package("speak"))
+    made = planned(tmp_path, files=["pixi.lock"])
+    (tmp_path / "pixi.lock").unlink()
+    again = msgspec.json.decode(msgspec.json.encode(made), type=Plan)
+    assert assemble(again, default_catalog()).labels == assemble(made, default_catalog()).labels
+
+
+def test_environments_and_categories_of_locks_are_chosen_by_name(tmp_path: Path) -> None:
+    pixi(tmp_path, package("speak"))
+    with pytest.raises(InputError, match="has no environment 'gpu'") as error:
+        planned(tmp_path, files=["pixi.lock"], environment="gpu")
+    assert error.value.problems[0].expected == "one of default"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"files": ["pixi.lock", "environment.yml"]}, "a lock alone decides"),
+        ({"files": ["pixi.lock"], "packages": ["zlib"]}, "a lock alone decides"),
+        ({"files": ["gone.yml"]}, "is not there"),
+        ({"files": ["../environment.yml"]}, "leads out of the folder"),
+        ({"files": ["pip.yml"]}, "Python package index"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    pixi(tmp_path, package("speak"))
+    (tmp_path / "environment.yml").write_text("dependencies: [zlib]\n")
+    (tmp_path / "pip.yml").write_text("dependencies: [zlib, pip: [h5py]]\n")
+    with pytest.raises(HpcgenError, match=said):
+        planned(tmp_path, **options)
+
+
+def test_a_lock_for_other_nodes_is_refused(tmp_path: Path) -> None:
+    pixi(tmp_path, package("speak", subdir="linux-aarch64"), platform="linux-aarch64")
+    with pytest.raises(ConflictError, match="nothing for linux-64"):
+        planned(tmp_path, files=["pixi.lock"])
+
+
+def test_what_a_lock_needs_is_held_against_base_and_node(tmp_path: Path) -> None:
+    pixi(
+        tmp_path,
+        package("new", "1.0", "0", "linux-64", "__glibc >=2.50,<3.0.a0"),
+        package("fast", "1.0", "0", "linux-64", "__cuda >=12"),
+    )
+    with pytest.raises(HpcgenError) as error:
+        planned(tmp_path, files=["pixi.lock"])
+    told = [each.message for each in error.value.problems]
+    assert told[0] == "new=1.0=0 of the lock need glibc 2.50, and the base has 2.39"
+    assert told[1].startswith("fast=1.0=0 of the lock need a GPU of NVIDIA")
+
+
+@pytest.mark.parametrize(
+    ("name", "build", "said"),
+    [
+        ("mpich", "h1_0", "is a second MPI beside"),
+        ("openmpi", "external_0", "made for openmpi"),
+        ("mpich", "external_0", ""),
+    ],
+)
+def test_a_second_mpi_is_refused_and_the_one_for_the_image_is_taken(
+    tmp_path: Path, name: str, build: str, said: str
+) -> None:
+    pixi(tmp_path, package(name, "4.2.3", build))
+    if said:
+        with pytest.raises(HpcgenError, match=said):
+            planned(tmp_path, "supermuc", mpi=True, files=["pixi.lock"])
+    else:
+        assert planned(tmp_path, "supermuc", mpi=True, files=["pixi.lock"]).conda is not None
+
+
+def test_what_is_chosen_is_held_to_the_image_s_mpi(tmp_path: Path) -> None:
+    made = planned(tmp_path, "supermuc", mpi=True, packages=["hdf5=1.14.*=mpi_mpich_*"])
+    assert made.conda is not None and made.conda.held == ["mpi=*=mpich", "mpich=*=external_*"]
+    assert not [each for each in made.findings if each.name == "conda packages"]
+
+
+def test_a_package_that_a_block_brings_too_is_said(tmp_path: Path) -> None:
+    stack = {
+        "name": "both",
+        "title": "Both",
+        "blocks": {"pytorch": {}, "conda_packages": {"options": {"packages": ["python=3.12", "pytorch"]}}},
+        "run": {"command": ["python"], "mpi": False},
+    }
+    made = plan(load_site("workstation"), load_stack(stack))
+    found = [each.message for each in made.findings if each.name == "conda packages"]
+    assert found == ["pytorch is a conda package and the block pytorch: what starts is that of /opt/conda"]
