@@ -2,70 +2,131 @@
 
 from __future__ import annotations
 
-import ast
+import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
-from writing import cell, prose, table
+from said import FILLED_IN, Code, Said
+from writing import cell, code, prose, table
 
 import hpcgen
 from hpcgen import errors
+from hpcgen.builders.remedies import remedies
 
-_FIELDS = ("message", "where", "expected", "remedy")
-_CLASSES = {
+_ROOT = Path(hpcgen.__file__).parent
+_HEAD = ("message", "expected", "what to do")
+EXIT_CLASSES = {
     name: each
     for name, each in vars(errors).items()
     if isinstance(each, type) and issubclass(each, errors.HpcgenError) and each is not errors.HpcgenError
 }
+USAGE, RESULT, SKIPPED, BROKEN, ROW = "usage", "result", "skipped", "broken", "row"
+"""Sections of what is no exit class of its own."""
+_OTHERS = {
+    "Problem": "",
+    "replace": "",
+    "Fault": "",
+    "UsageError": USAGE,
+    "BadParameter": USAGE,
+    "Cannot": RESULT,
+    "BrokenPromise": RESULT,
+    "SkippedTest": SKIPPED,
+    "Check": BROKEN,
+    "_Refused": ROW,
+}
+_ORDER = {"LayoutError": ("where", "message"), "Check": ("name", "outcome", "message", "remedy", "expected")}
+"""Fields of calls whose first word is not the message."""
+_SECTIONS = (
+    ("", "Mistakes in files", "Reported together, each with file, line and column; mostly with exit code 3."),
+    (BROKEN, "The contract between image and host", "Exit code 6, while planning; `--allow-unsupported` goes on."),
+    (RESULT, "Tests, measurements and conversions", "The result of one test, workload or model among others."),
+    (SKIPPED, "Tests that are skipped", "Never counted as passed."),
+    (ROW, "Rows of release tables", "By `hpcgen tables refresh`: why it writes no row."),
+)
+_GROUP = re.compile(r"\(\?P<\w+>[^()]*(?:\([^()]*\)[^()]*)*\)")
+_ECHO = re.compile(r'echo "(?:build\.sh|@\{file_name\}|[a-z_]+): (.*?)"(?: @\{shown\} "(.*?)")? >&2(.*(?:\n.*){0,2})')
+
+
+@cache
+def said() -> tuple[Said, ...]:
+    """All of them, in the order of the code."""
+    read = Code(_ROOT)
+    return tuple(read.said(read.heirs({name: name for name in EXIT_CLASSES} | _OTHERS), _ORDER))
 
 
 def pages() -> dict[str, str]:
     """reference/errors.md, by exit code; what is filled in while hpcgen runs stands as ``…``."""
-    root = Path(hpcgen.__file__).parent
-    by_class: dict[str, dict[str, list[str]]] = defaultdict(dict)
-    for file in sorted(root.rglob("*.py")):
-        for kind, said in _said(ast.parse(file.read_text("utf-8"))):
-            by_class[kind].setdefault(said["message"], [said["message"], said["expected"], said["remedy"]])
-    text = ["# Errors\n", "By their literal text. `…` stands for what is filled in: a name, a path, a number.\n"]
-    for name, each in sorted(_CLASSES.items(), key=lambda pair: pair[1].exit_code):
-        if name in by_class:
+    by_kind: dict[str, list[Said]] = defaultdict(list)
+    for each in said():
+        by_kind[each.kind].append(each)
+    text = ["# Errors\n", _ABOUT]
+    text += ["## Exit code 2\n", "The command was called in another way than its help says.\n", _table(by_kind[USAGE])]
+    for name, each in sorted(EXIT_CLASSES.items(), key=lambda pair: pair[1].exit_code):
+        if by_kind[name]:
             text += [f"## Exit code {each.exit_code}\n", prose((each.__doc__ or "").split("\n")[0]) + "\n"]
-            text.append(table(["message", "expected", "what to do"], _rows(by_class[name])))
-    text += ["## Mistakes in files\n", "Reported together, each with file, line and column; mostly with exit code 3.\n"]
-    text.append(table(["message", "expected", "what to do"], _rows(by_class[""])))
+            text.append(_table(by_kind[name]))
+    for kind, title, about in _SECTIONS:
+        text += [f"## {title}\n", about + "\n", _table(by_kind[kind])]
+    text += [
+        "## Scripts of a kit\n",
+        "They need no hpcgen, and end with these.\n",
+        table(("message", "exit code"), _scripts()),
+    ]
+    text += [
+        "## What engines say when a build fails\n",
+        _ENGINES,
+        table(("what appears", "cause", "what to do"), _causes()),
+    ]
     return {"reference/errors.md": "\n".join(text)}
 
 
-def _rows(messages: dict[str, list[str]]) -> list[list[str]]:
-    return [[cell(part) for part in messages[message]] for message in sorted(messages, key=str.lower)]
+_ABOUT = """\
+By their literal text, as it stands in the code: search this page for a few words of what you see. `…` stands for what
+is filled in: a name, a path, a number. What to do is also said with the error itself, after `remedy:`. What every exit
+code means is in [commands](../command.md#exit-codes); exit code 70 is a bug of hpcgen.
+"""
+_ENGINES = """\
+By patterns of their output; `hpcgen build` shows the cause and the remedy for the engine in use. More:
+[when a build fails](../when-a-build-fails.md).
+"""
 
 
-def _said(tree: ast.Module) -> Iterator[tuple[str, dict[str, str]]]:
-    """The class of each error that a module makes ("" for a problem of a list), and its texts."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not node.args:
-            continue
-        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        adds = name == "add" and isinstance(node.func, ast.Attribute) and "problems" in ast.unparse(node.func.value)
-        if name not in _CLASSES and name != "Problem" and not adds:
-            continue
-        given = dict(zip(_FIELDS, node.args, strict=False)) | {
-            each.arg: each.value for each in node.keywords if each.arg
-        }
-        texts = {field: _text(given[field]) if field in given else "" for field in _FIELDS}
-        if texts["message"].strip("… "):
-            yield name if name in _CLASSES else "", texts
+def _table(found: Iterable[Said]) -> str:
+    """One row for each text; the remedies of one that is said in several places together."""
+    rows: dict[str, tuple[set[str], set[str]]] = {}
+    for each in found:
+        expected, remedies = rows.setdefault(each.message, (set(), set()))
+        expected.add(each.expected)
+        remedies.add(each.remedy)
+    return table(_HEAD, ([cell(message), *map(_either, rows[message])] for message in sorted(rows, key=str.lower)))
 
 
-def _text(node: ast.expr) -> str:
-    """A text of the code as it is printed, with … for what is not known before."""
-    if isinstance(node, ast.Constant):
-        return str(node.value) if node.value is not None else ""
-    if isinstance(node, ast.JoinedStr):
-        return "".join(_text(part) for part in node.values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return _text(node.left) + _text(node.right)
-    if isinstance(node, ast.IfExp):
-        return " or ".join(dict.fromkeys(filter(None, (_text(node.body), _text(node.orelse)))))
-    return "…"
+def _either(texts: set[str]) -> str:
+    known = {text for text in texts if text.strip(FILLED_IN + " ")}
+    return cell(" or: ".join(sorted(known))) if known else FILLED_IN if any(texts) else ""
+
+
+def _scripts() -> list[list[str]]:
+    """What shell templates print before they end with a status."""
+    rows: dict[str, str] = {}
+    for file in sorted(_ROOT.rglob("*.sh")):
+        for start, end, after in _ECHO.findall(file.read_text("utf-8")):
+            status = re.search(r"(?:exit|refused=)\s?(\d+)", after)
+            message = re.sub(
+                r"@\{\w+\}|\$\{[^}]*\}|\$\([^)]*\)|\$\w+|\$\d", FILLED_IN, f"{start}{end and f' {FILLED_IN} {end}'}"
+            )
+            if status or message not in rows:
+                rows[message] = status[1] if status else ""
+    return [[cell(message), status] for message, status in sorted(rows.items()) if message.strip("… ")]
+
+
+def _causes() -> list[list[str]]:
+    rows = []
+    for each in remedies():
+        said = each.patterns or [f"status {status}" for status in each.statuses]
+        shown = "<br>".join(code(_GROUP.sub(FILLED_IN, pattern)) for pattern in said)
+        by_engine = [text if engine == "any" else f"{engine}: {text}" for engine, text in each.remedy.items()]
+        rows.append([shown, cell(each.cause), "<br>".join(cell(text) for text in dict.fromkeys(by_engine))])
+    return rows
