@@ -21,7 +21,7 @@ COMMANDS = {
     "bundle": "Fetch, check, compare and join what a lock pins.",
     "plan": "Show what would be built, and why.",
     "explain": "Say where things in a kit come from.",
-    "diff": "Show what differs between two locks or two sites.",
+    "diff": "Show what differs between two sites, kits, locks or images.",
     "contract": "Check whether the image will work on the host.",
     "build": "Build an image with a container engine.",
     "test": "Test an image on this machine.",

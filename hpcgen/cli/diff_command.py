@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,22 +13,26 @@ from hpcgen.cli.common import catalog_of, print_json, say
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
+    from hpcgen.config.yamlfile import Document
+
+Found = tuple[Sequence[Any], str]
+"""What differs, as records and in words."""
 
 
 @click.command("diff")
-@click.argument("old", metavar="OLD")
-@click.argument("new", metavar="NEW")
+@click.argument("old", metavar="[OLD", required=False)
+@click.argument("new", metavar="NEW]", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print the differences as JSON.")
 @click.pass_context
-def command(ctx: click.Context, old: str, new: str, as_json: bool) -> int:
-    """Show what differs between two locks (FILE.lock), or between two site profiles (a name, or FILE.yaml).
+def command(ctx: click.Context, old: str | None, new: str | None, as_json: bool) -> int:
+    """Show what differs between two site profiles, or between two of locks, kits and images.
+
+    A profile is a name or FILE.yaml; NAME@COMMIT is what git has of it. Without OLD and NEW: what has changed in this
+    folder since its image was built last.
 
     Exit code 0 where nothing differs, 1 where something does.
     """
-    locks = [name.endswith(".lock") for name in (old, new)]
-    if any(locks) and not all(locks):
-        raise click.UsageError("a lock is compared with a lock, a site profile with a site profile")
-    found, text = _locks(old, new) if all(locks) else _sites(catalog_of(ctx), old, new)
+    found, text = _compared(ctx, old, new)
     if as_json:
         print_json(found)
     elif found:
@@ -37,18 +42,81 @@ def command(ctx: click.Context, old: str, new: str, as_json: bool) -> int:
     return 1 if found else 0
 
 
-def _locks(old: str, new: str) -> tuple[Sequence[Any], str]:
-    """What differs, as records and in words."""
-    from hpcgen.lockfile.diff.changes import changes, changes_text
-    from hpcgen.lockfile.lock import read_lock
+def _compared(ctx: click.Context, old: str | None, new: str | None) -> Found:
+    catalog = catalog_of(ctx)
+    if old is None:
+        return _since_last_build(catalog)
+    if new is None:
+        raise click.UsageError("name two things to be compared, or none")
+    profiles = [_is_profile(catalog, name) for name in (old, new)]
+    if all(profiles):
+        return _sites(catalog, old, new)
+    if any(profiles):
+        raise click.UsageError("a site profile is compared with a site profile; locks, kits and images with each other")
+    return _plans(old, new)
 
-    found = changes(read_lock(Path(old)), read_lock(Path(new)))
+
+def _is_profile(catalog: Catalog, name: str) -> bool:
+    plain = name.partition("@")[0]
+    return plain.endswith(".yaml") or (not Path(plain).exists() and plain in catalog.names("site"))
+
+
+def _plans(old: str, new: str) -> Found:
+    from hpcgen.cli.recorded_plan import recorded_plan
+    from hpcgen.compare.plans import planned_changes
+    from hpcgen.lockfile.diff.changes import changes_text
+
+    one, other = recorded_plan(old), recorded_plan(new)
+    locks = (one.sealed(old), other.sealed(new))
+    found = planned_changes(one.plan, other.plan, locks, (one.files, other.files))
     return found, changes_text(found)
 
 
-def _sites(catalog: Catalog, old: str, new: str) -> tuple[Sequence[Any], str]:
-    """The same of two profiles."""
+def _since_last_build(catalog: Catalog) -> Found:
+    """The plan of the image that was built last in this folder against what the same command would plan now."""
+    from hpcgen.cli.project_stack import PROJECT, wanted_here
+    from hpcgen.compare.plans import planned_changes
+    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.lockfile.diff.changes import changes_text
+    from hpcgen.planning.planner import make_plan
+
+    old = recorded_kit(wanted_here(catalog, None, say)).plan
+    stack = catalog.stack(PROJECT)
+    new = make_plan(
+        catalog,
+        catalog.site(old.site.name),
+        stack,
+        partition=old.partition,
+        settings=[f"{name}={value}" for name, value in old.settings.items()],
+        format=old.format,
+        latest_base=old.latest_base,
+        stack_document=catalog.stack_document(PROJECT),
+        allow_unsupported=True,
+    )
+    found = planned_changes(old, new)
+    return found, changes_text(found)
+
+
+def _sites(catalog: Catalog, old: str, new: str) -> Found:
     from hpcgen.compare.sites import changes_text, site_changes
 
-    found = site_changes(catalog.site_document(old), catalog.site_document(new))
+    with tempfile.TemporaryDirectory(prefix="hpcgen-diff-") as folder:
+        sides = [(name, Path(folder) / side) for name, side in ((old, "old"), (new, "new"))]
+        one, other = (_profile(catalog, *side) for side in sides)
+        there = {f"{place}/": f"{name.partition('@')[2]}:" for name, place in sides}
+        found = site_changes(one, other, there)
     return found, changes_text(found)
+
+
+def _profile(catalog: Catalog, name: str, folder: Path) -> Document:
+    """A profile as it is now, or, of NAME@COMMIT, as a commit has it, which is put into ``folder``."""
+    plain, at, revision = name.partition("@")
+    if not at:
+        return catalog.site_document(name)
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.compare.revision import profiles_at
+
+    now = Path(plain) if plain.endswith(".yaml") else catalog.find("site", plain)
+    folder.mkdir()
+    profiles_at(now.absolute().parent, revision, folder)
+    return Catalog([folder, *catalog.folders[:-1]]).site_document(now.stem)

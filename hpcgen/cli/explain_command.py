@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import asked_plan, catalog_of, options_given, print_json, word_or_plan_options
+from hpcgen.cli.recorded_plan import recorded_plan
 from hpcgen.errors import InputError, Problems, UnknownNameError
 
 if TYPE_CHECKING:
@@ -69,40 +70,13 @@ def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case
         return Case(plan, catalog, site=asked["site"], stack=asked["stack"])
     if more := options_given(asked, free=("notes",)):
         raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
-    plan, text, files = _recorded(origin)
-    lock = None
-    from hpcgen.lockfile.lock import is_sealed, parse_lock
-
-    if is_sealed(text):
-        lock = parse_lock(text, f"the lock of {origin}")
-    case = Case(plan, catalog, lock)
-    for name, there in files.items():
+    found = recorded_plan(origin)
+    case = Case(found.plan, catalog, found.sealed(origin))
+    for name, there in found.files.items():
         if name in case.files and case.files[name] != there:
             raise InputError(
-                f"{name} of {origin} is not what this hpcgen makes of its plan: hpcgen {plan.hpcgen} wrote it, the "
-                "collections changed, or a person edited it",
+                f"{name} of {origin} is not what this hpcgen makes of its plan: hpcgen {found.plan.hpcgen} wrote it, "
+                "the collections changed, or a person edited it",
                 remedy="render the kit again, and explain that",
             )
     return case
-
-
-def _recorded(origin: str) -> tuple[Any, str, dict[str, str]]:
-    """The plan, the lock's text and the files of a kit's folder, a lock or an image."""
-    path = Path(origin)
-    if (path / "plan.json").is_file():
-        from hpcgen.kit.folder import read_kit, read_texts
-
-        kit = read_kit(path)
-        texts = read_texts(kit)
-        return kit.plan, texts["hpcgen.lock"], texts
-    if path.suffix == ".lock":
-        from hpcgen.lockfile.lock import read_lock
-
-        lock = read_lock(path)
-        return lock.plan, lock.text, {}
-    from hpcgen.images.recorded import recorded_kit
-    from hpcgen.images.reference import parse_image
-
-    found = recorded_kit(parse_image(origin))
-    texts = {name: file.text for name, file in found.files.items()}
-    return found.plan, texts["hpcgen.lock"], texts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hpcgen.config.provenance import Fact, facts_of, shown_value
 from hpcgen.config.yamlfile import Document
 from hpcgen.model.fields import Record
@@ -17,11 +19,18 @@ class FactChange(Record, frozen=True):
     new_place: str = ""
 
 
-def site_changes(old: Document, new: Document) -> list[FactChange]:
-    """Every fact that is not the same in both, sorted by its path; InputError for a source that is none."""
+def site_changes(old: Document, new: Document, places: Mapping[str, str] = {}) -> list[FactChange]:
+    """Every fact that is not the same in both, sorted by its path; InputError for a source that is none.
+
+    Parameters
+    ----------
+    places: what is said in the place of the beginning of a file's name.
+    """
     before, after = ({fact.path: fact for fact in facts_of(each)} for each in (old, new))
     return [
-        FactChange(path=path, old=_said(one), new=_said(two), old_place=_place(one), new_place=_place(two))
+        FactChange(
+            path=path, old=_said(one), new=_said(two), old_place=_place(one, places), new_place=_place(two, places)
+        )
         for path in sorted(before.keys() | after.keys())
         for one, two in [(before.get(path), after.get(path))]
         if one is None or two is None or one.value != two.value
@@ -46,5 +55,9 @@ def _said(fact: Fact | None) -> str:
     return shown_value(fact.value) if fact is not None else ""
 
 
-def _place(fact: Fact | None) -> str:
-    return f"{fact.where.file}:{fact.where.line}" if fact is not None else ""
+def _place(fact: Fact | None, places: Mapping[str, str]) -> str:
+    if fact is None:
+        return ""
+    file = fact.where.file
+    begin = next((each for each in places if file.startswith(each)), "")
+    return f"{places.get(begin, '')}{file.removeprefix(begin)}:{fact.where.line}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from hpcgen.lockfile.diff.change import Change, What
 from hpcgen.model.lock import Lock
@@ -44,13 +44,19 @@ def changes(old: Lock, new: Lock) -> list[Change]:
     from hpcgen.lockfile.diff.pin_changes import pin_changes
     from hpcgen.lockfile.diff.plan_changes import plan_changes
 
-    found = [*plan_changes(old, new), *pin_changes(old, new)]
-    order = list(_TITLES)
-    found.sort(key=lambda change: order.index(change.what))
+    moved = {path for path, _ in old.collections.items() ^ new.collections.items()}
+    tables = [name[1] for path in moved if (name := re.fullmatch(r"building_blocks/([^/]+)\.yaml", path))]
+    found = in_order([*plan_changes(old.plan, new.plan, tables), *pin_changes(old, new)])
     if not found and old.text != new.text:
         why = "only reasons, notes or sources changed, nothing that the build uses"
         found.append(Change(what="result", name="text", old="", new="", why=why))
     return found
+
+
+def in_order(found: Iterable[Change]) -> list[Change]:
+    """Causes before effects."""
+    order = list(_TITLES)
+    return sorted(found, key=lambda change: order.index(change.what))
 
 
 def changes_text(found: Sequence[Change]) -> str:

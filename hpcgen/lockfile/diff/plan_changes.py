@@ -1,14 +1,13 @@
-"""Differences between the plans of two locks: what was asked, the site, the stack, blocks and job."""
+"""Differences between two plans: what was asked, the site, the stack, blocks and job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from hpcgen.lockfile.diff.change import Change, What
-from hpcgen.model.lock import Lock
 from hpcgen.model.plan import Plan, PlannedBlock
 from hpcgen.model.reasons import JOB_WORDS, JobReason, Reason
 
@@ -16,11 +15,16 @@ _NO_FACTS = ("sources", "notes", "links")
 """Parts of a profile or recipe that decide nothing."""
 
 
-def plan_changes(old: Lock, new: Lock) -> Iterator[Change]:
-    """From the cause to its effects."""
-    before, after = old.plan, new.plan
-    if old.hpcgen != new.hpcgen:
-        yield Change(what="hpcgen", name="hpcgen", old=old.hpcgen, new=new.hpcgen, why="another release writes it")
+def plan_changes(before: Plan, after: Plan, tables: Collection[str] = ()) -> Iterator[Change]:
+    """From the cause to its effects.
+
+    Parameters
+    ----------
+    tables: names of blocks whose release table is known to be another now.
+    """
+    if before.hpcgen != after.hpcgen:
+        why = "another release writes it"
+        yield Change(what="hpcgen", name="hpcgen", old=before.hpcgen, new=after.hpcgen, why=why)
     for name in ("partition", "format", "engine", "supply"):
         yield from _field("command", name, getattr(before, name), getattr(after, name), "asked for, or of the profile")
     for name in sorted(before.settings.keys() | after.settings.keys()):
@@ -29,7 +33,7 @@ def plan_changes(old: Lock, new: Lock) -> Iterator[Change]:
     yield from _facts("site", before.site, after.site, f"the profile {after.site.name} changed")
     yield from _facts("stack", before.stack, after.stack, f"the recipe {after.stack.name} changed")
     yield from _copied(before, after)
-    yield from _blocks(old, new)
+    yield from _blocks(before, after, tables)
     yield from _job(before, after)
 
 
@@ -83,22 +87,22 @@ def _copied(before: Plan, after: Plan) -> Iterator[Change]:
 # blocks
 
 
-def _blocks(old: Lock, new: Lock) -> Iterator[Change]:
-    before, after = ({block.name: block for block in lock.plan.blocks} for lock in (old, new))
+def _blocks(old: Plan, new: Plan, tables: Collection[str]) -> Iterator[Change]:
+    before, after = ({block.name: block for block in plan.blocks} for plan in (old, new))
     # What other blocks are bounded by comes before them; what is gone comes last.
     for name in [*after, *(name for name in before if name not in after)]:
         one, other = before.get(name), after.get(name)
         if one is None and other is not None:
             yield Change(what="block", name=name, old="", new=other.version, why=_asked(other))
         elif other is None and one is not None:
-            yield Change(what="block", name=name, old=one.version, new="", why=_gone(one, new.plan))
+            yield Change(what="block", name=name, old=one.version, new="", why=_gone(one, new))
         elif one is not None and other is not None:
-            yield from _block(old, new, one, other)
+            yield from _block(old, new, one, other, one.name in tables)
 
 
-def _block(old: Lock, new: Lock, one: PlannedBlock, other: PlannedBlock) -> Iterator[Change]:
+def _block(old: Plan, new: Plan, one: PlannedBlock, other: PlannedBlock, table_changed: bool) -> Iterator[Change]:
     if one.version != other.version:
-        why = _why_moved(one, other, _table_changed(old, new, one.name))
+        why = _why_moved(one, other, table_changed)
         yield Change(what="block", name=one.name, old=one.version, new=other.version, why=why)
     yield from _field("block", f"{one.name}: only to build", one.build_only, other.build_only, "what needs it changed")
     if not _lies_there(one.origin, other.origin):
@@ -107,7 +111,7 @@ def _block(old: Lock, new: Lock, one: PlannedBlock, other: PlannedBlock) -> Iter
         path = f"{one.name}.{option}"
         missing = "(no such option)"
         was, now = (_shown(b.options[option]) if option in b.options else missing for b in (one, other))
-        yield from _field("option", path, was, now, _why_option(old.plan, new.plan, one.name, option))
+        yield from _field("option", path, was, now, _why_option(old, new, one.name, option))
 
 
 def _lies_there(old: str, new: str) -> bool:
@@ -156,11 +160,6 @@ def _essence(reason: Reason) -> Reason:
     """What makes a reason another: not the version of who asks, nor how a block speaks of a fact of the site."""
     by = "" if reason.rule == "site" else reason.by
     return msgspec.structs.replace(reason, by=by, by_version="")
-
-
-def _table_changed(old: Lock, new: Lock, name: str) -> bool:
-    path = f"building_blocks/{name}.yaml"
-    return old.collections.get(path) != new.collections.get(path)
 
 
 def _why_option(before: Plan, after: Plan, block: str, option: str) -> str:

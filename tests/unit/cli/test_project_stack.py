@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -25,9 +26,14 @@ run:
 
 @pytest.fixture
 def hpcgen(hpcgen: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command with a records folder of the test's own."""
-    own = {"HPCGEN_RECORDS": str(tmp_path / "records")}
-    monkeypatch.setenv("HPCGEN_RECORDS", own["HPCGEN_RECORDS"])
+    """The command with a records folder of the test's own, and an engine that is asked whether it is there."""
+    docker = tmp_path / "bin" / "docker"
+    docker.parent.mkdir()
+    docker.write_text("#!/bin/sh\necho 28.0\n")
+    docker.chmod(0o755)
+    own = {"HPCGEN_RECORDS": str(tmp_path / "records"), "PATH": f"{docker.parent}:{os.environ['PATH']}"}
+    for name, value in own.items():
+        monkeypatch.setenv(name, value)
     return partial(hpcgen, env=own)
 
 
@@ -67,7 +73,7 @@ def test_it_is_planned_where_no_stack_is_named(hpcgen: Command, stack: Path) -> 
     assert (found := hpcgen("plan", "--site", "workstation")).stdout == named.stdout, found.stderr
     assert "project for workstation" in found.stdout
     assert "--stack hpcgen.yaml" in hpcgen("render", "--site", "workstation").stdout
-    built = hpcgen("build", "--site", "workstation", "--dry-run")
+    built = hpcgen("build", "--site", "workstation", "--engine", "docker", "--dry-run")
     assert "project:workstation" in built.stdout, built.stderr
 
 
@@ -82,7 +88,7 @@ def test_a_build_of_it_needs_a_site_and_a_kit_stays_a_kit(hpcgen: Command, stack
     assert "for which site is hpcgen.yaml to be built?" in hpcgen("build").stderr
     assert hpcgen("render", "--site", "workstation", "-o", "kit").returncode == 0
     stack.write_text("name: [broken")
-    assert "project:workstation" in hpcgen("build", "kit", "--dry-run").stdout
+    assert "project:workstation" in hpcgen("build", "kit", "--engine", "docker", "--dry-run").stdout
 
 
 def test_the_image_that_was_built_last_there_is_started(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
@@ -127,3 +133,14 @@ def test_without_an_image_it_is_said_what_to_do(hpcgen: Command, stack: Path, tm
     gone = hpcgen("job")
     assert f"{image}, which was built last in this folder, is no longer there" in gone.stderr
     assert "hpcgen build --site workstation" in gone.stderr
+
+
+def test_what_changed_since_the_last_build_is_told(hpcgen: Command, stack: Path, tmp_path: Path) -> None:
+    assert "no image was built from hpcgen.yaml in this folder yet" in hpcgen("diff").stderr
+    build(hpcgen, tmp_path, "workstation", 1)
+    assert hpcgen("diff").returncode == 0
+    stack.write_text(STACK.replace("first.py", "second.py").replace("  mpi: {}", "  mpi: {}\n  hwloc: {}"))
+    done = hpcgen("diff")
+    assert done.returncode == 1
+    assert "the recipe project changed" in done.stdout and "python3 first.py → python3 second.py" in done.stdout
+    assert "stack project asks for hwloc" in done.stdout.partition("blocks")[2]
