@@ -115,7 +115,7 @@ def write(path, arrays, mark):
     """Write a result whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_left_behind(path)
-    aside = path.with_name(f".{path.name}.{socket.gethostname()}.{os.getpid()}.partial")
+    aside = path.with_name(f".{path.name}.{here()}.{os.getpid()}.partial")
     try:
         with aside.open("wb") as file:
             np.savez(file, **arrays)
@@ -129,11 +129,20 @@ def write(path, arrays, mark):
         raise
 
 
+def here():
+    """Where the number of a process means one: this host, and in a container that has its own numbers, that."""
+    try:
+        numbers = f"-{Path('/proc/self/ns/pid').stat().st_ino}"
+    except OSError:
+        numbers = ""
+    return socket.gethostname() + numbers
+
+
 def remove_left_behind(path):
     """What a process that was killed had begun to write."""
     for each in path.parent.glob(f".{glob_escaped(path.name)}.*.partial"):
         host, _, number = each.name.removesuffix(".partial").removeprefix(f".{path.name}.").rpartition(".")
-        gone = host == socket.gethostname() and number.isdecimal() and not Path("/proc", number).exists()
+        gone = host == here() and number.isdecimal() and not Path("/proc", number).exists()
         try:
             if gone or time.time() - each.stat().st_mtime > LEFT_BEHIND_S:
                 each.unlink()

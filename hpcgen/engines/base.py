@@ -40,7 +40,8 @@ class Call(msgspec.Struct, frozen=True):
     fabric: the kind of the site's fabric.
     gpu_collectives: libraries by which GPUs of several nodes send each other data, such as ``NCCL``, and for which the
         engine is to bring its plugin.
-    sealed: whether foreign code runs in it: without a network, and with nothing of the host but the folder of the job.
+    sealed: whether foreign code runs in it: without a network, and with nothing of the host but the folder of the job
+        and ``binds``.
     """
 
     image: str = IMAGE

@@ -124,12 +124,13 @@ class Charliecloud(Engine):
         return [*groups, *environment_words(inside, unset), [joined("XDG_CACHE_HOME=", CACHES)]]
 
     def _sealed_words(self, call: Call) -> list[list[str]]:
-        """ch-run with nothing of the host but the job's folder, and with none of its variables."""
+        """ch-run with nothing of the host but the job's folder and what is bound, and with none of its variables."""
         home = [] if self.at_least(HOME_OPTION) else ["--no-home"]
         inside = replace(call, inside={**call.inside, "HOME": "/tmp", "PWD": SUBMIT_FOLDER})
         return [
             *SEAL,
             ["ch-run", "--private-tmp", *home],
+            *bind_words(self.bind_option, call.binds),
             ["-b", joined(call.folder, f":{SUBMIT_FOLDER}"), "-c", SUBMIT_FOLDER],
             [call.image, "--"],
             ["/usr/bin/env", "-i"],

@@ -20,6 +20,7 @@ from hpcgen.launch.steps import steps_text
 from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
 from hpcgen.model.reasons import JobReason
+from hpcgen.model.site import Bind
 from hpcgen.recipe.formats.header import header as file_header
 from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.schedulers.base import option
@@ -45,6 +46,7 @@ def job_script(
     more_inside: Mapping[str, str] | None = None,
     queueing: Queueing | None = None,
     sealed: bool = False,
+    shown: Sequence[Bind] = (),
 ) -> tuple[str, str]:
     """File name and text of the script that starts a plan's image as a job; its lines know what they are of.
 
@@ -59,6 +61,7 @@ def job_script(
     more_inside: variables that are set in the container alone.
     queueing: how a job is queued, as nothing in particular if None.
     sealed: foreign code runs in the container: without a network, and with nothing of the host but the present folder.
+    shown: folders of the host that it sees beside that.
 
     Raises
     ------
@@ -67,7 +70,7 @@ def job_script(
     InputError: a value that cannot be written in a script or its header.
     """
     scheduler = Direct() if direct else scheduler_for(plan.site.scheduler)
-    how = start(plan, image_environment, more_inside, sealed=sealed)
+    how = start(plan, image_environment, more_inside, sealed=sealed, shown=shown)
     queueing = queueing or Queueing()
     refuse(plan, queueing, scheduler, how)
     how = with_task(how) if queueing.tasks is not None else how

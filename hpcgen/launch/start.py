@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -16,7 +16,7 @@ from hpcgen.launch.collectives import by_engine
 from hpcgen.launch.environment import Variables, variables
 from hpcgen.model.job import Job
 from hpcgen.model.plan import Plan
-from hpcgen.model.site import BatchSystem, HostMpi, SiteEngine
+from hpcgen.model.site import BatchSystem, Bind, HostMpi, SiteEngine
 from hpcgen.platform.mpi_abi import MPI_PMI, STANDARD, abi_of, wanted_abi
 from hpcgen.schedulers import launched_by, scheduler_for
 from hpcgen.support.shell_words import Shell
@@ -44,6 +44,7 @@ def start(
     more_inside: Mapping[str, str] | None = None,
     *,
     sealed: bool = False,
+    shown: Sequence[Bind] = (),
 ) -> Start:
     """Decide how a plan is started.
 
@@ -52,6 +53,7 @@ def start(
     image_environment: variables of the image's final stage, as they are at its end.
     more_inside: variables that are set in the container alone.
     sealed: foreign code runs in it, without a network and with nothing of the host but the folder of the job.
+    shown: folders of the host that it sees beside that, sealed or not.
 
     Raises
     ------
@@ -71,7 +73,7 @@ def start(
     values = variables(plan, image_environment, engine, mpi, bool(inner), more_inside, pinned=pinned)
     gpu = plan.site.partitions[plan.partition].gpu
     call = Call(
-        binds=tuple(mpi.binds) if mpi is not None else (),
+        binds=(*(mpi.binds if mpi is not None else ()), *shown),
         file_systems=_file_systems(plan, engine, mpi),
         inside=values.inside,
         inherited=(*values.exported, *(bound.reads() if bound is not None and not inner else ())),

@@ -1,4 +1,4 @@
-"""A converted model run over data files right here: in an image, or with the Python that hpcgen runs with."""
+"""A converted model run over data files right here: in an image, sealed off, or with the Python of hpcgen itself."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ import msgspec
 from hpcgen.bench.program import packed
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.decoding import record_from
+from hpcgen.engines.base import refuse_separators
 from hpcgen.errors import InputError, JobFailedError, Problems, UnknownNameError, did_you_mean
+from hpcgen.launch.binding import VISIBLE
 from hpcgen.model.ensemble import Provider
 from hpcgen.model.fields import Name, Record, Text, WholeNumber
+from hpcgen.model.site import Bind
 from hpcgen.onnx.results import read_report
 from hpcgen.onnx.stack import provider_for
 from hpcgen.run.here import status_text
 from hpcgen.run.image_job import ImageJob
-from hpcgen.support.hashing import read_plain
+from hpcgen.support.hashing import open_plain
 from hpcgen.support.quoting import command
+from hpcgen.support.writing import explained
 from hpcgen.verify.starts import StartResult, start_job, start_script, with_layout
 
 PARTS = ("onnx_sessions", "onnx_arrays", "onnx_infer")
@@ -33,7 +37,11 @@ FELL_BACK = 76
 """Exit status of the program where a GPU does not compute, as building_blocks/files/onnx_sessions.py has it."""
 
 _MOST_BYTES = 16 * 1024 * 1024
+MODELS_INSIDE, DATA_INSIDE = "/srv", "/media"
+"""Where the sealed container sees models and data: folders that every base image has, which is read-only."""
 
+ARRAY = ("HPCGEN_TASK", "SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_MIN", "SLURM_ARRAY_TASK_COUNT")
+"""Variables by which a task of an array knows its share, which would not come into a sealed container."""
 
 OnLine = Callable[[str], None]
 
@@ -101,8 +109,8 @@ class RunRequest(msgspec.Struct, frozen=True):
         places = {"models": self.models.resolve(), "output": self.output.resolve()}
         return msgspec.structs.replace(self, **places, data=[each.resolve() for each in self.data])
 
-    def words(self, seen: Callable[[Path], str]) -> list[str]:
-        """The program's words; ``seen``: how it sees a path."""
+    def words(self, models: str, output: str, data: Sequence[str]) -> list[str]:
+        """The program's words, by the paths that it sees."""
         given: Mapping[str, str | int | None] = {
             "--variant": self.variant,
             "--provider": provider_for(self.variant, self.provider),
@@ -110,9 +118,8 @@ class RunRequest(msgspec.Struct, frozen=True):
             "--shard": self.shard,
         }
         asked = [word for option, value in given.items() if value for word in (option, str(value))]
-        places = ["--models", seen(self.models), "--output", seen(self.output)]
-        report = ["--report", seen(self.output / REPORT)]
-        return [*places, "--model", self.model, *asked, *report, "--", *map(seen, self.data)]
+        places = ["--models", models, "--output", output, "--report", f"{output}/{REPORT}"]
+        return [*places, "--model", self.model, *asked, "--", *data]
 
 
 def program(catalog: Catalog) -> str:
@@ -124,7 +131,7 @@ def program(catalog: Catalog) -> str:
 def run_in_image(
     asked: RunRequest, job: ImageJob, catalog: Catalog, on_line: OnLine, threads: int | None = None
 ) -> RunReport:
-    """Run it in an image, which sees the folder that models, data and results have in common.
+    """Run it in an image, without a network and with nothing of the host but models, data and results.
 
     Parameters
     ----------
@@ -132,24 +139,53 @@ def run_in_image(
 
     Raises
     ------
-    InputError: they have none. JobFailedError: it failed, with what it said last.
+    InputError: the data have no folder in common, or links lead out of it.
+    PolicyError: the engine cannot seal a container off. OutputError: there can be no folder for results.
+    JobFailedError: it failed, with what it said last.
     """
     asked = asked.checked()
-    folder = _common([asked.models, asked.output, *asked.data])
-    words = asked.words(lambda path: path.relative_to(folder).as_posix())
+    folder = _common(asked.data)
+    _check_links(asked.data, folder)
+    with explained(asked.output):
+        asked.output.mkdir(parents=True, exist_ok=True)
+    started = _sealed(asked, job, catalog, folder, threads)
+
+    def by_its_name(text: str) -> str:
+        return text.replace(f"{DATA_INSIDE}/", f"{folder}/")
+
+    def start(tell: OnLine) -> StartResult:
+        return start_job(started, math.inf, lambda text: tell(by_its_name(text)), asked.output)
+
+    report = _ended(asked, start, on_line)
+    failed = [FailedFile(by_its_name(each.data), by_its_name(each.why)[:4000]) for each in report.failed]
+    return msgspec.structs.replace(report, failed=failed)
+
+
+def _sealed(asked: RunRequest, job: ImageJob, catalog: Catalog, folder: Path, threads: int | None) -> ImageJob:
+    """The start of the program on data below ``folder``."""
+    binds = (Bind(str(asked.models), MODELS_INSIDE), Bind(str(folder), DATA_INSIDE))
+    for bind, place in zip(binds, ("DIR", "DATA"), strict=True):
+        refuse_separators(bind.source, place)
+    data = [(Path(DATA_INSIDE) / each.relative_to(folder)).as_posix() for each in asked.data]
+    words = ["python3", "-c", program(catalog), *asked.words(MODELS_INSIDE, ".", data)]
     whole = job.plan.job
-    all_of_node = max(1, whole.ranks_per_node * whole.threads_per_rank)
-    start = ["python3", "-c", program(catalog), *words]
-    started = with_layout(job, start, 1, threads=threads or all_of_node)
-    return _ended(asked, lambda tell: start_job(started, math.inf, tell, folder), on_line)
+    threads = threads or max(1, whole.ranks_per_node * whole.threads_per_rank)
+    told = {name: os.environ[name] for name in (*ARRAY, *VISIBLE.values()) if name in os.environ}
+    started = with_layout(job, words, 1, told, threads=threads)
+    return msgspec.structs.replace(started, sealed=True, shown=binds)
 
 
 def run_here(asked: RunRequest, catalog: Catalog, on_line: OnLine, threads: int | None = None) -> RunReport:
-    """Run it with the Python that hpcgen runs with; parameters and errors are those of :func:`run_in_image`."""
+    """Run it with the Python that hpcgen runs with, as the user; parameters are those of :func:`run_in_image`.
+
+    Raises
+    ------
+    JobFailedError: it failed, with what it said last.
+    """
     asked = asked.checked()
-    words = [sys.executable, "-c", program(catalog), *asked.words(str)]
+    given = asked.words(str(asked.models), str(asked.output), [str(each) for each in asked.data])
     count = threads or len(os.sched_getaffinity(0))
-    script = f"export OMP_NUM_THREADS={count}\nexec {command(*words)}\n"
+    script = f"export OMP_NUM_THREADS={count}\nexec {command(sys.executable, '-c', program(catalog), *given)}\n"
     return _ended(asked, lambda tell: start_script(script, math.inf, tell), on_line)
 
 
@@ -159,12 +195,24 @@ def _common(paths: Sequence[Path]) -> Path:
     found = Path(os.path.commonpath([str(each) for each in folders]))
     if found == Path("/"):
         raise InputError(
-            "models, data and results have no folder in common that the container could see",
+            "the data have no folder in common that the container could see",
             "DATA",
             "all below one folder other than /",
-            "put the result folder, the data and OUT below one folder, or run with --here",
+            "run it for one folder after the other, or with --here",
         )
     return found
+
+
+def _check_links(data: Sequence[Path], folder: Path) -> None:
+    """InputError for data files that are links to where the container does not look."""
+    problems = Problems()
+    found = (each for path in data if path.is_dir() for end in ("*.npy", "*.npz") for each in sorted(path.rglob(end)))
+    for path in found:
+        if path.is_symlink() and (path.readlink().is_absolute() or not path.resolve().is_relative_to(folder)):
+            message = f"{path} is a link that leads nowhere in the container, which sees of the data {folder} alone"
+            remedy = "give the folder where they lie, make the links relative within it, or run with --here"
+            problems.add(message, "DATA", remedy=remedy)
+    problems.raise_as(InputError)
 
 
 def _ended(asked: RunRequest, start: Callable[[OnLine], StartResult], on_line: OnLine) -> RunReport:
@@ -191,6 +239,7 @@ def _ended(asked: RunRequest, start: Callable[[OnLine], StartResult], on_line: O
 def _read(path: Path) -> RunReport:
     """The program's report, which is believed as far as it is one."""
     try:
-        return record_from(msgspec.json.decode(read_plain(path, _MOST_BYTES)), RunReport)
+        with open_plain(path) as stream:
+            return record_from(msgspec.json.decode(stream.read(_MOST_BYTES)), RunReport)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as failure:
         raise JobFailedError(f"{path} is not what the program writes: {failure}") from failure

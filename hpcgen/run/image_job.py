@@ -22,7 +22,7 @@ from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Finding, Plan
 from hpcgen.model.queueing import Queueing
 from hpcgen.model.record import ImageKindName
-from hpcgen.model.site import Site
+from hpcgen.model.site import Bind, Site
 from hpcgen.model.stack import Stack
 from hpcgen.planning.reproduce import step_words
 from hpcgen.platform.mpi_abi import wanted_abi, whose
@@ -48,6 +48,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     inside: variables of a stranger's stack, which are set in the container alone.
     queueing: how it is queued, if it goes to a batch system.
     sealed: foreign code runs in it: without a network, and with nothing of the host but the folder that it starts in.
+    shown: folders of the host that it sees beside that.
     """
 
     plan: Plan
@@ -58,6 +59,7 @@ class ImageJob(msgspec.Struct, frozen=True):
     inside: dict[str, str] = {}
     queueing: Queueing = Queueing()
     sealed: bool = False
+    shown: tuple[Bind, ...] = ()
 
     @property
     def named(self) -> bool:
@@ -177,6 +179,7 @@ def direct_script(job: ImageJob, preflight: str = "") -> str:
         preflight=preflight,
         more_inside=job.inside,
         sealed=job.sealed,
+        shown=job.shown,
     )
     return str(text)
 

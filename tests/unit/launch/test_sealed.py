@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,11 +13,12 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import PolicyError
 from hpcgen.launch.script import job_script
 from hpcgen.model.job import JobRequest
+from hpcgen.model.site import Bind
 from hpcgen.planning.planner import make_plan
 from tests.helpers.site_engines import SITE
 
 
-def script(folder: Path, engine: str, version: str | None = None) -> str:
+def script(folder: Path, engine: str, version: str | None = None, shown: Sequence[Bind] = ()) -> str:
     """The start of a stack with MPI on a site with file systems, a host MPI and variables, by an engine."""
     site = json.loads(json.dumps(SITE))
     site["containers"] = {"preferred": engine, "engines": {engine: {"version": version} if version else {}}}
@@ -26,7 +29,8 @@ def script(folder: Path, engine: str, version: str | None = None) -> str:
     catalog = Catalog()
     stack = catalog.stack("mpi-hello")
     plan = make_plan(catalog, catalog.site(str(folder / "site.yaml")), stack, job=JobRequest(nodes=1, ranks_per_node=1))
-    return job_script(plan, {"PATH": "/opt/x/bin:/usr/bin"}, "/image", direct=True, preflight="", sealed=True)[1]
+    how: dict[str, Any] = {"direct": True, "preflight": "", "sealed": True, "shown": shown}
+    return job_script(plan, {"PATH": "/opt/x/bin:/usr/bin"}, "/image", **how)[1]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +54,14 @@ def test_nothing_of_the_host_enters(tmp_path: Path, engine: str, version: str | 
     if engine == "charliecloud":
         # No variable comes by itself, so those of the job are named.
         assert 'OF_THE_SITE="${OF_THE_SITE-}"\n' in text and 'OMP_NUM_THREADS="${OMP_NUM_THREADS-}"\n' in text
+
+
+@pytest.mark.parametrize(
+    ("engine", "option"), [("charliecloud", "-b"), ("apptainer", "-B"), ("podman", "-v"), ("docker", "-v")]
+)
+def test_folders_that_are_named_are_shown(tmp_path: Path, engine: str, option: str) -> None:
+    text = script(tmp_path, engine, "0.38" if engine == "charliecloud" else None, [Bind("/lustre/data", "/media")])
+    assert f"{option} /lustre/data:/media" in text and "/lustre/work" not in text
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from hpcgen.model.conversion import ConversionReport, Converted, ReportedModel
 from hpcgen.onnx import run
 from hpcgen.onnx.results import REPORT
 from hpcgen.onnx.run import RunRequest, run_here
+from hpcgen.planning.planner import make_plan
+from hpcgen.run.image_job import ImageJob
 from hpcgen.verify.starts import StartResult
 from tests.conftest import Command
 
@@ -45,17 +47,58 @@ def test_what_is_missing_is_said_before_anything_starts(converted: Path, tmp_pat
         asked(tmp_path, tmp_path).checked()
 
 
-def test_the_container_sees_the_folder_that_all_have_in_common(converted: Path, tmp_path: Path) -> None:
-    (tmp_path / "data").mkdir()
-    checked = asked(converted, tmp_path / "data").checked()
-    folder = run._common([checked.models, checked.output, *checked.data])
-    assert folder == tmp_path
-    words = checked.words(lambda path: path.relative_to(folder).as_posix())
-    assert words == [
-        *("--models", "it", "--output", "out", "--model", "tree", "--report", "out/run.json", "--", "data")
-    ]
+def test_the_container_is_sealed_and_sees_models_data_and_results_alone(
+    converted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("data/a", "data/b"):
+        (tmp_path / name).mkdir(parents=True)
+    seen: dict[str, object] = {}
+
+    def start(job: ImageJob, timeout: float, tell: run.OnLine, folder: Path) -> StartResult:
+        seen.update(job=job, folder=folder)
+        tell("/media/b/x.npz: it has no y")
+        failed = [{"data": "/media/b/x.npz", "why": "/media/b/x.npz: it has no y"}]
+        done = {"task": 0, "tasks": 1, "computed": 0, "there": 0, "rows": 0, "models": {}, "seconds": 0.1}
+        (folder / "run.json").write_bytes(msgspec.json.encode({**done, "failed": failed}))
+        return StartResult(1, [], 1.0)
+
+    monkeypatch.setattr(run, "start_job", start)
+    monkeypatch.setenv("SLURM_ARRAY_TASK_ID", "3")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    catalog = Catalog()
+    plan = make_plan(catalog, catalog.site("workstation"), catalog.stack("onnxruntime"))
+    lines: list[str] = []
+    report = run.run_in_image(
+        asked(converted, tmp_path / "data/a", tmp_path / "data/b"), ImageJob(plan, {}), catalog, lines.append
+    )
+    job = seen["job"]
+    assert isinstance(job, ImageJob) and job.sealed and seen["folder"] == tmp_path / "out"
+    assert {each.source: each.target for each in job.shown} == {
+        str(converted): "/srv",
+        str(tmp_path / "data"): "/media",
+    }
+    told = job.plan.stack.run.environment
+    assert told["SLURM_ARRAY_TASK_ID"] == "3" and told["CUDA_VISIBLE_DEVICES"] == "1"
+    words = ["--models", "/srv", "--output", ".", "--report", "./run.json", "--model", "tree", "--"]
+    assert job.plan.job.command[3:] == [*words, "/media/a", "/media/b"]
+    # What is said of data has the names that they have outside.
+    why = f"{tmp_path}/data/b/x.npz: it has no y"
+    assert lines == [why] and [(each.data, each.why) for each in report.failed] == [(why.partition(":")[0], why)]
+
+
+def test_data_that_the_container_could_not_see_are_refused(converted: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no folder in common"):
         run._common([tmp_path, Path("/proc")])
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "far.npz").write_bytes(b"")
+    for name, target in {"good.npz": "x.npz", "far.npz": "../far.npz", "absolute.npy": str(data / "x.npz")}.items():
+        (data / name).symlink_to(target)
+    (data / "x.npz").write_bytes(b"")
+    with pytest.raises(InputError, match="is a link that leads nowhere in the container") as refused:
+        run._check_links([data], data)
+    named = [each.message.partition(" ")[0] for each in refused.value.problems]
+    assert named == [str(data / "absolute.npy"), str(data / "far.npz")]
 
 
 def test_a_runtime_that_is_not_there_is_said_in_one_line(
