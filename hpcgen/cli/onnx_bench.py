@@ -12,6 +12,7 @@ import click
 from hpcgen.cli.common import PATH, catalog_of, print_json, say
 from hpcgen.cli.numbers import COUNT, SECONDS
 from hpcgen.cli.onnx_options import RUNNING, runner_of
+from hpcgen.cli.onnx_providers import ProviderChoice
 from hpcgen.cli.tables import table
 from hpcgen.cli.test_report import printable
 from hpcgen.errors import JobFailedError, Problem
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from hpcgen.bench.intervals import Interval
     from hpcgen.onnx.timing import ComparedTiming
 
-PROVIDERS = ("cpu", "openvino", "cuda", "tensorrt", "migraphx")
 _MANY = 10
 """So many comparisons with 95 % each, and one that is wrong is no surprise."""
 
@@ -32,7 +32,7 @@ _MANY = 10
     "--origin", metavar="ENSEMBLE.yaml", type=PATH, help="Measure the original models, too, which lie beside this file."
 )
 @click.option("--batch", "batches", multiple=True, type=COUNT, metavar="N", help="Samples of a call; once for each.")
-@click.option("--provider", type=click.Choice(PROVIDERS), help="Of ONNX Runtime, instead of the target's.")
+@click.option("--provider", type=ProviderChoice(), help="Of ONNX Runtime, instead of the target's.")
 @click.option("--rounds", type=COUNT, default=7, show_default=True, metavar="N", help="Each runtime runs in every one.")
 @click.option(
     "--seconds", type=SECONDS, default=1.0, show_default=True, metavar="SECONDS", help="Time of the calls of a round."

@@ -9,13 +9,12 @@ import click
 from hpcgen.cli.common import PATH, TRUST, catalog_of, print_json, say
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.numbers import COUNT
+from hpcgen.cli.onnx_providers import ProviderChoice
 from hpcgen.cli.words import IMAGE, SITE
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.onnx.run import RunReport, RunRequest
-
-PROVIDERS = ("cpu", "openvino", "cuda", "tensorrt", "migraphx")
 
 
 @click.command("run")
@@ -26,7 +25,7 @@ PROVIDERS = ("cpu", "openvino", "cuda", "tensorrt", "migraphx")
 @click.option("--image", type=IMAGE, help="The image that it runs in.")
 @click.option("--here", is_flag=True, help="Run with hpcgen's own Python and its ONNX Runtime or OpenVINO.")
 @click.option("--variant", default="", metavar="NAME", help="A variant of the model, such as ort-all.")
-@click.option("--provider", type=click.Choice(PROVIDERS), help="By default the image's.")
+@click.option("--provider", type=ProviderChoice(), help="By default the image's.")
 @click.option("--batch", type=COUNT, metavar="N", help="Rows that are computed at a time; by default 64.")
 @click.option("--shard", default="", metavar="N/COUNT", help="This share of the files alone, such as 2/8.")
 @click.option("--threads", type=COUNT, help="By default all that the job or this machine has.")

@@ -9,7 +9,7 @@ import click
 from hpcgen.cli.common import PATH, catalog_of, collection_words, print_json, say, say_findings, shown_files
 from hpcgen.cli.licences import say_licences
 from hpcgen.cli.numbers import COUNT
-from hpcgen.cli.onnx_run import PROVIDERS
+from hpcgen.cli.onnx_providers import ProviderChoice
 from hpcgen.cli.words import FORMAT, PARTITION, QUEUE, SETTING, SITE
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
 @click.argument("folder", type=PATH, metavar="DIR")
 @click.option("--site", required=True, type=SITE, help="Where the models run.")
 @click.option("--partition", type=PARTITION, help="Kind of node; by default the profile's.")
-@click.option(
-    "--provider", type=click.Choice(PROVIDERS), help="By default what computes on the partition's GPU or CPU."
-)
+@click.option("--provider", type=ProviderChoice(), help="By default what computes on the partition's GPU or CPU.")
 @click.option("-o", "--output", required=True, metavar="KIT", type=PATH, help="Write the kit to this folder.")
 @click.option("--model", "models", multiple=True, metavar="NAME", help="By default all of DIR. Repeatable.")
 @click.option("--variant", default="", metavar="NAME", help="A variant of the models, such as ort-all.")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpcgen.config.decoding import record_from
-from hpcgen.errors import InputError, OutputError
+from hpcgen.errors import InputError, OutputError, UnknownNameError, did_you_mean
 from hpcgen.model.conversion import ConversionReport
 from hpcgen.onnx.ensemble import RESERVED
 from hpcgen.onnx.work import ModelWork, remove_any
@@ -143,3 +143,15 @@ def read_report(folder: Path) -> ConversionReport:
         return record_from(data, ConversionReport)
     except (msgspec.ValidationError, RecursionError) as failure:
         raise CONVERSION.not_understood(data, str(path), failure) from failure
+
+
+def check_variant(folder: Path, models: Sequence[str], variant: str) -> None:
+    """UnknownNameError where models of a converted ensemble lack a variant; all have "", the converted model itself."""
+    lacking = [name for name in models if variant and not (folder / name / variant).is_dir()]
+    if lacking:
+        there = sorted({each.name for name in models for each in (folder / name).iterdir() if each.is_dir()})
+        raise UnknownNameError(
+            f"{', '.join(lacking)} has no variant {variant!r}",
+            "--variant",
+            remedy=did_you_mean(variant, there) if there else "name it under `optimise` of the ensemble",
+        )

@@ -20,7 +20,7 @@ from hpcgen.launch.binding import VISIBLE
 from hpcgen.model.ensemble import Provider
 from hpcgen.model.fields import Name, Record, Text, WholeNumber
 from hpcgen.model.site import Bind
-from hpcgen.onnx.results import read_report
+from hpcgen.onnx.results import check_variant, read_report
 from hpcgen.onnx.stack import provider_for
 from hpcgen.run.here import status_text
 from hpcgen.run.image_job import ImageJob
@@ -95,7 +95,7 @@ class RunRequest(msgspec.Struct, frozen=True):
         Raises
         ------
         InputError: data are not there, or the folder is none of a conversion.
-        UnknownNameError: it has no such model.
+        UnknownNameError: it has no such model, or that no such variant.
         """
         problems = Problems()
         for each in self.data:
@@ -106,6 +106,8 @@ class RunRequest(msgspec.Struct, frozen=True):
         if self.model not in known:
             remedy = did_you_mean(self.model, known)
             raise UnknownNameError(f"{self.models} has no model {self.model!r}", "MODEL", remedy=remedy)
+        provider_for(self.variant, self.provider)
+        check_variant(self.models, [self.model], self.variant)
         places = {"models": self.models.resolve(), "output": self.output.resolve()}
         return msgspec.structs.replace(self, **places, data=[each.resolve() for each in self.data])
 

@@ -19,7 +19,7 @@ from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
 from hpcgen.model.site import Site
-from hpcgen.onnx.results import read_report
+from hpcgen.onnx.results import check_variant, read_report
 from hpcgen.onnx.stack import DATA, RESULTS, STACK_FILE, command_words, provider_for
 from hpcgen.onnx.target import OnnxTarget, planned_target
 from hpcgen.planning.planner import make_plan
@@ -108,14 +108,7 @@ def _models(asked: ServeRequest, report: ConversionReport) -> list[str]:
             problems.add(f"{asked.folder} has no model {name!r}", "--model", remedy=did_you_mean(name, known))
     problems.raise_as(UnknownNameError)
     chosen = list(asked.models) or known
-    lacking = [name for name in chosen if asked.variant and not (asked.folder / name / asked.variant).is_dir()]
-    if lacking:
-        there = sorted({each.name for name in chosen for each in (asked.folder / name).iterdir() if each.is_dir()})
-        raise UnknownNameError(
-            f"{', '.join(lacking)} has no variant {asked.variant!r}",
-            "--variant",
-            remedy=did_you_mean(asked.variant, there) if there else "name it under `optimise` of the ensemble",
-        )
+    check_variant(asked.folder, chosen, asked.variant)
     return chosen
 
 

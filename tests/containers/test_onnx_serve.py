@@ -109,6 +109,34 @@ def one_file_right_here(collection: Path, work: Path, image: Path, env: Any) -> 
 
 
 @pytest.mark.slow
+def test_openvino_serves_on_nodes_without_gpus(
+    machine_facts: dict[str, Any], plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
+) -> None:
+    """In an image of its own, without ONNX Runtime; what the job's words run elsewhere is run right here."""
+    collection, kit, image = tmp_path / "collection", tmp_path / "kit", tmp_path / "image"
+    (collection / "site_profiles").mkdir(parents=True)
+    site = site_profile(machine_facts, plain_base_image)
+    (collection / "site_profiles" / "here.yaml").write_text(json.dumps(site))
+    x, wanted = converted(tmp_path / "converted")
+    (tmp_path / "data").mkdir()
+    np.savez(tmp_path / "data" / "x.npz", x=x)
+    words = ["onnx", "serve-kit", "converted", "--site", "here", "--provider", "openvino", "-o", kit]
+    said, _ = hpcgen(collection, *words, cwd=tmp_path, env=ch_image.env)
+    assert "computed by openvino: openvino" in said
+    ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path, env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
+    done, _ = hpcgen(collection, "run", image, cwd=tmp_path, env=ch_image.env)
+    assert "one: openvino" in done
+    run = ["onnx", "run", "converted", "one", "data", "-o", "by-hand", "--image", image]
+    hpcgen(collection, *run, cwd=tmp_path, env=ch_image.env)
+    for name in ("results/one", "results/two", "by-hand/one"):
+        with np.load(tmp_path / name / "x.npz") as found:
+            np.testing.assert_allclose(found["y"], wanted, rtol=1e-5, atol=1e-4)
+    why = hpcgen(collection, *run, "--provider", "cpu", cwd=tmp_path, env=ch_image.env, status=10)[1]
+    assert "onnxruntime is not here" in why
+    remove(image)
+
+
+@pytest.mark.slow
 def test_a_kit_runs_models_over_files_in_an_array_and_goes_on(
     machine_facts: dict[str, Any],
     plain_base_image: BaseImage,

@@ -6,7 +6,9 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from container_tools import ChImage
 from test_onnx_convert import THREE, collection, ensemble, image
@@ -48,6 +50,21 @@ def test_variants_are_compared_and_measured_in_pairs(
     found = json.loads(onnx(ch_image, collection, image, *bench).stdout)["runtimes"]
     assert [each["timing"]["runtime"] for each in found] == ["framework", *["onnxruntime"] * (1 + len(MADE))]
     assert found[0]["first"] and all(each["ratio"]["low"] < each["ratio"]["high"] for each in found[1:])
+    results = [run_over_a_file(ch_image, collection, image, out, variant) for variant in ("", *MADE)]
+    for variant, result in zip(MADE, results[1:], strict=True):
+        np.testing.assert_allclose(result, results[0], atol=0.1)
+        assert "int8" not in variant or (result != results[0]).any()
+
+
+def run_over_a_file(ch_image: ChImage, collection: Path, image: Path, out: Path, variant: str) -> Any:
+    """What a variant of the net computes by ``hpcgen onnx run`` over one file, which is the same each time."""
+    data, results = out.parent / "x.npy", out.parent / f"results-{variant}"
+    np.save(data, np.random.default_rng(3).random((5, 8), "f4"))
+    words = ["run", str(out), "net", str(data), "-o", str(results), "--json"]
+    done = onnx(ch_image, collection, image, *words, *(["--variant", variant] if variant else []))
+    assert done.returncode == 0 and json.loads(done.stdout)["computed"] == 1
+    with np.load(results / "net" / "x.npz") as found:
+        return found[found.files[0]]
 
 
 def test_eight_bits_within_the_tolerance_of_single_precision_are_a_failed_validation(

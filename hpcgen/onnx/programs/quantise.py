@@ -1,9 +1,15 @@
 """8-bit variants by ONNX Runtime's quantisation: weights alone (dynamic), or activations too, with calibration data."""
 
+import importlib
+import math
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 from .common import Cannot, imported
+
+MESSAGE_BYTES = 2**31 - 1
+"""What one message of protobuf holds."""
 
 
 def dynamic(source, target, external):
@@ -14,9 +20,10 @@ def dynamic(source, target, external):
     Findings.
     """
     quantization = imported("onnxruntime.quantization", "quantisation")
-    quantization.quantize_dynamic(
-        str(source), str(target), weight_type=quantization.QuantType.QInt8, use_external_data_format=external
-    )
+    with _explained(source):
+        quantization.quantize_dynamic(
+            str(source), str(target), weight_type=quantization.QuantType.QInt8, use_external_data_format=external
+        )
     return _untouched(target)
 
 
@@ -40,7 +47,7 @@ def static(source, target, external, sets):
 
     narrow = not _has_vnni()
     # Of a large model each tensor of the preparation can be a file of its own: none of them may stay beside the result.
-    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+    with _explained(source), tempfile.TemporaryDirectory(dir=target.parent) as folder:
         prepared = Path(folder) / "prepared.onnx"
         # Its own inference of symbolic shapes refuses many models; that of ONNX is enough for the ranges.
         quantization.quant_pre_process(
@@ -63,6 +70,35 @@ def static(source, target, external, sets):
     if narrow:
         found.append("weights have 7 bits: products of 8 would overflow on this CPU, which has no VNNI")
     return [f"calibrated with {len(sets)} set{'s' if len(sets) > 1 else ''} of inputs", *found]
+
+
+@contextmanager
+def _explained(source):
+    """In plain words that ONNX Runtime writes each weight as one message of protobuf, which ends at 2 GiB."""
+    try:
+        yield
+    except Exception as failure:
+        if type(failure).__name__ != "EncodeError" and "2GB" not in str(failure):
+            raise
+        name, size = largest_weight(source)
+        held = "ONNX Runtime's quantisation writes one message of protobuf, which holds 2 GiB at most"
+        told = f"its weight {name} has {size / 1e9:.1f} GB" if size > MESSAGE_BYTES else "its weights are too large"
+        raise Cannot(
+            f"it cannot be quantised: {told}, and {held}",
+            "leave the 8-bit variants out for this model, or split that layer; fp16 and OpenVINO have no such limit",
+        ) from failure
+
+
+def largest_weight(source):
+    """The name and the bytes of a model's largest weight, which is not read for that."""
+    onnx = imported("onnx", "quantisation")
+    graphs = importlib.import_module(".onnxfile", __package__).graphs
+    weights = [each for graph in graphs(onnx.load(str(source), load_external_data=False)) for each in graph.initializer]
+    sizes = {
+        each.name: math.prod(each.dims) * onnx.helper.tensor_dtype_to_np_dtype(each.data_type).itemsize
+        for each in weights
+    }
+    return max(sizes.items(), key=lambda each: each[1], default=("", 0))
 
 
 def _has_vnni():

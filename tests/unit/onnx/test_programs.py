@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ import numpy as np
 import pytest
 
 from hpcgen.model.conversion import Converted
-from hpcgen.onnx.programs import common, data
+from hpcgen.onnx.programs import common, data, quantise
 
 PROGRAMS = Path(common.__file__).parent
 JOB: dict[str, Any] = {"ensemble": {"seed": 7}}
@@ -129,3 +130,33 @@ def test_a_full_disk_is_said_as_such() -> None:
     for failure in (full, RuntimeError("write failed: No space left on device")):
         message, remedy = common.reason(failure, "m")
         assert message.startswith("m: the disk is full: ") and "MB are free" in remedy
+
+
+class EncodeError(Exception):
+    """As protobuf's."""
+
+
+@pytest.mark.parametrize(("side", "told"), [(30_000, "its weight W has 3.6 GB"), (10, "its weights are too large")])
+def test_a_weight_too_large_to_quantise_is_said_in_plain_words(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, side: int, told: str
+) -> None:
+    def refuse(*args: Any, **more: Any) -> None:
+        raise EncodeError("Failed to serialize proto")
+
+    weights = [
+        SimpleNamespace(name=name, dims=dims, data_type=1) for name, dims in {"b": [3], "W": [side, side]}.items()
+    ]
+    proto = SimpleNamespace(graph=SimpleNamespace(initializer=weights, node=[]))
+    helper = SimpleNamespace(tensor_dtype_to_np_dtype=lambda kind: np.dtype("f4"))
+    onnx = SimpleNamespace(load=lambda path, load_external_data: proto, helper=helper)
+    quantization = SimpleNamespace(quantize_dynamic=refuse, QuantType=SimpleNamespace(QInt8=1))
+    monkeypatch.setitem(sys.modules, "onnx", onnx)
+    monkeypatch.setitem(sys.modules, "onnxruntime.quantization", quantization)
+    monkeypatch.delitem(sys.modules, "hpcgen.onnx.programs.onnxfile", raising=False)
+    with pytest.raises(common.Cannot) as caught:
+        quantise.dynamic(tmp_path / "model.onnx", tmp_path / "out.onnx", True)
+    sys.modules.pop("hpcgen.onnx.programs.onnxfile", None)
+    assert caught.value.message.startswith(
+        f"it cannot be quantised: {told}, and ONNX Runtime's quantisation writes one"
+    )
+    assert "split that layer" in caught.value.remedy

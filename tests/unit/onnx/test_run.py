@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
 
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.cli.onnx_providers import PROVIDERS
 from hpcgen.errors import InputError, JobFailedError, UnknownNameError
 from hpcgen.model.conversion import ConversionReport, Converted, ReportedModel
+from hpcgen.model.ensemble import Provider
 from hpcgen.onnx import run
 from hpcgen.onnx.results import REPORT
 from hpcgen.onnx.run import RunRequest, run_here
@@ -45,6 +48,13 @@ def test_what_is_missing_is_said_before_anything_starts(converted: Path, tmp_pat
     assert unknown.value.problems[0].remedy == "did you mean tree?"
     with pytest.raises(InputError, match="there is no converted ensemble"):
         asked(tmp_path, tmp_path).checked()
+    (converted / "tree" / "int8-dynamic").mkdir()
+    variant = msgspec.structs.replace(asked(converted, tmp_path), variant="int8-dynamc")
+    with pytest.raises(UnknownNameError, match="tree has no variant 'int8-dynamc'") as unknown:
+        variant.checked()
+    assert unknown.value.problems[0].remedy == "did you mean int8-dynamic?"
+    with pytest.raises(InputError, match="for measuring alone"):
+        msgspec.structs.replace(variant, variant="tvm").checked()
 
 
 def test_the_container_is_sealed_and_sees_models_data_and_results_alone(
@@ -146,6 +156,14 @@ def test_a_report_that_is_none_is_not_believed(converted: Path, tmp_path: Path) 
 
     with pytest.raises(JobFailedError, match="is not what the program writes"):
         run._ended(asked(converted, tmp_path), start, lambda text: None)
+
+
+def test_providers_that_are_not_there_are_refused_with_what_to_take(hpcgen: Command, converted: Path) -> None:
+    assert get_args(Provider) == PROVIDERS
+    words = ["onnx", "run", str(converted), "tree", str(converted), "-o", "out", "--here", "--provider"]
+    for name, said in {"dnnl": "`openvino` computes by oneDNN's", "rocm": "`migraphx`", "gpu": "is not one of"}.items():
+        done = hpcgen(*words, name)
+        assert done.returncode == 2 and said in done.stderr
 
 
 def test_the_command_wants_one_place_to_run(hpcgen: Command, converted: Path) -> None:
