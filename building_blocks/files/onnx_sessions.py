@@ -1,4 +1,7 @@
-"""A converted model on one runtime and provider, which computes by that or not at all: part of onnx_infer.py."""
+"""A converted model on one runtime and provider, which computes by that or not at all.
+
+Part of onnx_infer.py, and of the programs of ``hpcgen onnx convert`` and ``bench``, which measure what is served.
+"""
 
 import importlib
 import json
@@ -30,25 +33,27 @@ class Cannot(Exception):
 
 
 class OrtModel:
-    """A model in ONNX Runtime, which computes by the provider that was asked for, or not at all."""
+    """A model in ONNX Runtime, which computes by the provider that was asked for, or not at all.
 
-    def __init__(self, path, provider, threads):
+    ``watched``: the first run is profiled, and the provider has to have computed something. ``level``: of the
+    optimiser, which a model that was saved as optimised does not need.
+    """
+
+    def __init__(self, path, provider, threads, watched=None, level="ORT_ENABLE_ALL"):
         onnxruntime = imported("onnxruntime")
-        # Nothing of a job goes to anybody.
-        onnxruntime.disable_telemetry_events()
+        if provider not in PROVIDERS:
+            raise Cannot(f"ONNX Runtime computes by {', '.join(PROVIDERS)} here, not by {provider}")
         wanted = [PROVIDERS[each] for each in (provider, *BELOW.get(provider, []))]
         there = onnxruntime.get_available_providers()
         if wanted[0] not in there:
             message = f"onnxruntime {onnxruntime.__version__} of this image has no {wanted[0]}, only {', '.join(there)}"
             raise Cannot(message, FELL_BACK if provider != "cpu" else 2)
-        self.runtime, self.provider, self.checked = f"onnxruntime {onnxruntime.__version__}", wanted[0], False
+        self.version, self.provider, self.nodes = onnxruntime.__version__, wanted[0], {}
+        self.runtime = f"onnxruntime {self.version}"
+        self.watched = provider != "cpu" if watched is None else watched
         self.folder = tempfile.TemporaryDirectory(prefix="onnx-infer-")
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        if provider != "cpu":
-            # Of the first run it says which provider computed each node.
-            options.enable_profiling = True
-            options.profile_file_prefix = str(Path(self.folder.name, "first"))
+        more = {"enable_profiling": True, "profile_file_prefix": str(Path(self.folder.name, "first"))}
+        options = options_of(onnxruntime, threads, level, **(more if self.watched else {}))
         try:
             self.session = onnxruntime.InferenceSession(str(path), options, providers=wanted)
         except Exception as failure:
@@ -59,19 +64,16 @@ class OrtModel:
             raise fell_back(wanted[0], f"ONNX Runtime took {used[0]} for {path}")
         self.inputs = [(each.name, each.shape, type_of(each.type)) for each in self.session.get_inputs()]
         self.outputs = [each.name for each in self.session.get_outputs()]
-        self.nodes = {}
 
     def run(self, feeds):
         found = self.session.run(self.outputs, feeds)
-        if not self.checked:
-            self.checked = True
+        if self.watched:
+            self.watched = False
             self._check()
         return found
 
     def _check(self):
         """After the first run: whether the provider computed anything."""
-        if self.provider == PROVIDERS["cpu"]:
-            return
         self.nodes = nodes_by_provider(Path(self.session.end_profiling()))
         if not self.nodes.get(self.provider):
             raise fell_back(self.provider, f"all nodes of the model were computed by {', '.join(self.nodes) or 'none'}")
@@ -80,26 +82,53 @@ class OrtModel:
 class OpenvinoModel:
     """A model in OpenVINO on the CPU, which would compute in bfloat16 by itself where the CPU has that."""
 
-    def __init__(self, path, threads, precision):
+    def __init__(self, path, threads, precision="f32"):
         openvino = imported("openvino")
         core = openvino.Core()
+        if precision == "bf16" and "BF16" not in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"):
+            raise Cannot("this CPU has no bfloat16 (avx512_bf16 or AMX), so OpenVINO would not compute in it")
         settings = {"INFERENCE_PRECISION_HINT": precision, "PERFORMANCE_HINT": "LATENCY"}
         if threads:
             settings["INFERENCE_NUM_THREADS"] = threads
         try:
-            model = core.read_model(path)
+            model = core.read_model(str(path))
             self.compiled = core.compile_model(model, "CPU", settings)
         except Exception as failure:
-            raise Cannot(f"{path}: {failure}") from failure
-        self.runtime, self.provider, self.nodes = f"openvino {openvino.__version__}", "openvino", {}
+            raise Cannot(f"{path}: {last_line(failure)}") from failure
+        took = self.compiled.get_property("INFERENCE_PRECISION_HINT").to_string()
+        if took != precision:
+            raise Cannot(f"OpenVINO computes in {took}, not in {precision}")
+        self.version, self.provider, self.nodes = openvino.__version__.split("-", 1)[0], "openvino", {}
+        self.runtime = f"openvino {self.version}"
         self.inputs = [
-            (each.get_any_name(), shape_of(each), np.dtype(each.get_element_type().to_dtype())) for each in model.inputs
+            (name_of(each, "input"), shape_of(each), np.dtype(each.get_element_type().to_dtype()))
+            for each in model.inputs
         ]
-        self.outputs = [name_of(each, number) for number, each in enumerate(model.outputs)]
+        self.outputs = [name_of(each, f"output{number}") for number, each in enumerate(model.outputs)]
 
     def run(self, feeds):
         found = self.compiled(feeds)
         return [found[number] for number in range(len(self.outputs))]
+
+
+def options_of(onnxruntime, threads, level="ORT_ENABLE_ALL", **settings):
+    """Options of a session, which says errors only: one model at a time, with so many threads, all CPUs' if 0."""
+    # Nothing of a model or a job goes to anybody.
+    onnxruntime.disable_telemetry_events()
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, level)
+    for name, value in settings.items():
+        setattr(options, name, value)
+    return options
+
+
+def last_line(failure):
+    """The end of what an exception says, where compilers have their reason."""
+    lines = [line.strip() for line in str(failure).splitlines() if line.strip()]
+    return lines[-1] if lines else type(failure).__name__
 
 
 def imported(name):
@@ -143,8 +172,10 @@ def shape_of(port):
     return [each.get_length() if each.is_static else str(each) for each in port.get_partial_shape()]
 
 
-def name_of(port, number):
-    return port.get_any_name() if port.get_names() else f"output{number}"
+def name_of(port, without):
+    """The name that the model in ONNX has for an input or output: others are of nodes that OpenVINO took out."""
+    names, own = port.get_names(), port.get_node().get_friendly_name().split("/sink_port_")[0]
+    return own if own in names else min(names, default=without)
 
 
 def model_file(folder, variant, provider):

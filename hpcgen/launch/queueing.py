@@ -35,7 +35,10 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
     """PolicyError with everything that is asked for and cannot be had there."""
     most = plan.site.scheduler.max_array_size or scheduler.array_size
     title, problems = scheduler.title, []
-    if queueing.tasks is not None and not scheduler.task_variable:
+    if queueing.tasks is not None and not scheduler.takes_jobs:
+        message = f"{plan.site.name} has no batch system that could take an array"
+        problems.append(Problem(message, "--array", remedy="leave it out: one job does all of it"))
+    elif queueing.tasks is not None and not scheduler.task_variable:
         problems.append(Problem(f"hpcgen cannot submit arrays to {title}", "--array", remedy="submit several jobs"))
     elif queueing.tasks is not None and queueing.tasks > most:
         problems.append(Problem(f"an array of {queueing.tasks} tasks", "--array", f"no more than {most}"))

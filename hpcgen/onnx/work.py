@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hpcgen.catalog.collections import built_in
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import JobFailedError
 from hpcgen.model.conversion import HashedFile
@@ -31,6 +32,9 @@ from hpcgen.support.writing import explained
 
 T = TypeVar("T")
 PROGRAMS = Path(__file__).with_name("programs")
+SESSIONS = "building_blocks/files/onnx_sessions.py"
+"""What opens runtimes, by its place in the built-in collection: the block ``onnx_serve`` brings it too."""
+
 MOST_SAID = 16 * 1024 * 1024
 MOST_FILES = 1000
 KEPT_OUT = ("reference",)
@@ -88,7 +92,7 @@ class ModelWork:
             programs = self.folder / "programs"
             remove_any(programs)
             programs.mkdir()
-            for source in sorted(PROGRAMS.glob("*.py")):
+            for source in [*sorted(PROGRAMS.glob("*.py")), built_in() / SESSIONS]:
                 _new(programs / source.name, source.read_bytes())
             _new(self.folder / "job.json", msgspec.json.format(msgspec.json.encode(job)))
             for name in ("said", "log", self.model):

@@ -64,6 +64,14 @@ def trees():
     return GradientBoostingClassifier(n_estimators=10).fit(x, (x[:, 0] > 0.5).astype(int))
 
 
+def layers():
+    import numpy as np
+    from sklearn.neural_network import MLPRegressor
+
+    x = np.random.RandomState(3).rand(300, 8).astype("f4")
+    return MLPRegressor(hidden_layer_sizes=(32, 16), max_iter=60, random_state=1).fit(x, x[:, 0] * 2)
+
+
 def dense():
     import keras
 

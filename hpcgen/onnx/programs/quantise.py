@@ -53,6 +53,7 @@ def static(source, target, external, sets):
         quantization.quant_pre_process(
             str(source), str(prepared), skip_symbolic_shape=True, save_as_external_data=external
         )
+        _flatten_biases(prepared)
         quantization.quantize_static(
             str(prepared),
             str(target),
@@ -70,6 +71,22 @@ def static(source, target, external, sets):
     if narrow:
         found.append("weights have 7 bits: products of 8 would overflow on this CPU, which has no VNNI")
     return [f"calibrated with {len(sets)} set{'s' if len(sets) > 1 else ''} of inputs", *found]
+
+
+def _flatten_biases(prepared):
+    """Give biases of one row one axis: the preparation leaves others, which ONNX Runtime 1.32 cannot quantise."""
+    onnx = imported("onnx", "quantisation")
+    proto = onnx.load(str(prepared), load_external_data=False)
+    biases = [each.input[2] for each in proto.graph.node if each.op_type == "Gemm" and len(each.input) > 2]
+    uses = [name for each in proto.graph.node for name in each.input]
+    rows = [each for each in proto.graph.initializer if len(each.dims) == 2 and each.dims[0] == 1]
+    changed = [each for each in rows if uses.count(each.name) == biases.count(each.name) > 0]
+    for each in changed:
+        del each.dims[:1]
+    if changed:
+        # What is in the graph of their shapes would be wrong now.
+        del proto.graph.value_info[:]
+        onnx.save_model(proto, str(prepared))
 
 
 @contextmanager

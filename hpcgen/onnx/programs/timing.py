@@ -172,7 +172,9 @@ def version_of(origin, versions):
 
 def runtimes_of(asked, model):
     """What is measured: the framework, ONNX Runtime, and every variant that is there."""
-    base = {"model": model.name, "batch": batches_of(asked, model)[0], "provider": asked.get("provider") or "cpu"}
+    # OpenVINO is a runtime of its own; what ONNX Runtime computes beside it is on the CPU, too.
+    provider = asked.get("provider") if asked.get("provider") != "openvino" else None
+    base = {"model": model.name, "batch": batches_of(asked, model)[0], "provider": provider or "cpu"}
     found = []
     if asked.get("framework", True):
         found.append(dict(base, runtime="framework", variant="", provider="cpu"))

@@ -210,6 +210,23 @@ def test_each_task_of_an_array_has_its_share(
             program.onnx_infer.shard(asked)
 
 
+@pytest.mark.parametrize(
+    ("names", "node", "name"),
+    [
+        ({"x", "cast_input"}, "x", "x"),
+        ({"y", "inner"}, "y/sink_port_0", "y"),
+        ({"b", "a"}, "Result_7", "a"),
+        (set(), "Result_7", "output3"),
+    ],
+)
+def test_openvino_takes_the_names_of_the_model_in_onnx(
+    program: SimpleNamespace, names: set[str], node: str, name: str
+) -> None:
+    """Where it has taken nodes out, their names are the input's too."""
+    port = SimpleNamespace(get_names=lambda: names, get_node=lambda: SimpleNamespace(get_friendly_name=lambda: node))
+    assert program.onnx_sessions.name_of(port, "output3") == name
+
+
 def test_nodes_that_a_provider_computed_are_counted(program: SimpleNamespace, tmp_path: Path) -> None:
     profile = tmp_path / "profile.json"
     profile.write_text(

@@ -17,6 +17,7 @@ import pytest
 
 from hpcgen.model.conversion import Converted
 from hpcgen.onnx.programs import common, data, quantise
+from hpcgen.onnx.work import ModelWork
 
 PROGRAMS = Path(common.__file__).parent
 JOB: dict[str, Any] = {"ensemble": {"seed": 7}}
@@ -160,3 +161,24 @@ def test_a_weight_too_large_to_quantise_is_said_in_plain_words(
         f"it cannot be quantised: {told}, and ONNX Runtime's quantisation writes one"
     )
     assert "split that layer" in caught.value.remedy
+
+
+def test_runtimes_are_opened_as_the_program_over_files_opens_them(tmp_path: Path) -> None:
+    """The module of the block onnx_serve lies beside the programs, and what it refuses is theirs to say."""
+    ModelWork(tmp_path, "m").write({})
+    (tmp_path / "onnxruntime.py").write_text(
+        "__version__ = '1.32.0'\ndef get_available_providers(): return ['CPUExecutionProvider']\n"
+    )
+    program = (
+        "from programs import common, runtimes\n"
+        "for runtime, provider in (('onnxruntime', 'cuda'), ('other', 'cpu')):\n"
+        "    try:\n        runtimes.open_runtime(runtime, 'model.onnx', 1, provider)\n"
+        "    except common.Cannot as why:\n        print(why.message, '|', why.remedy)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "onnxruntime 1.32.0 of this image has no CUDAExecutionProvider, only CPUExecutionProvider | "
+        "take an image for this partition: hpcgen onnx serve-kit",
+        "there is no runtime other | ",
+    ]

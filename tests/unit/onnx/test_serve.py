@@ -144,7 +144,7 @@ def test_a_variant_runs_by_what_it_was_made_for(converted: Path) -> None:
 
 
 def test_no_array_without_a_batch_system(converted: Path) -> None:
-    with pytest.raises(PolicyError, match="cannot submit arrays"):
+    with pytest.raises(PolicyError, match="has no batch system that could take an array"):
         kit_for(converted, "crpl-leia", queueing=Queueing(tasks=2))
     assert kit_for(converted, "crpl-leia").submit == "./run.sh"
 
