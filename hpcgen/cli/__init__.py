@@ -21,6 +21,7 @@ COMMANDS = {
     "bundle": "Fetch, check, compare and join what a lock pins.",
     "plan": "Show what would be built, and why.",
     "explain": "Say where things in a kit come from.",
+    "graph": "Draw the blocks of a plan and what they need.",
     "diff": "Show what differs between two sites, kits, locks or images.",
     "contract": "Check whether the image will work on the host.",
     "build": "Build an image with a container engine.",

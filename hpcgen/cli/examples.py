@@ -45,7 +45,13 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen explain tensorflow OMP_NUM_THREADS --site supermuc --stack tf-horovod",
         "hpcgen explain kit/job.slurm:8",
     ),
-    "diff": ("hpcgen diff supermuc supermuc-phase2", "hpcgen diff old.lock hpcgen.lock"),
+    "graph": ("hpcgen graph --site supermuc --stack tf-horovod", "hpcgen graph --from image.sif -o plan.svg"),
+    "diff": (
+        "hpcgen diff supermuc supermuc-phase2",
+        "hpcgen diff old.lock hpcgen.lock",
+        "hpcgen diff kit image.sif",
+        "hpcgen diff",
+    ),
     "contract": ("hpcgen contract --site supermuc --stack mpi-hello",),
     "build": (
         "hpcgen build kit",

@@ -14,9 +14,9 @@ from hpcgen.model.conversion import (
     OutputDifference,
     ReportedModel,
 )
-from hpcgen.onnx.markup import Markup, element, joined, safe, table
 from hpcgen.onnx.picture import latencies
 from hpcgen.onnx.timing import ComparedTiming, compare_timings, runtime_name
+from hpcgen.support.markup import Markup, element, joined, safe, table
 from hpcgen.support.templates import Template
 from hpcgen.support.units import counted, size
 

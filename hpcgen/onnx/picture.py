@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from hpcgen.bench.intervals import Interval
-from hpcgen.onnx.markup import Markup, element, joined
 from hpcgen.onnx.timing import ComparedTiming, runtime_name
+from hpcgen.support.markup import Markup, element, joined
 
 COLOURS = {"framework": "#7a7a7a", "onnxruntime": "#0072B2", "openvino": "#009E73", "tvm": "#D55E00"}
 """Told apart by those who see few colours, too (Okabe and Ito's)."""

@@ -1,0 +1,100 @@
+"""``hpcgen graph``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, options_given, print_json, say
+from hpcgen.errors import InputError
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.model.plan import Plan
+
+FORMS = {"tree": ".txt", "svg": ".svg", "dot": ".dot", "mermaid": ".mmd"}
+"""What a graph can be written as, and how the name of such a file ends."""
+
+
+@click.command("graph")
+@optional_plan_options
+@click.option("--from", "origin", metavar="KIT|LOCK|IMAGE", help="Draw a kit, a lock or an image that is there.")
+@click.option("--as", "form", type=click.Choice(list(FORMS)), help="By default a tree, or what FILE ends in.")
+@click.option("-o", "--output", metavar="FILE", type=PATH, help="Write it to FILE (.svg, .dot, .mmd, .txt).")
+@click.option("--inputs", is_flag=True, help="With what the build of each block fetches.")
+@click.option("--json", "as_json", is_flag=True, help="Print the nodes and edges as JSON.")
+def command(
+    ctx: click.Context,
+    origin: str | None,
+    form: str | None,
+    output: Path | None,
+    inputs: bool,
+    as_json: bool,
+    **asked: Any,
+) -> None:
+    """Draw the blocks of a plan and what they need: as a tree, a picture (SVG), for Graphviz or for Mermaid."""
+    from hpcgen.explain.graph import graph_of
+
+    form = form or _form_of(output)
+    catalog = catalog_of(ctx)
+    plan = _plan(ctx, catalog, origin, asked)
+    graph = graph_of(plan, _inputs(plan, catalog) if inputs else None)
+    if as_json:
+        print_json(graph)
+        return
+    text = _drawn(form)(graph)
+    if output is None:
+        click.echo(text)
+        return
+    from hpcgen.support.writing import write_file
+
+    write_file(output, f"{text}\n")
+    say(f"wrote {output}")
+
+
+def _drawn(form: str) -> Any:
+    if form == "svg":
+        from hpcgen.explain.graph_svg import svg
+
+        return svg
+    from hpcgen.explain import graph_text
+
+    return {"tree": graph_text.tree, "dot": graph_text.dot, "mermaid": graph_text.mermaid}[form]
+
+
+def _form_of(output: Path | None) -> str:
+    if output is None:
+        return "tree"
+    found = [form for form, ending in FORMS.items() if ending == output.suffix]
+    if not found:
+        endings = ", ".join(FORMS.values())
+        raise InputError(
+            f"{output} does not say what to write", expected=f"a name that ends in one of {endings}, or --as"
+        )
+    return found[0]
+
+
+def _plan(ctx: click.Context, catalog: Catalog, origin: str | None, asked: dict[str, Any]) -> Plan:
+    if origin is None:
+        return asked_plan(ctx, catalog, {**asked, "command": ()})
+    if more := options_given(asked, free=("notes",)):
+        raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
+    from hpcgen.cli.recorded_plan import recorded_plan
+
+    return recorded_plan(origin).plan
+
+
+def _inputs(plan: Plan, catalog: Catalog) -> dict[str, list[tuple[str, str]]]:
+    """Kind and name of what each block's build fetches; of the packages of a list their number."""
+    from hpcgen.recipe.assemble import assemble
+
+    found: dict[str, list[tuple[str, str]]] = {}
+    for block, item in assemble(plan, catalog).inputs:
+        pinned = list(item.pinned())
+        names = [each.name.rpartition("/")[2] or each.name for each in pinned]
+        if pinned:
+            said = names[0] if len(names) == 1 else f"{len(names)} of {pinned[0].kind}: {names[0]} …"
+            found.setdefault(block.name, []).append((pinned[0].kind, said))
+    return found
