@@ -152,6 +152,22 @@ def make_certificate(folder: Path) -> tuple[Path, Path]:
     return key, certificate
 
 
+def make_signed_certificate(folder: Path) -> tuple[Path, Path, Path]:
+    """A key and a certificate for localhost, and the authority that signed it: some clients take no other."""
+    key, request, certificate = folder / "server-key.pem", folder / "server.csr", folder / "server.pem"
+    own, authority, more = folder / "authority-key.pem", folder / "authority.pem", folder / "extensions"
+    more.write_text("subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n")
+    made = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+    signed = ("-CA", authority, "-CAkey", own, "-CAcreateserial", "-days", "2")
+    for words in (
+        ("req", "-x509", *made, "-days", "2", "-subj", "/CN=authority", "-keyout", own, "-out", authority),
+        ("req", "-new", *made, "-subj", "/CN=localhost", "-keyout", key, "-out", request),
+        ("x509", "-req", *signed, "-in", request, "-extfile", more, "-out", certificate),
+    ):
+        subprocess.run(["openssl", *words], check=True, capture_output=True)
+    return key, certificate, authority
+
+
 class _Quiet(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
