@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
-from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request
+from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request, conda_wheels
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
 
@@ -66,7 +66,9 @@ class CondaPackages(Block):
     def inputs(self, ctx: Context) -> list[Input]:
         """py-rattler for the builder, and the packages."""
         files = conda_files(ctx, PREFIX)
-        return [_rattler(ctx), files] if files.packages or files.asked else []
+        wheels = conda_wheels(ctx)
+        found: list[Input] = [_rattler(ctx), files] if files.packages or files.asked else []
+        return [*found, *([wheels] if wheels.requirements else [])]
 
     def environment(self, ctx: Context) -> Environment:
         """What an activated environment has, but for scripts of packages."""
@@ -93,6 +95,8 @@ class CondaPackages(Block):
             command(*python, program, "install", request),
             command("rm", "-rf", folder),
         )
+        if (wheels := conda_wheels(ctx)).requirements:
+            yield run("Python packages", ctx.pip(wheels, into=PREFIX), caches=("pip",))
 
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(PREFIX,) if self.inputs(ctx) else ())

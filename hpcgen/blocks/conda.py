@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 from hpcgen.blocks.context import Context
-from hpcgen.blocks.steps import CondaFiles, Part, TextFile, command, lines
+from hpcgen.blocks.steps import CondaFiles, Part, TextFile, Wheels, command, lines
+from hpcgen.model.conda import PIP_LIST
 from hpcgen.model.plan import PlannedConda
 
 
@@ -18,6 +19,14 @@ def conda_files(ctx: Context, prefix: str) -> CondaFiles:
     """The packages of the environment ``prefix``."""
     asked = asked_of_conda(ctx)
     return CondaFiles(prefix, tuple(asked.channels), tuple(asked.needs), tuple(asked.packages))
+
+
+def conda_wheels(ctx: Context) -> Wheels:
+    """What the environment has of a Python package index: as a user's lock has it, or hpcgen's; else without hashes."""
+    lines = tuple(asked_of_conda(ctx).pip)
+    if lines and all(" --hash=" in each for each in lines):
+        return Wheels(PIP_LIST, lines, True)
+    return ctx.wheels(PIP_LIST, lines) if lines else Wheels(PIP_LIST, (), True)
 
 
 def conda_fetch(ctx: Context, files: CondaFiles, folder: str) -> list[Part]:

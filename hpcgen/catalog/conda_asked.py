@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from hpcgen.catalog.project import CONDA, ProjectFiles, files_of
 from hpcgen.config.yamlfile import Document
-from hpcgen.errors import ConflictError, InputError, Position, Problem, Problems, did_you_mean
-from hpcgen.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage
+from hpcgen.errors import ConflictError, InputError, Position, Problems, did_you_mean
+from hpcgen.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage, CondaPlatform, CondaWheel
 from hpcgen.model.plan import PlannedBlock, PlannedConda
 from hpcgen.project_files.conda_text import spec_name
 
@@ -19,6 +20,7 @@ _HOST = "https://conda.anaconda.org"
 _DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
 """What conda's channel ``defaults`` stands for: docs.conda.io, "channels", "default channels"."""
 _NO_CHANNEL = "nodefaults"
+_PINNED = r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.!+]+"
 
 
 class _Words(NamedTuple):
@@ -46,7 +48,7 @@ def asked_of_conda(
     InputError, ConflictError: all that is wrong with the files, each at its place.
     """
     said = _words(block)
-    folder, problems = project.folder(document, CONDA), Problems()
+    folder = project.folder(document, CONDA)
     files = project.conda(document, said.files)
     if not files and not said.packages:
         return None
@@ -58,20 +60,20 @@ def asked_of_conda(
             "the lock alone, or files and packages to choose from",
             "lock all of it with the tool that wrote the lock, or name an environment.yml in its place",
         )
-    problems += [problem for each in files for problem in _of_index(each, folder)]
     subdir = SUBDIRS[architecture]
-    packages: list[CondaPackage] = []
-    if locks and not problems:
-        packages = _locked(locks[0], said.environment, subdir, folder)
-    problems.raise_as(ConflictError)
+    locked = _locked(locks[0], said.environment, subdir, folder) if locks else CondaPlatform()
+    pip = [each.line for file in files for each in file.pip] or [_line(each) for each in locked.wheels]
     needs = [need.spec for each in files for need in each.needs] + list(said.packages)
+    if pip and needs and "pip" not in map(spec_name, needs):
+        needs.append("pip")
     named = [channel for each in files for channel in each.channels]
     return PlannedConda(
         files={name: digest for each in files for name, digest in each.read.items()},
         subdir=subdir,
         channels=_addresses(list(said.channels) or named or [USUAL]),
         needs=list(dict.fromkeys(needs)),
-        packages=packages,
+        packages=sorted(locked.packages, key=lambda each: each.name),
+        pip=list(dict.fromkeys(pip)),
         variables={name: value for each in files for name, value in each.variables.items()},
     )
 
@@ -94,26 +96,12 @@ def _place(document: Document | None) -> Position | None:
     return document.position(files_of(CONDA)) if document is not None else None
 
 
-def _of_index(file: CondaFile, folder: Path) -> list[Problem]:
-    """Packages of a Python package index beside conda's, which are not installed."""
-    wheels = any(platform.wheels for each in file.environments.values() for platform in each.values())
-    if not file.pip and not wheels:
-        return []
-    where = file.pip_where
-    shown = Position(str(folder / where.file), where.line, where.column) if where is not None else None
-    return [
-        Problem(
-            "this asks a Python package index for packages, which hpcgen does not install into a conda environment",
-            shown,
-            "packages of conda channels alone",
-            "name them as conda packages (conda-forge has most); or name all packages for pip in the block "
-            "python_packages, and leave conda out",
-        )
-    ]
+def _line(wheel: CondaWheel) -> str:
+    return f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}"
 
 
-def _locked(lock: CondaFile, environment: str, subdir: str, folder: Path) -> list[CondaPackage]:
-    """The packages of a lock for one platform."""
+def _locked(lock: CondaFile, environment: str, subdir: str, folder: Path) -> CondaPlatform:
+    """What a lock has for one platform."""
     shown = str(folder / lock.file)
     name = environment or next(iter(lock.environments), "")
     if name not in lock.environments:
@@ -133,19 +121,31 @@ def _locked(lock: CondaFile, environment: str, subdir: str, folder: Path) -> lis
             f"packages for {subdir}, beside {', '.join(has) or 'none'}",
             f"lock it for that platform, too, such as: pixi workspace platform add {subdir}",
         )
-    _check(found.packages, subdir, shown)
-    return sorted(found.packages, key=lambda each: each.name)
+    _check(found, subdir, shown)
+    return found
 
 
-def _check(packages: Sequence[CondaPackage], subdir: str, shown: str) -> None:
-    """One package of a name, and none for another platform."""
+def _check(found: CondaPlatform, subdir: str, shown: str) -> None:
+    """One package of a name, none for another platform; those of an index have a hash, and pip, which installs them."""
     problems = Problems()
     names: dict[str, CondaPackage] = {}
-    for each in packages:
+    for each in found.packages:
         if each.subdir not in (subdir, INDEPENDENT):
             problems.add(f"{each.exact} is for {each.subdir}, and the nodes are {subdir}", shown)
         if names.setdefault(each.name, each) is not each:
             problems.add(f"the lock has both {names[each.name].exact} and {each.exact}", shown)
+    for wheel in found.wheels:
+        if wheel.sha256 is None or not re.fullmatch(_PINNED, f"{wheel.name}=={wheel.version}"):
+            message = f"{wheel.name or wheel.url} of the lock is no release of a package index with a sha256"
+            remedy = "lock a release of it; code of your own comes into the image by `copy` in the stack"
+            problems.add(message, shown, remedy=remedy)
+    if found.wheels and "pip" not in names:
+        problems.add(
+            "the lock has packages of a Python package index, but not pip, which installs them",
+            shown,
+            "pip among the conda packages",
+            "add it and lock anew: pixi add pip",
+        )
     problems.raise_as(ConflictError)
 
 

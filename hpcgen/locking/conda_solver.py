@@ -6,17 +6,19 @@ import importlib.util
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.conda import question
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import ConflictError, FetchError
 from hpcgen.model.conda import CondaPackage
 from hpcgen.model.plan import PlannedConda
+from hpcgen.project_files.pip_text import is_version
 from hpcgen.support.extras import extra
 from hpcgen.support.leftovers import scratch_folder
 
@@ -90,3 +92,26 @@ def _package(said: Mapping[str, Any], channels: Mapping[str, str]) -> CondaPacka
         return record_from({**fields, **more}, CondaPackage)
     except msgspec.ValidationError as failure:
         raise FetchError(f"what the channel says of {said['fn']} cannot be used: {failure}") from failure
+
+
+def lock_beside(packages: Sequence[CondaPackage], asked: Sequence[str], architecture: str, glibc: str) -> list[str]:
+    """Hashed lines of what is asked of a Python package index, without what the conda packages have already.
+
+    Raises
+    ------
+    ConflictError: no Python is among the packages, or nothing fits beside them.
+    Other errors are those of :func:`hpcgen.locking.wheels.lock_wheels`.
+    """
+    from hpcgen.locking.wheels import lock_wheels
+
+    python = next((each.version for each in packages if each.name == "python"), None)
+    if python is None:
+        raise ConflictError("packages of pip are asked for, and no Python is among the conda packages")
+    there = {
+        canonicalize_name(each.name): each.version
+        for each in packages
+        if any(need.split(" ")[0] in ("python", "python_abi") for need in each.depends)
+    }
+    held = [f"{name}=={version}" for name, version in there.items() if is_version(version)]
+    lines = lock_wheels(list(asked), python, architecture, glibc, constraints=held)
+    return [line for line in lines if canonicalize_name(line.partition("==")[0]) not in there]

@@ -17,7 +17,7 @@ from hpcgen.catalog.own_files import named_files
 from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.bazel import BazelPin
-from hpcgen.model.conda import CondaPackage
+from hpcgen.model.conda import PIP_LIST, CondaPackage
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, Pins, StageName, StagePackages
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
@@ -77,6 +77,7 @@ def make_lock(
         conda: list[CondaPackage] = []
         with problems.caught():
             conda = _conda(plan, catalog, old if "wheels" in kept else None, say)
+            wheels |= _conda_wheels(plan, catalog, conda, loose, old if "wheels" in kept else None, say)
         problems.raise_as(FetchError)
         packages, keys, epoch = found
         pins = Pins(
@@ -250,6 +251,8 @@ def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say
     kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
     result: dict[str, list[str]] = {}
     for name, requirements in sorted(loose.loose.items()):
+        if name == PIP_LIST:
+            continue
         if _still_fits(requirements, kept.get(name, []), fixed):
             result[name] = kept[name]
         elif python is not None:
@@ -293,6 +296,22 @@ def _conda(plan: Plan, catalog: Catalog, old: Lock | None, say: Say) -> list[Con
     say(f"conda packages: {len(asked.needs)} requested")
     channels = {each: conda_mirror(plan.site.network.mirrors, each) for each in asked.channels}
     return solve_conda(asked, catalog.beside.text_file("conda_program.py"), channels)
+
+
+def _conda_wheels(
+    plan: Plan, catalog: Catalog, packages: list[CondaPackage], loose: Assembly, old: Lock | None, say: Say
+) -> dict[str, list[str]]:
+    """What a conda environment has of a Python package index, for its own Python and beside its packages."""
+    from hpcgen.locking.conda_solver import lock_beside
+
+    asked = loose.loose.get(PIP_LIST)
+    if not asked:
+        return {}
+    if old is not None and old.plan.conda == plan.conda and PIP_LIST in old.pins.wheels:
+        return {PIP_LIST: old.pins.wheels[PIP_LIST]}
+    say(f"Python packages of {PIP_LIST}")
+    glibc = str(catalog.release(plan.blocks[0]).values["glibc"])
+    return {PIP_LIST: lock_beside(packages, asked, plan.site.system.architecture, glibc)}
 
 
 def _bazel(

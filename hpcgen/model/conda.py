@@ -26,6 +26,8 @@ CondaUrl = Annotated[
 
 SUBDIRS = {"x86_64": "linux-64", "aarch64": "linux-aarch64"}
 """What conda calls the platforms of sites."""
+PIP_LIST = "conda-pip"
+"""The wheel list of what a conda environment has of a Python package index."""
 INDEPENDENT = "noarch"
 """What it calls packages for every platform."""
 

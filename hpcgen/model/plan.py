@@ -105,6 +105,7 @@ class PlannedConda(Record, frozen=True):
     held: what a solver is held to if it chooses such a package: ``mpich=*=external_*``.
     virtual: what conda calls virtual packages, the properties of base and node: ``__glibc`` → ``2.36``.
     variables: that the environment sets.
+    pip: what is asked of a Python package index for the environment, in pip's form; of a lock with hashes.
     """
 
     files: dict[Text, Digest] = {}
@@ -115,6 +116,7 @@ class PlannedConda(Record, frozen=True):
     held: list[Text] = []
     virtual: dict[Text, Text] = {}
     variables: dict[EnvName, Text] = {}
+    pip: list[Text] = []
 
 
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):

@@ -126,15 +126,48 @@ def test_environments_and_categories_of_locks_are_chosen_by_name(tmp_path: Path)
         ({"files": ["pixi.lock"], "packages": ["zlib"]}, "a lock alone decides"),
         ({"files": ["gone.yml"]}, "is not there"),
         ({"files": ["../environment.yml"]}, "leads out of the folder"),
-        ({"files": ["pip.yml"]}, "Python package index"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path: Path, options: dict[str, Any], said: str) -> None:
     pixi(tmp_path, package("speak"))
     (tmp_path / "environment.yml").write_text("dependencies: [zlib]\n")
-    (tmp_path / "pip.yml").write_text("dependencies: [zlib, pip: [h5py]]\n")
     with pytest.raises(HpcgenError, match=said):
         planned(tmp_path, **options)
+
+
+def test_what_a_file_asks_of_pip_is_installed_into_the_environment(tmp_path: Path) -> None:
+    (tmp_path / "environment.yml").write_text("dependencies: [python=3.12, pip: ['h5py==3.11.0', tqdm]]\n")
+    made = planned(tmp_path, files=["environment.yml"])
+    assert made.conda is not None and made.conda.needs == ["python=3.12", "pip"]
+    assert made.conda.pip == ["h5py==3.11.0", "tqdm"]
+    install = "/opt/conda/bin/python -m pip install "
+    assembly = assemble(made, default_catalog())
+    assert assembly.loose == {"conda-pip": ("h5py==3.11.0", "tqdm")}
+    assert commands(assembly).index("program.py install") < commands(assembly).index(install)
+    pinned = [f"h5py==3.11.0 --hash=sha256:{HASH}"]
+    pins = Pins(conda=[package("python", "3.12.4")], wheels={"conda-pip": pinned})
+    assert f"{install}--no-deps --require-hashes" in commands(assemble(made, default_catalog(), pins))
+    # All of it may be among the conda packages already.
+    pins = Pins(conda=[package("python", "3.12.4")], wheels={"conda-pip": []})
+    assert install not in commands(assemble(made, default_catalog(), pins))
+
+
+@pytest.mark.parametrize("said", ["", "not pip, which installs", "with a sha256"])
+def test_packages_of_an_index_in_a_lock_need_pip_and_a_hash(tmp_path: Path, said: str) -> None:
+    pixi(tmp_path, package("python", "3.12.4"), package("zlib" if "not pip" in said else "pip", "25.0"))
+    lock = yaml.safe_load((tmp_path / "pixi.lock").read_text())
+    url = "https://files.example.org/h5py-3.11.0-cp312-cp312-manylinux_2_17_x86_64.whl"
+    lock["environments"]["default"]["packages"]["linux-64"].append({"pypi": url})
+    hashed = {} if "sha256" in said else {"sha256": HASH}
+    lock["packages"].append({"pypi": url, "name": "h5py", "version": "3.11.0", **hashed})
+    (tmp_path / "pixi.lock").write_text(yaml.safe_dump(lock, sort_keys=False))
+    if said:
+        with pytest.raises(ConflictError, match=said):
+            planned(tmp_path, files=["pixi.lock"])
+        return
+    assembly = assemble(planned(tmp_path, files=["pixi.lock"]), default_catalog())
+    assert assembly.files["files/requirements/conda-pip.txt"].text == f"h5py==3.11.0 --hash=sha256:{HASH}\n"
+    assert not assembly.loose and "/opt/conda/bin/python -m pip install --no-deps" in commands(assembly)
 
 
 def test_a_lock_for_other_nodes_is_refused(tmp_path: Path) -> None:

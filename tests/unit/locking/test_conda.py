@@ -12,7 +12,7 @@ import pytest
 
 from hpcgen.api import default_catalog
 from hpcgen.errors import ConflictError, FetchError, MissingToolError
-from hpcgen.locking.conda_solver import solve_conda
+from hpcgen.locking.conda_solver import lock_beside, solve_conda
 from hpcgen.model.conda import CondaPackage
 from hpcgen.model.plan import PlannedConda
 from tests.helpers.conda_channel import Channel, small_channel
@@ -77,6 +77,33 @@ def test_without_the_library_it_is_said_how_to_get_it(channel: Channel, monkeypa
     with pytest.raises(MissingToolError) as error:
         solve(channel, asked("speak"))
     assert error.value.problems[0].remedy == "pip install 'hpcgen[conda]'"
+
+
+def test_pip_gets_what_conda_has_not_for_its_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    def lock_wheels(asked: list[str], *target: str, constraints: list[str]) -> list[str]:
+        assert (asked, target) == (["pandas"], ("3.12.4", "x86_64", "2.36"))
+        assert constraints == ["numpy==2.1.0"]
+        return [f"{name} --hash=sha256:{'a' * 64}" for name in ("numpy==2.1.0", "pandas==2.2.3", "tzdata==2025.2")]
+
+    monkeypatch.setattr("hpcgen.locking.wheels.lock_wheels", lock_wheels)
+    # tzdata of conda-forge is no Python package.
+    rows = [("python", "3.12.4", "zlib"), ("numpy", "2.1.0", "python_abi 3.12.*"), ("tzdata", "2025b", "x")]
+    there = [
+        CondaPackage(
+            name=name,
+            version=version,
+            build="0",
+            subdir="linux-64",
+            url=f"{URL}/linux-64/{name}-{version}-0.conda",
+            sha256="a" * 64,
+            depends=[need],
+        )
+        for name, version, need in rows
+    ]
+    found = lock_beside(there, ["pandas"], "x86_64", "2.36")
+    assert [line.partition(" ")[0] for line in found] == ["pandas==2.2.3", "tzdata==2025.2"]
+    with pytest.raises(ConflictError, match="no Python is among"):
+        lock_beside(there[1:], ["pandas"], "x86_64", "2.36")
 
 
 def install(tmp_path: Path, channel: Channel, packages: list[CondaPackage]) -> subprocess.CompletedProcess[str]:
