@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -54,12 +55,20 @@ def convert_ensemble(
             problems = [problem for each in done.values() for problem in each.problems]
             if not problems:
                 stack = stack_text(serving_stack(loaded.ensemble.name, sorted(done)))
-                shop.finish({name: each.work for name, each in done.items()}, {**files(), STACK_FILE: stack})
+                shop.finish(
+                    {name: each.work for name, each in done.items()}, {**files(), STACK_FILE: stack}, _logs(done)
+                )
         except (HpcgenError, OSError, KeyboardInterrupt):
             _kept(shop, done, files(), how)
             raise
         report = report_of(loaded, done, runner, how.target, command)
         return Conversion(report, problems, shop.keep(files()) if problems else output)
+
+
+def _logs(done: dict[str, Done]) -> dict[str, Path]:
+    """What the programs printed of variants that could not be made, which fail no conversion."""
+    logs = [each.work.log(one.variant) for each in done.values() for one in each.model.variants if one.failed]
+    return {path.name: path for path in logs if os.path.lexists(path)}
 
 
 def _kept(shop: Workshop, done: dict[str, Done], files: dict[str, str], how: How) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from hpcgen.support.hashing import read_plain
 from hpcgen.support.placing import put_in_place, remove
 from hpcgen.support.writing import alone_in, explained, write_file
 
-REPORT, PAGE = "report.json", "report.html"
+REPORT, PAGE, LOGS = "report.json", "report.html", "log"
 MARKER = ".hpcgen-onnx"
 _NEW = ".result"
 _MOST = 64 * 1024 * 1024
@@ -37,8 +38,12 @@ class Workshop:
         """The work folder of a model."""
         return ModelWork(self.folder / name, name)
 
-    def finish(self, models: Mapping[str, ModelWork], files: Mapping[str, str]) -> None:
+    def finish(self, models: Mapping[str, ModelWork], files: Mapping[str, str], logs: Mapping[str, Path]) -> None:
         """Put the models and the files about them in their final place; what was there before goes then.
+
+        Parameters
+        ----------
+        logs: of steps that failed without failing the conversion, by the names that they get in ``log/``.
 
         Raises
         ------
@@ -53,6 +58,11 @@ class Workshop:
                     target = new / name / path.relative_to(work.result)
                     target.parent.mkdir(exist_ok=True)
                     path.rename(target)
+            for name, path in logs.items():
+                # Foreign code may have put something else in its place.
+                if stat.S_ISREG(path.lstat().st_mode):
+                    (new / LOGS).mkdir(exist_ok=True)
+                    path.rename(new / LOGS / name)
         for name, text in files.items():
             write_file(new / name, text)
         put_in_place(new, self.output)

@@ -152,6 +152,9 @@ def test_a_variant_that_cannot_be_made_is_told_and_no_part_of_the_result(tmp_pat
     found = convert(tmp_path, Program("\nif rest: said.update(failed='no such operator')\n"), VARIANT, told)
     assert not found.problems and not (tmp_path / "out" / "a" / "fp16").exists()
     assert "warning: a: fp16 was not made: no such operator" in told
+    assert sorted(each.name for each in (tmp_path / "out" / "log").iterdir()) == ["a.fp16.log", "b.fp16.log"]
+    # The same place can be converted into again.
+    assert not convert(tmp_path, Program()).problems and not (tmp_path / "out" / "log").exists()
 
 
 def test_stochastic_models_are_judged_by_their_distributions(tmp_path: Path) -> None:
