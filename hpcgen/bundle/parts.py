@@ -17,7 +17,7 @@ from typing import Any
 from hpcgen.errors import InputError
 from hpcgen.net.part import DiskError
 from hpcgen.support.hashing import CHUNK, open_plain
-from hpcgen.support.writing import sync_folder
+from hpcgen.support.swapping import sync_folder
 
 TOP = "hpcgen-bundle"
 """The folder in the tar file."""

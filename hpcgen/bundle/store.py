@@ -14,7 +14,7 @@ from hpcgen.net.part import DiskError, Part
 from hpcgen.net.workers import work_all
 from hpcgen.support.hashing import CHUNK, hash_file, hash_stream, open_plain
 from hpcgen.support.progress import TransferProgress, Watch
-from hpcgen.support.writing import sync_folder
+from hpcgen.support.swapping import sync_folder
 
 K = TypeVar("K")
 Opener = Callable[[], BinaryIO]

@@ -19,8 +19,8 @@ from hpcgen.bundle.store import write_through
 from hpcgen.errors import OutputError
 from hpcgen.net.part import DiskError
 from hpcgen.support.leftovers import lock
+from hpcgen.support.swapping import sync_folder
 from hpcgen.support.units import size
-from hpcgen.support.writing import sync_folder
 
 _MARK = "UNFINISHED.txt"
 _MARK_TEXT = "hpcgen is making a bundle here. The same command resumes; if you no longer want it, delete this folder.\n"

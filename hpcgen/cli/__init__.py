@@ -32,6 +32,8 @@ COMMANDS = {
     "job": "Print the job script that starts an image.",
     "run": "Start an image right here, as its site does.",
     "submit": "Submit an image as a job and follow it.",
+    "install": "Make programs of an image commands of this machine.",
+    "uninstall": "Remove what install wrote.",
     "inspect": "Show what an image was built from.",
     "rebuild": "Extract the kit from an image.",
     "convert": "Convert an image to another format.",

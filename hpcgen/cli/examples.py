@@ -96,6 +96,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen submit image.sif --nodes 4 --account pn12ab",
         "hpcgen submit image.sif --no-follow -- python3 train.py",
     ),
+    "install": (
+        "hpcgen install image.sif --prefix ~/apps",
+        "hpcgen install image.sif --prefix ~/apps --command python3 --kernel",
+    ),
+    "uninstall": ("hpcgen uninstall our-python --prefix ~/apps",),
     "measurements": ("hpcgen measurements --workload 3dgan --machine supermuc",),
     "measurements import": (
         "hpcgen measurements import modak results.csv --software code-aster --to ours/measurements/aster.jsonl",

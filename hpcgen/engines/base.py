@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -42,6 +42,9 @@ class Call(msgspec.Struct, frozen=True):
         engine is to bring its plugin.
     sealed: whether foreign code runs in it: without a network, and with nothing of the host but the folder of the job
         and ``binds``.
+    attached: whether it is a command of a person's shell, with a terminal or a pipe, to which signals are sent.
+    host_network: whether it listens on the host's network.
+    ranks_outside: whether a launcher of the caller starts it: only the script knows how many ranks share a node.
     """
 
     image: str = IMAGE
@@ -60,6 +63,9 @@ class Call(msgspec.Struct, frozen=True):
     fabric: str = "none"
     gpu_collectives: tuple[str, ...] = ()
     sealed: bool = False
+    attached: bool = False
+    host_network: bool = False
+    ranks_outside: bool = False
 
 
 class Engine:
@@ -85,7 +91,8 @@ class Engine:
     ``targets_in_image``: it binds only onto folders that the image has. ``bind_option``: the one that binds a folder.
     ``definition_reads``: signs that no path can have in its definition file. ``tells_version``: its program says
     with ``--version`` which release of the engine this is. ``image_todo``: what a person does with an image file, where
-    it starts none; without signs that a shell reads.
+    it starts none; without signs that a shell reads. ``dev_containers``: editors start images of its store.
+    ``signal_words``: options by which a signal ends a program inside as it would outside.
 
     Of one that builds: ``builder``: its program and its name in records, the engine's own name if empty.
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
@@ -120,6 +127,8 @@ class Engine:
     definition_reads: ClassVar[str] = ""
     tells_version: ClassVar[bool] = True
     image_todo: ClassVar[str] = ""
+    dev_containers: ClassVar[bool] = False
+    signal_words: ClassVar[Sequence[str]] = ()
 
     builder: ClassVar[str] = ""
     alone: ClassVar[bool] = True
@@ -195,6 +204,10 @@ class Engine:
     def bind_in_place(self) -> str:
         """Words of shell that show the host's folder ``$path`` inside, in its own place; "" where it cannot."""
         return f'{self.bind_option} "$path:$path"' if self.bind_option else ""
+
+    def join_words(self) -> str:
+        """Words of shell by which the ``$ranks`` ranks of a node share one container; "" where they need none."""
+        return ""
 
     def definition(self, call: Call) -> list[str]:
         """Lines of a file that the engine reads at the start, as words of shell; none for most."""
@@ -340,13 +353,18 @@ def file_system_words(call: Call) -> list[list[str]]:
     return [[FILE_SYSTEMS]] if call.file_systems else []
 
 
+JOINED = Shell('${joined[@]+"${joined[@]}"}')
+"""What :meth:`Engine.join_words` gave, where there are several ranks on the node."""
+
+
 def bind_words(option: str, binds: Iterable[Bind]) -> list[list[str]]:
     """``-b SOURCE:TARGET`` for each bind."""
     result = []
     for bind in binds:
         refuse_separators(bind.source, "mpi.binds")
         refuse_separators(bind.target, "mpi.binds")
-        result.append([option, f"{bind.source}:{bind.target}"])
+        known = not isinstance(bind.source, Shell)
+        result.append([option, f"{bind.source}:{bind.target}" if known else joined(bind.source, f":{bind.target}")])
     return result
 
 

@@ -31,7 +31,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from hpcgen.engines.base import Call, Engine, bind_words, environment_words, file_system_words
+from hpcgen.engines.base import JOINED, Call, Engine, bind_words, environment_words, file_system_words
 from hpcgen.engines.building import EngineCommand, Place, Target, Work, file_target, measured, query
 from hpcgen.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.model.bundle_paths import MOUNT
@@ -118,6 +118,8 @@ class Charliecloud(Engine):
         groups.append(["-b", joined(call.folder, f":{SUBMIT_FOLDER}"), "-c", SUBMIT_FOLDER])
         if call.join > 1:
             groups.append(["--join", f"--join-ct={call.join}"])
+        elif call.ranks_outside:
+            groups.append([JOINED])
         groups.append([call.image, "--"])
         # The host's PWD would come in too, and launchers start ranks where it says.
         inside = replace(call, inside={**call.inside, "PWD": SUBMIT_FOLDER})
@@ -136,6 +138,10 @@ class Charliecloud(Engine):
             ["/usr/bin/env", "-i"],
             *environment_words(inside)[1:],
         ]
+
+    def join_words(self) -> str:
+        """Source: ch-run(1)."""
+        return '--join "--join-ct=$ranks"'
 
     def enter(self, root: str, chroot: list[str]) -> list[str]:
         """Source: ch-run(1)."""

@@ -38,6 +38,7 @@ class Docker(DockerfileEngine):
     store = "docker"
     alone = False
     service = True
+    dev_containers = True
 
     def requires(self, gpu: str, fakeroot: bool) -> list[tuple[str, str]]:
         return [("19.03", "--gpus")] if gpu == "nvidia" else []

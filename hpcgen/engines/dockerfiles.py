@@ -11,10 +11,12 @@ from hpcgen.model.image_paths import SUBMIT_FOLDER
 from hpcgen.model.plan import Plan
 from hpcgen.model.record import ImageKindName
 from hpcgen.support.quoting import sh
-from hpcgen.support.shell_words import joined
+from hpcgen.support.shell_words import Shell, joined
 
 LONGEST_LABEL = 100_000
 """In bytes. Linux takes no word of a command line above 128 KiB; the image has the whole kit in any case."""
+TERMINAL = Shell("${terminal:+-t}")
+"""A script that starts an attached command sets ``terminal`` where there is one."""
 LABELLED = ("plan.json", "hpcgen.lock", "Dockerfile")
 """Files of the kit whose text becomes a label, so that it can be read without starting the image."""
 
@@ -31,6 +33,8 @@ class DockerfileEngine(Engine):
     image_is_file = False
     bind_option = "-v"
     store: ImageKindName
+    # The first process of a container ends by no signal that it does not expect; the engine's own one passes them on.
+    signal_words = ("--init",)
 
     def image_names(self, stack: str, site: str) -> list[str]:
         """The tag that the build script gives."""
@@ -49,7 +53,12 @@ class DockerfileEngine(Engine):
         elif call.shared_memory:
             # A container of its own has 64 MB of shared memory, too little for ranks or data loaders.
             groups.append(["--ipc=host"])
-        return [*groups, *self._device_words(call), *self._job_words(call)]
+        return [*groups, *self._attached_words(call), *self._device_words(call), *self._job_words(call)]
+
+    def _attached_words(self, call: Call) -> list[list[str]]:
+        """Options of a command among others: its input, the terminal if there is one, signals, the network."""
+        attached = [["-i", TERMINAL], [*self.signal_words]] if call.attached else []
+        return [*attached, *([["--network=host"]] if call.host_network else [])]
 
     def _user_words(self) -> list[list[str]]:
         """Options that make files written to the folder of the job the user's."""

@@ -19,6 +19,9 @@ class Podman(Buildah):
     containers_words = ("ps", "-a", "--external", "--no-trunc", "--format", "json")
     remove_words = ("rm", "-f")
     equal_since = "5.6"
+    # For --init it requires a program, catatonit, that it does not bring; a process among the host's is no first one.
+    signal_words = ("--pid=host",)
+    dev_containers = True
     store_place = "{{.Store.GraphRoot}}"
     images_words = ("images", "--format", "json")
 

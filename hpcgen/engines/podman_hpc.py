@@ -31,6 +31,7 @@ class PodmanHpc(Podman):
 
     name = "podman-hpc"
     started_by_launcher = True
+    dev_containers = False
     brings_mpi = ("mpich",)
     brings_fabrics = ("slingshot",)
     brings_collectives = {"slingshot": ("NCCL",)}
@@ -60,7 +61,7 @@ class PodmanHpc(Podman):
             groups.append(["--nccl"])
         if call.shared_memory and not call.mpi:  # the modules of MPI bring it
             groups.append(["--ipc=host"])
-        return [*groups, *self._job_words(call)]
+        return [*groups, *self._attached_words(call), *self._job_words(call)]
 
     def publish(self, work: Work) -> list[EngineCommand]:
         """The final name, and the copy that compute nodes read."""

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from msgspec.structs import replace
 
-from hpcgen.engines import Engine
-from hpcgen.engines.base import NO_IMAGE
 from hpcgen.job.measured_layouts import layout_text, memory_text
 from hpcgen.launch.binding import binding_text
-from hpcgen.launch.environment import BOOTSTRAP, output_variables
+from hpcgen.launch.environment import output_variables
+from hpcgen.launch.parts import container_part, exports_part, fill, image_part, module_lines, start_part
 from hpcgen.launch.preflight import PREFLIGHT, STATUS, has_rank_test, preflight_text
 from hpcgen.launch.queueing import TASK, options, refuse, with_task
-from hpcgen.launch.start import Start, group_subjects, start
+from hpcgen.launch.start import Start, start
 from hpcgen.launch.steps import steps_text
 from hpcgen.model.plan import Plan
 from hpcgen.model.queueing import Queueing
@@ -26,13 +24,11 @@ from hpcgen.schedulers import Header, Scheduler, scheduler_for
 from hpcgen.schedulers.base import option
 from hpcgen.schedulers.none import Direct
 from hpcgen.schedulers.slurm import Slurm
-from hpcgen.support.quoting import plain, sh, sh_assign
-from hpcgen.support.shell_words import FOLDER, joined, line, loading, quoted
-from hpcgen.support.templates import Template
+from hpcgen.support.quoting import plain, sh
+from hpcgen.support.shell_words import line
 from hpcgen.support.traced import Subject, Traced, together, traced
 
 _WIDTH = 120
-_fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
 
 
 def job_script(
@@ -90,13 +86,13 @@ def job_script(
             options(queueing, scheduler, plan.site.scheduler.max_array_size),
             _set_up_once(plan, scheduler, how, image),
         ),
-        *([_fill("modules", before=scheduler.before_modules, modules=_modules(plan, how))] if how.modules else []),
-        _start(scheduler, how, name, folder=True),
-        _image(plan, how, name, image, named),
-        "" if plan.job.steps else traced(_fill("command", command=line(plan.job.command)), Subject("command")),
-        _exports(how, scheduler),
+        *([fill("modules", before=scheduler.before_modules, modules=module_lines(plan, how))] if how.modules else []),
+        start_part(scheduler, how, name, folder=True),
+        image_part(plan, how, name, image, named),
+        "" if plan.job.steps else traced(fill("command", command=line(plan.job.command)), Subject("command")),
+        exports_part(how, scheduler),
         _task(scheduler) if queueing.tasks is not None else "",
-        _container(how, name),
+        container_part(how, name),
         _preflight(how, place, name) if preflight else "",
         _checkpoint(plan, how, scheduler, name, queueing) if queueing.checkpoint_s is not None else "",
         _run(plan, how, scheduler, attended=queueing.checkpoint_s is not None),
@@ -132,19 +128,19 @@ def preflight_script(
     usage = f"usage: {PREFLIGHT} [IMAGE]      in an allocation; exits with {STATUS} if something is missing"
     parts = [
         _top(plan, scheduler, how, "preflight of ", usage),
-        *([_fill("modules_alone", modules=_modules(plan, how))] if how.modules else []),
-        _start(scheduler, how, PREFLIGHT, folder=folder),
-        _fill("given") + _image(plan, how, PREFLIGHT, None, named),
-        _exports(how, scheduler),
+        *([fill("modules_alone", modules=module_lines(plan, how))] if how.modules else []),
+        start_part(scheduler, how, PREFLIGHT, folder=folder),
+        fill("given") + image_part(plan, how, PREFLIGHT, None, named),
+        exports_part(how, scheduler),
         _plain_output() if how.outer else "",
-        _container(how, PREFLIGHT) + _fill("launch", outer=_outer(how)) if ranks else "",
-        _fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
+        container_part(how, PREFLIGHT) + fill("launch", outer=_outer(how)) if ranks else "",
+        fill("checks", functions=preflight_text(plan, how, built_for=built_for, named=named)),
     ]
     return together(filter(None, parts), "\n")
 
 
 def _preflight(how: Start, place: str, name: str) -> str:
-    text = _fill("preflight", place=place, file_name=name, outer=_outer(how), status=str(STATUS))
+    text = fill("preflight", place=place, file_name=name, outer=_outer(how), status=str(STATUS))
     return traced(text, Subject("preflight"))
 
 
@@ -172,14 +168,14 @@ def _top(
     shared = binding_text(plan, how.mpi, how.binding)
     reasons += [traced(f"GPUs of a rank: {shared}", Subject("job", "rank_gpus"))] if shared else []
     memory = traced(f"memory: {memory_text(partition, plan.job)}", Subject("fact", "partitions.*.memory"))
-    return _fill(
+    return fill(
         "top",
         # VALET is there in a login shell alone.
         shell_options=" -l" if how.modules and plan.site.system.modules == "valet" else "",
         directives=[together([f"{scheduler.mark} ", item]) for item in [*scheduler.directives(header), *asked]],
         account=_account(plan, scheduler),
         before=_before(plan, scheduler),
-        offered=_fill("offered", lines=list(offered)) if offered else "",
+        offered=fill("offered", lines=list(offered)) if offered else "",
         header=[traced(f"# {plain(text, 'the header')}", Subject("header")) for text in file_header(plan, what)],
         layout=traced(f"layout: {layout_text(plan.job)}", Subject("job", "nodes ranks_per_node threads_per_rank")),
         usage=usage,
@@ -193,110 +189,10 @@ def _wrapped(text: Traced) -> list[Traced]:
     return [traced(line, text.subjects[0]) for line in lines]
 
 
-def _modules(plan: Plan, how: Start) -> list[str]:
-    tool = plan.site.system.modules
-    return [traced(line, Subject("module", module)) for module in how.modules for line in loading(tool, [module])]
-
-
-def _start(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
-    programs = {how.engine.command_name(): "container engine", **dict.fromkeys(how.outer[:1], "MPI or batch system")}
-    return _fill(
-        "start",
-        start=scheduler.start,
-        folder="folder=$PWD" if folder else "",
-        programs=[_program(name, word, whose) for word, whose in programs.items()],
-    )
-
-
-def _program(name: str, program: str, whose: str) -> str:
-    message = f"{name}: {program} is not on PATH; it comes with the {whose} of the site"
-    return traced(_fill("program", program=sh(program), message=sh(message)).rstrip(), Subject("program", program))
-
-
-def _image(plan: Plan, how: Start, name: str, image: str | None, named: bool) -> str:
-    """Which image is meant, and whether it is there."""
-    directory = plan.site.containers.image_directory
-    images = _images(how.engine, plan, FOLDER if directory is None else directory)
-    if image is not None:
-        # No variable of the caller puts another in place of an image that was named.
-        text = f"image={quoted(image)}\n"
-    elif len(images) == 1:
-        text = f"image=${{HPCGEN_IMAGE:-{images[0]}}}\n"
-    else:
-        text = _fill("first_image", images=images)
-    missing, told = how.engine.missing_image(named)
-    if told == NO_IMAGE and image is None:
-        told += ": make it with build.sh, or set HPCGEN_IMAGE"
-    text += _fill("image_missing", file_name=name, missing=missing, told=told) if missing else ""
-    return traced(text, Subject("image"))
-
-
-def _exports(how: Start, scheduler: Scheduler) -> str:
-    exports = [
-        traced(f"export {sh_assign(name, value)}\n", Subject("job variable", name))
-        for name, value in how.variables.exported.items()
-    ]
-    alone = _alone(how) if isinstance(scheduler, Direct) else []
-    return together([*exports, _fill("alone", exports=[f"export {text}" for text in alone]) if alone else ""])
-
-
 def _plain_output() -> str:
     """After the exports: a profile may set these for the sake of jobs."""
     names = textwrap.wrap(" ".join(output_variables()), _WIDTH - len("unset "))
-    return _fill("plain_output", names=" \\\n    ".join(names))
-
-
-def _container(how: Start, name: str) -> str:
-    """The words that start the image, as an array of the shell."""
-    gpu = how.engine.driver_in_image and bool(how.call.gpu)
-    definition = [quoted(text) for text in how.engine.definition(how.call)]
-    bound = how.binding
-    last = [how.inner, bound.words() if bound is not None else []]
-    groups = [group for group in [*how.engine.words(how.call), *last] if group]
-    words = [line(group) for group in groups]
-    root = how.mpi.root if how.mpi is not None and how.mpi.root is not None else ""
-    of = group_subjects(how)
-    short = [
-        traced(_with_variable(text, root), of.get(tuple(group), Subject("engine", how.engine.name)))
-        for text, group in zip(words, groups, strict=True)
-    ]
-    lines = [f"{text} \\" for text in definition[:-1]] + definition[-1:]
-    return together(
-        [
-            _fill("gpu") if gpu else "",
-            _file_systems(how),
-            _definition(how.engine, name, lines) if definition else "",
-            traced(f"{bound.function()}\n", Subject("job", "rank_gpus")) if bound is not None else "",
-            traced(f"mpi={root}\n", Subject("fact", "mpi.root")) if short != words else "",
-            _fill("container", words=short),
-        ]
-    )
-
-
-def _definition(engine: Engine, name: str, lines: list[str]) -> str:
-    """The file that the engine reads, where no path has a sign that it would read as something else."""
-    signs = engine.definition_reads
-    return _fill(
-        "definition",
-        checked="$image$folder" if engine.image_is_file else "$folder",
-        signs=sh(signs),
-        shown=sh(" ".join("space" if sign == " " else sign for sign in signs)),
-        file_name=name,
-        lines=lines,
-    )
-
-
-def _file_systems(how: Start) -> str:
-    """The words that bind those of the site's file systems that are there."""
-    paths = how.call.file_systems
-    text = _fill("file_systems", paths=line(paths), words=how.engine.bind_in_place()) if paths else ""
-    return traced(text, Subject("file systems"))
-
-
-def _with_variable(text: str, root: str) -> str:
-    """Shell text that names the MPI's folder by the variable ``mpi``, where that is shorter to read."""
-    plainly = root != "" and sh(root) == root and "'" not in text
-    return text.replace(root, '"$mpi"') if plainly else text
+    return fill("plain_output", names=" \\\n    ".join(names))
 
 
 def _run(plan: Plan, how: Start, scheduler: Scheduler, *, attended: bool) -> str:
@@ -316,7 +212,7 @@ def _checkpoint(plan: Plan, how: Start, scheduler: Scheduler, name: str, queuein
     """What starts a program, and runs its checkpoint command when the batch system says that the end is near."""
     # By itself: it is no rank, and must not wait for others to join it.
     words = how.engine.words(replace(how.call, join=0))
-    return _fill(
+    return fill(
         "checkpoint",
         seconds=str(queueing.checkpoint_s),
         file_name=name,
@@ -332,22 +228,11 @@ def _outer(how: Start) -> str:
     return f"{line(how.outer)} " if how.outer else ""
 
 
-def _alone(how: Start) -> list[str]:
-    """Variables for a start without an allocation: the launcher would ask the batch system for nodes."""
-    names = [name for name in BOOTSTRAP.values() if how.variables.exported.get(name, "fork") != "fork"]
-    return [sh_assign(name, "fork") for name in names]
-
-
-def _images(engine: Engine, plan: Plan, folder: str) -> list[str]:
-    names = engine.image_names(plan.stack.name, plan.site.name)
-    return [joined(folder, f"/{name}") for name in names] if engine.image_is_file else [quoted(names[0])]
-
-
 def _account(plan: Plan, scheduler: Scheduler) -> str:
     """The directive to be filled in where the site requires an account and none was given."""
     if plan.site.scheduler.account != "required" or plan.job.account or not scheduler.mark:
         return ""
-    text = _fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")
+    text = fill("account", directive=f"{scheduler.mark} {scheduler.account_option}")
     return traced(text, Subject("fact", "scheduler.account"))
 
 
@@ -362,4 +247,4 @@ def _set_up_once(plan: Plan, scheduler: Scheduler, how: Start, image: str | None
 def _before(plan: Plan, scheduler: Scheduler) -> str:
     """What a person does first where the site wants it."""
     before = plan.site.scheduler.before_submitting
-    return _fill("before", before=plain(before, "scheduler.before_submitting")) if before and scheduler.mark else ""
+    return fill("before", before=plain(before, "scheduler.before_submitting")) if before and scheduler.mark else ""

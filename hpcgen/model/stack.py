@@ -120,10 +120,22 @@ class Suited(Record, frozen=True):
     takes: list[Name] = []
 
 
+Program = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9_][A-Za-z0-9._+-]{0,63}(=/[A-Za-z0-9._/+@%:,-]+)?$(?!\n)",
+        "a program's name of letters, digits and . _ + -, or NAME=/PATH/IN/THE/IMAGE",
+        "train=/app/bin/train",
+    ),
+]
+"""A command that an image gives the host: its name, and where the program is if the image does not find it by that."""
+
+
 class Stack(Record, frozen=True):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
 
     ``copy``, ``git``: local files and repositories that go into the image; ``build``: how they are compiled.
+    ``commands``: programs that ``hpcgen install`` makes commands of; by default what ``run`` starts.
     ``extends``: the recipe that this one is laid over. ``suits``: what it may be chosen for; no plan has it.
     """
 
@@ -134,6 +146,7 @@ class Stack(Record, frozen=True):
     copy: list[Copied] = []
     git: list[GitCode] = []
     build: BuildSpec | None = None
+    commands: list[Program] = []
     notes: list[Text] = []
     extends: Name | None = None
     suits: list[Suited] = []

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.support.hashing import CHUNK
-from hpcgen.support.writing import sync_folder
+from hpcgen.support.swapping import sync_folder
 
 _TAG_BYTES = 4096
 

@@ -70,6 +70,17 @@ def sh_assign(name: str, value: str) -> str:
     return f"{name}={shlex.quote(plain(value, f'the value of {name}'))}"
 
 
+def tcl(word: str, what: str = "the word") -> str:
+    """``word`` as one word of Tcl, as modulefiles are written in.
+
+    Raises
+    ------
+    InputError: as :func:`plain`.
+    """
+    # Of letters and digits alone a backslash makes something else.
+    return re.sub(r"[^\w./:@%+,=-]", lambda sign: f"\\{sign[0]}", plain(word, what)) or "{}"
+
+
 def docker_env(name: str, value: str) -> str:
     r"""One ``ENV`` instruction that BuildKit, buildah and ch-image (0.31 and later) read alike.
 

@@ -35,11 +35,10 @@ import msgspec
 from hpcgen.errors import InputError, OutputError
 from hpcgen.support.hashing import CHUNK, open_plain
 from hpcgen.support.leftovers import lock, new_file, remove_files
+from hpcgen.support.swapping import SWAP, replace_together, settle, sync_folder
 
 _MARKER = "hpcgen.lock"
 """The file by which a folder is known to be a kit."""
-_SWAP = ".hpcgen-swap"
-_ADDED = "added"  # in the hidden folder: the names that the older kit does not have
 
 # errno → what happened, what to do
 _REASONS = {
@@ -141,7 +140,7 @@ def write_kit(
     if _MARKER not in files:
         raise ValueError(f"a kit needs its marker {_MARKER}")
     for name in (*files, *retired):
-        if not name.isprintable() or not {"", ".", "..", _SWAP}.isdisjoint(name.split("/")):
+        if not name.isprintable() or not {"", ".", "..", SWAP}.isdisjoint(name.split("/")):
             raise ValueError(f"{name!r} is not a file of a kit")
     with explained(directory):
         if directory.is_symlink():
@@ -153,16 +152,41 @@ def write_kit(
             raise _refusal(directory, "this is a file, not a folder", "name a new or an empty folder")
         with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it has finished")):
             # What an earlier hpcgen may have left when it was killed.
-            _settle(directory)
+            settle(directory)
             if any(directory.iterdir()) and not is_kit(directory):
                 why = "" if (directory / _MARKER).is_file() else f" (it has no {_MARKER})"
                 refused = f"this folder is not empty and not a kit{why}"
                 raise _refusal(directory, refused, "name a new or an empty folder")
-            for name in (*files, *retired):
-                _check_replaceable(directory / name)
-                for parent in (directory / name).relative_to(directory).parents[:-1]:
-                    _check_folder(directory / parent)
-            _replace_kit(directory, files, retired)
+            _check_places(directory, (*files, *retired))
+            replace_together(directory, files, retired, _MARKER, lambda folder: _fill(folder, files))
+
+
+def write_among(directory: Path, files: Mapping[str, KitFile], retired: frozenset[str], marker: str) -> None:
+    """Write files that belong together into a folder that is not theirs alone, whole or not at all.
+
+    Parameters
+    ----------
+    directory: made where it is not there.
+    files, retired: as for :func:`write_kit`; those of ``retired`` that are among ``files`` are replaced.
+    marker: the one of ``files`` that says of the others that they are there.
+
+    Raises
+    ------
+    OutputError: something else than a file stands in the way, or it cannot be written; what was there is unchanged.
+    """
+    with explained(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        with alone_in(directory, _refusal(directory, "another hpcgen is writing there", "wait until it has finished")):
+            settle(directory)
+            _check_places(directory, (*files, *retired))
+            replace_together(directory, files, retired, marker, lambda folder: _fill(folder, files))
+
+
+def _check_places(directory: Path, names: Iterable[str]) -> None:
+    for name in names:
+        _check_replaceable(directory / name)
+        for parent in (directory / name).relative_to(directory).parents[:-1]:
+            _check_folder(directory / parent)
 
 
 def _create_kit(directory: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
@@ -184,100 +208,6 @@ def _fill(folder: Path, files: Mapping[str, KitFile | CopiedFile]) -> None:
         _write_through(folder / name, file)
     for parent in {(folder / name).parent for name in files} | {folder}:
         sync_folder(parent)
-
-
-def _replace_kit(directory: Path, files: Mapping[str, KitFile | CopiedFile], retired: frozenset[str]) -> None:
-    swap = directory / _SWAP
-    new, old = swap / "new", swap / "old"
-    present = {name for name in (*files, *retired) if (directory / name).exists()}
-    try:
-        for folder in (swap, new, old):
-            folder.mkdir()
-        _fill(new, files)
-        for name in present:
-            (old / name).parent.mkdir(parents=True, exist_ok=True)
-        # From here on the kit changes; this list says which names to remove in order to go back.
-        # Half a list could name the wrong file, so it too appears whole or not at all.
-        _write_through(swap / "list", KitFile("\n".join(sorted(set(files) - present))))
-        (swap / "list").rename(swap / _ADDED)
-        sync_folder(swap)
-        # Folders take room for data, so they come before the first file that is moved.
-        for name in files:
-            with _folder_of(directory, name, make=True):
-                pass
-        # The marker leaves first and comes last: a folder with a marker is a whole kit.
-        for name in sorted(present, key=lambda name: (name != _MARKER, name)):
-            _move(directory, name, f"{_SWAP}/old/{name}")
-        for name in sorted(files, key=lambda name: (name == _MARKER, name)):
-            _move(directory, f"{_SWAP}/new/{name}", name)
-    except BaseException:
-        _settle(directory)
-        raise
-    _remove_empty(directory, present - set(files))
-    sync_folder(directory)
-    _settle(directory)
-
-
-def _settle(directory: Path) -> None:
-    """Bring an unfinished replacement back to the older kit, and forget a finished one.
-
-    It goes by what is on the disk alone, so that it can also follow a process that was killed, even one
-    that was killed in here.
-    """
-    swap = directory / _SWAP
-    if not swap.is_dir():
-        return
-    new, old, added = swap / "new", swap / "old", swap / _ADDED
-    begun = added.exists()
-    # The marker is the last to leave `new`, so nothing is left there only when all is done.
-    done = begun and not (new / _MARKER).exists()
-    if begun and not done:
-        names = added.read_text(encoding="utf-8").splitlines()
-        for name in names:
-            with contextlib.suppress(FileNotFoundError), _folder_of(directory, name) as folder:
-                os.unlink(Path(name).name, dir_fd=folder)
-        _remove_empty(directory, names)
-        kept = [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
-        for name in sorted(kept, key=lambda name: (name == _MARKER, name)):
-            _move(directory, f"{_SWAP}/old/{name}", name)
-        sync_folder(directory)
-    shutil.rmtree(swap, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _folder_of(directory: Path, name: str, make: bool = False) -> Iterator[int]:
-    """The open folder of a file of a kit, reached without links: they lead to what is somebody else's.
-
-    Parameters
-    ----------
-    make: make the folders between that are not there.
-    """
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-    opened = [os.open(directory, flags)]
-    try:
-        for step in Path(name).parent.parts:
-            if make:
-                with contextlib.suppress(FileExistsError):
-                    os.mkdir(step, dir_fd=opened[-1])
-            opened.append(os.open(step, flags | os.O_NOFOLLOW, dir_fd=opened[-1]))
-        yield opened[-1]
-    finally:
-        for descriptor in opened:
-            os.close(descriptor)
-
-
-def _move(directory: Path, source: str, target: str) -> None:
-    """Rename a file of a kit, or of the hidden folder in it, wherever its path may lead by now."""
-    with _folder_of(directory, source) as old, _folder_of(directory, target, make=True) as new:
-        os.replace(Path(source).name, Path(target).name, src_dir_fd=old, dst_dir_fd=new)
-
-
-def _remove_empty(directory: Path, names: Iterable[str]) -> None:
-    """Remove the folders that files of a kit were in, as far as nothing else is in them."""
-    for name in names:
-        for parent in Path(name).parents[:-1]:
-            with contextlib.suppress(OSError):
-                (directory / parent).rmdir()
 
 
 def _write_through(path: Path, file: KitFile | CopiedFile) -> None:
@@ -321,16 +251,6 @@ def _write_out(stream: BinaryIO, text: str | bytes) -> None:
     stream.write(text.encode("utf-8") if isinstance(text, str) else text)
     stream.flush()
     os.fsync(stream.fileno())
-
-
-def sync_folder(folder: Path) -> None:
-    """Have the names in a folder on the disk too; some network file systems cannot, and need not."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextlib.contextmanager

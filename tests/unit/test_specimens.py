@@ -319,6 +319,12 @@ NEWER = {  # the file, the field of its number, a command that reads it, how it 
     "fleet": ("fleet/fleet.lock", "fleet_lock", "fleet --fleet fleet/fleet.yaml", "build --all"),
     "model": ("model.json", "model", "model show model.json", "model fit -o FILE"),
     "conversion": ("result/report.json", "conversion", "onnx bench result --here", "onnx convert ENSEMBLE -o DIR"),
+    "install": (
+        "share/hpcgen/mine/installed.json",
+        "install",
+        "uninstall mine --prefix .",
+        "install IMAGE --prefix DIR",
+    ),
     "tree": ("tree/capture.json", "capture", "site new there --detect --root tree", "site capture DIR"),
 }
 
@@ -341,6 +347,10 @@ def asked(case: str, kept: Path, hpcgen: Command) -> tuple[Path, list[str]]:
         assert hpcgen("bundle", "diff", "bundles/folder", "bundles/newer.tar", "-o", "increment").returncode == 0
     if case == "model":
         assert hpcgen("model", "fit", "-o", "model.json").returncode == 0
+    if case == "install":
+        shutil.copytree(GOLDEN / "supermuc" / "mpi-hello", kept / "installed" / KIT)
+        words_of = ("--prefix", ".", "--name", "mine", "--engine", "charliecloud")
+        assert hpcgen("install", "installed", *words_of).returncode == 0
     if case == "conversion":
         (kept / "result").mkdir()
         (kept / where).write_text(json.dumps({"ensemble": "small", "models": {}, "given": [], "hpcgen": "0.1.0"}))

@@ -1,0 +1,150 @@
+"""``hpcgen install``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import PATH, START, TRUST, catalog_of, print_json, say, say_findings
+from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.project_stack import changed_since, stack_here, wanted_here
+from hpcgen.cli.words import IMAGE, PARTITION, SITE, STACK
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.install.commands import Command
+    from hpcgen.install.manifest import Installed
+    from hpcgen.model.stack import Stack
+    from hpcgen.run.image_job import ImageJob
+
+PREFIX = click.option("--prefix", required=True, metavar="DIR", type=PATH, help="The folder that gets bin/, share/ …")
+
+
+@click.command("install")
+@click.argument("image", required=False, type=IMAGE)
+@PREFIX
+@click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
+@TRUST
+@click.option("--stack", type=STACK, help="Your stack, which names the commands; by default that of the image's name.")
+@click.option("--partition", type=PARTITION, help="Kind of node.")
+@click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
+@click.option(
+    "--command",
+    "commands",
+    multiple=True,
+    metavar="NAME[=PATH]",
+    help="A program of the image, instead of those that the stack names; once for each.",
+)
+@click.option("--name", metavar="NAME", help="What it is called there and as a module; by default as its stack.")
+@click.option("--kernel", is_flag=True, help="A Jupyter kernel, too: the image needs ipykernel.")
+@click.option(
+    "--devcontainer", metavar="DIR", type=PATH, help="A devcontainer.json for the project in this folder, too."
+)
+@START
+@click.option("--force", is_flag=True, help="Write over files of it that were changed.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was installed as JSON.")
+@click.pass_context
+def command(ctx: click.Context, /, prefix: Path, as_json: bool, devcontainer: Path | None, **asked: Any) -> None:
+    """Make programs of IMAGE commands of this machine: wrappers, a module, on request a Jupyter kernel.
+
+    Without IMAGE, of the one that was built last from this folder's hpcgen.yaml.
+    """
+    from hpcgen.install.files import devcontainer_text, files_of
+    from hpcgen.install.manifest import manifest_data
+    from hpcgen.install.prefix import install
+
+    prefix = absolute(prefix)
+    catalog = catalog_of(ctx)
+    job, own = _job(catalog, asked)
+    say_findings(job.plan, notes=False)
+    installed, commands = _described(job, own, asked)
+    files = files_of(job, prefix, installed.name, commands, kernel=asked["kernel"])
+    place = Path(".devcontainer", installed.name, "devcontainer.json")
+    outside = {absolute(devcontainer) / place: devcontainer_text(job)} if devcontainer is not None else {}
+    if asked["kernel"] and "ipykernel" not in str(job.plan.blocks):
+        say("warning: nothing in the plan of the image asks for ipykernel, without which the kernel does not start")
+    done = install(prefix, installed, files, outside, force=asked["force"])
+    if as_json:
+        print_json({"prefix": str(prefix), **manifest_data(done)})
+        return
+    for path in [*(str(prefix / each.path) for each in done.files if each.path.startswith("bin/")), *done.outside]:
+        click.echo(path)
+    say(f"{done.name} {done.version} installed: module use {prefix}/modulefiles, module load {done.name}")
+    if asked["kernel"]:
+        say(f"Jupyter finds the kernel {done.name} with that module, or with JUPYTER_PATH={prefix}/share/jupyter")
+
+
+def absolute(path: Path) -> Path:
+    """As it stands in the files that are written, which are used from any folder; links on the way stay."""
+    import os
+
+    return Path(os.path.normpath(Path.cwd() / path.expanduser()))
+
+
+def _job(catalog: Catalog, asked: dict[str, Any]) -> tuple[ImageJob, Stack | None]:
+    """The image as one process of it is started here, and the person's own stack that it is of, if there is one."""
+    from hpcgen.errors import UnknownNameError
+    from hpcgen.images.reference import parse_image
+    from hpcgen.model.job import JobRequest
+    from hpcgen.run.image_job import plan_for_image
+
+    named, here = asked["image"], stack_here()
+    image: ImageReference
+    image = wanted_here(catalog, asked["site"], say) if named is None else parse_image(named, asked["start"])
+    given = asked["stack"] or (here if named is None else None)
+    stack = catalog.stack(given) if given is not None else None
+    job = plan_for_image(
+        image,
+        catalog,
+        trust=asked["trust_image"],
+        site=catalog.site(asked["site"]) if asked["site"] is not None else None,
+        partition=asked["partition"],
+        request=JobRequest(nodes=1, ranks_per_node=1),
+        engine=asked["engine"],
+        stack=stack,
+    )
+    if named is None and (changed := changed_since(catalog, job.plan)):
+        say(f"warning: {here} has changed since that was built: {changed} (build it again: hpcgen build)")
+    if stack is None and not asked["trust_image"]:
+        try:
+            stack = catalog.stack(job.plan.stack.name)
+        except UnknownNameError:
+            return job, None
+    return job, stack
+
+
+def _described(job: ImageJob, own: Stack | None, asked: dict[str, Any]) -> tuple[Installed, list[Command]]:
+    """What is said of what will be installed, and its commands."""
+    import msgspec
+
+    from hpcgen._version import __version__
+    from hpcgen.config.decoding import record_from
+    from hpcgen.errors import InputError
+    from hpcgen.install.commands import wanted_commands
+    from hpcgen.install.files import version_of
+    from hpcgen.install.manifest import Installed
+    from hpcgen.model.fields import Name
+
+    plan = job.plan
+    commands = wanted_commands(asked["commands"], plan.stack, own, trust=asked["trust_image"])
+    try:
+        name = record_from(asked["name"] or plan.stack.name, Name)
+    except msgspec.ValidationError as failure:
+        raise InputError(
+            f"{asked['name']!r} is no name", "--name", expected="lower-case letters, digits, . _ -"
+        ) from failure
+    installed = Installed(
+        hpcgen=__version__,
+        name=name,
+        version=version_of(plan),
+        stack=plan.stack.name,
+        site=plan.site.name,
+        engine=plan.engine,
+        image=job.image,
+        commands=[each.name for each in commands],
+        files=[],
+    )
+    return installed, commands

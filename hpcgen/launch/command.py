@@ -1,0 +1,127 @@
+"""A script that starts a program of an image as if it were one of the host: as a command, or as a rank of a launcher.
+
+It has the start line of a job without the launcher and without what a job's size decides (threads, number of ranks), as
+whoever calls it decides that: a person, a batch script, ``srun``, ``mpiexec``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hpcgen._version import __version__
+from hpcgen.errors import PolicyError
+from hpcgen.launch.parts import container_part, exports_part, image_part, start_part
+from hpcgen.launch.start import Start, host_mpi, start
+from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
+from hpcgen.model.plan import Plan
+from hpcgen.model.site import Bind
+from hpcgen.schedulers.none import Direct
+from hpcgen.support.quoting import plain
+from hpcgen.support.shell_words import Shell, line, loading
+from hpcgen.support.templates import Template
+
+OF_THE_JOB = ("HPCGEN_RANKS", "OMP_NUM_THREADS")
+"""What the size of a job decides: a command has them as its caller has."""
+CONNECTION = EVERY_IMAGE_HAS
+"""Where a kernel sees the folder of its connection file: a folder of every image, since images are read-only."""
+_fill = Template(Path(__file__).with_name("templates") / "command.sh").fill
+
+
+def command_start(
+    plan: Plan,
+    image_environment: Mapping[str, str],
+    more_inside: Mapping[str, str] | None = None,
+    *,
+    kernel: bool = False,
+) -> Start:
+    """How a program of an image is started as a command.
+
+    Parameters
+    ----------
+    plan: laid out for the site; the size of its job does not matter.
+    image_environment: variables of the image's final stage, as they are at its end.
+    more_inside: variables that are set in the container alone.
+    kernel: it is a Jupyter kernel, which is given a connection file and listens on the network.
+
+    Raises
+    ------
+    PolicyError: an option of the batch system's launcher starts the site's engine, so that a rank cannot.
+    """
+    job = replace(plan.job, nodes=1, ranks_per_node=1)
+    plan = replace(plan, job=job)
+    stack, run = plan.stack, plan.stack.run
+    # The image's own MPI starts no ranks here: a caller who wants that calls the image's mpiexec.
+    alone = replace(plan, stack=replace(stack, run=replace(run, mpi=False)))
+    how = start(alone, image_environment, more_inside)
+    if how.engine.launcher:
+        raise PolicyError(
+            f"{how.engine.name} starts containers by an option of {how.engine.launcher}, so that no command can be one",
+            expected="an engine whose containers a process can become, such as Apptainer or Charliecloud",
+            remedy="name another engine with --engine, or start the image by hpcgen run and hpcgen submit",
+        )
+    if host_mpi(plan, how.engine) is not None:
+        how = start(plan, image_environment, more_inside)
+    binds = how.call.binds
+    if kernel:
+        binds = (*binds, Bind(source=Shell('"$connection"'), target=CONNECTION))
+    call = replace(
+        how.call,
+        binds=binds,
+        attached=True,
+        shared_memory=run.mpi or bool(how.call.gpu),
+        host_network=kernel,
+        ranks_outside=how.mpi is not None and how.mpi.flavour != "intel" and not kernel,
+    )
+    exported = {name: value for name, value in how.variables.exported.items() if name not in OF_THE_JOB}
+    return replace(how, call=call, outer=[], variables=replace(how.variables, exported=exported))
+
+
+def command_script(
+    plan: Plan,
+    image_environment: Mapping[str, str],
+    image: str,
+    more_inside: Mapping[str, str] | None = None,
+    *,
+    named: bool = False,
+    kernel: tuple[str, ...] = (),
+) -> str:
+    """The script that starts a program of an image; or a Jupyter kernel in it.
+
+    Parameters
+    ----------
+    plan, image_environment, more_inside: as for :func:`command_start`.
+    image: the image's absolute path, or its name in the engine's store.
+    named: it is a name.
+    kernel: the words inside of which the connection file is the last argument; none for a script that is given a
+        program and its arguments.
+
+    Raises
+    ------
+    PolicyError, InputError: as :func:`command_start`, and for a value that cannot be written in a script.
+    """
+    how = command_start(plan, image_environment, more_inside, kernel=bool(kernel))
+    name = "kernel" if kernel else "start"
+    usage = f"{name} /CONNECTION/FILE" if kernel else f"{name} PROGRAM [ARGUMENT …]"
+    title = plain(plan.stack.name, "the stack's name")
+    tool = plan.site.system.modules
+    loads = loading(tool, how.modules)
+    parts = [
+        _fill("top", title=title, version=__version__, usage=usage),
+        _fill("modules", verb=loads[0].split()[0], modules=loads) if loads else "",
+        start_part(Direct(), how, name, folder=True),
+        _fill("connection", usage=usage, file_name=name) if kernel else "",
+        image_part(plan, how, name, image, named),
+        exports_part(how, Direct()),
+        _fill("ranks", join=how.engine.join_words()) if _joins(how) else "",
+        "" if how.engine.host_environment else _fill("terminal"),
+        container_part(how, name),
+        _fill("kernel", words=line(kernel), inside=CONNECTION) if kernel else _fill("program"),
+    ]
+    return "\n".join(str(part) for part in parts if part)
+
+
+def _joins(how: Start) -> bool:
+    return how.call.ranks_outside and bool(how.engine.join_words())

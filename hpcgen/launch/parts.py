@@ -1,0 +1,140 @@
+"""The parts of which the scripts that start an image consist: what comes before the container, and its words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpcgen.engines import Engine
+from hpcgen.engines.base import NO_IMAGE
+from hpcgen.launch.environment import BOOTSTRAP
+from hpcgen.launch.start import Start, group_subjects
+from hpcgen.model.plan import Plan
+from hpcgen.schedulers import Scheduler
+from hpcgen.schedulers.none import Direct
+from hpcgen.support.quoting import sh, sh_assign
+from hpcgen.support.shell_words import FOLDER, joined, line, loading, quoted
+from hpcgen.support.templates import Template
+from hpcgen.support.traced import Subject, together, traced
+
+fill = Template(Path(__file__).with_name("templates") / "job.sh").fill
+"""A part of the scripts' common template."""
+
+
+def module_lines(plan: Plan, how: Start) -> list[str]:
+    """The lines that load the site's modules."""
+    tool = plan.site.system.modules
+    return [traced(line, Subject("module", module)) for module in how.modules for line in loading(tool, [module])]
+
+
+def start_part(scheduler: Scheduler, how: Start, name: str, *, folder: bool) -> str:
+    """How a script begins: errors end it, and the programs of the host have to be there.
+
+    Parameters
+    ----------
+    name: what the script calls itself in messages.
+    folder: the folder that it is started in is noted.
+    """
+    programs = {how.engine.command_name(): "container engine", **dict.fromkeys(how.outer[:1], "MPI or batch system")}
+    return fill(
+        "start",
+        start=scheduler.start,
+        folder="folder=$PWD" if folder else "",
+        programs=[_program(name, word, whose) for word, whose in programs.items()],
+    )
+
+
+def _program(name: str, program: str, whose: str) -> str:
+    message = f"{name}: {program} is not on PATH; it comes with the {whose} of the site"
+    return traced(fill("program", program=sh(program), message=sh(message)).rstrip(), Subject("program", program))
+
+
+def image_part(plan: Plan, how: Start, name: str, image: str | None, named: bool) -> str:
+    """Which image is meant, and whether it is there."""
+    directory = plan.site.containers.image_directory
+    images = _images(how.engine, plan, FOLDER if directory is None else directory)
+    if image is not None:
+        # No variable of the caller puts another in place of an image that was named.
+        text = f"image={quoted(image)}\n"
+    elif len(images) == 1:
+        text = f"image=${{HPCGEN_IMAGE:-{images[0]}}}\n"
+    else:
+        text = fill("first_image", images=images)
+    missing, told = how.engine.missing_image(named)
+    if told == NO_IMAGE and image is None:
+        told += ": make it with build.sh, or set HPCGEN_IMAGE"
+    text += fill("image_missing", file_name=name, missing=missing, told=told) if missing else ""
+    return traced(text, Subject("image"))
+
+
+def exports_part(how: Start, scheduler: Scheduler) -> str:
+    """The variables that are set outside of the container."""
+    exports = [
+        traced(f"export {sh_assign(name, value)}\n", Subject("job variable", name))
+        for name, value in how.variables.exported.items()
+    ]
+    alone = _alone(how) if isinstance(scheduler, Direct) else []
+    return together([*exports, fill("alone", exports=[f"export {text}" for text in alone]) if alone else ""])
+
+
+def container_part(how: Start, name: str) -> str:
+    """The words that start the image, as an array of the shell."""
+    gpu = how.engine.driver_in_image and bool(how.call.gpu)
+    definition = [quoted(text) for text in how.engine.definition(how.call)]
+    bound = how.binding
+    last = [how.inner, bound.words() if bound is not None else []]
+    groups = [group for group in [*how.engine.words(how.call), *last] if group]
+    words = [line(group) for group in groups]
+    root = how.mpi.root if how.mpi is not None and how.mpi.root is not None else ""
+    of = group_subjects(how)
+    short = [
+        traced(_with_variable(text, root), of.get(tuple(group), Subject("engine", how.engine.name)))
+        for text, group in zip(words, groups, strict=True)
+    ]
+    lines = [f"{text} \\" for text in definition[:-1]] + definition[-1:]
+    return together(
+        [
+            fill("gpu") if gpu else "",
+            _file_systems(how),
+            _definition(how.engine, name, lines) if definition else "",
+            traced(f"{bound.function()}\n", Subject("job", "rank_gpus")) if bound is not None else "",
+            traced(f"mpi={root}\n", Subject("fact", "mpi.root")) if short != words else "",
+            fill("container", words=short),
+        ]
+    )
+
+
+def _definition(engine: Engine, name: str, lines: list[str]) -> str:
+    """The file that the engine reads, where no path has a sign that it would read as something else."""
+    signs = engine.definition_reads
+    return fill(
+        "definition",
+        checked="$image$folder" if engine.image_is_file else "$folder",
+        signs=sh(signs),
+        shown=sh(" ".join("space" if sign == " " else sign for sign in signs)),
+        file_name=name,
+        lines=lines,
+    )
+
+
+def _file_systems(how: Start) -> str:
+    """The words that bind those of the site's file systems that are there."""
+    paths = how.call.file_systems
+    text = fill("file_systems", paths=line(paths), words=how.engine.bind_in_place()) if paths else ""
+    return traced(text, Subject("file systems"))
+
+
+def _with_variable(text: str, root: str) -> str:
+    """Shell text that names the MPI's folder by the variable ``mpi``, where that is shorter to read."""
+    plainly = root != "" and sh(root) == root and "'" not in text
+    return text.replace(root, '"$mpi"') if plainly else text
+
+
+def _alone(how: Start) -> list[str]:
+    """Variables for a start without an allocation: the launcher would ask the batch system for nodes."""
+    names = [name for name in BOOTSTRAP.values() if how.variables.exported.get(name, "fork") != "fork"]
+    return [sh_assign(name, "fork") for name in names]
+
+
+def _images(engine: Engine, plan: Plan, folder: str) -> list[str]:
+    names = engine.image_names(plan.stack.name, plan.site.name)
+    return [joined(folder, f"/{name}") for name in names] if engine.image_is_file else [quoted(names[0])]

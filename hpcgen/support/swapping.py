@@ -1,0 +1,140 @@
+"""Files of a folder that change together: new ones come, older ones go, or all stays as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterable, Iterator
+from pathlib import Path
+
+SWAP = ".hpcgen-swap"
+"""The hidden folder in it that has the new files before, and the older ones meanwhile."""
+_ADDED = "added"  # in the hidden folder: the names that were not there before
+_MARKER = "marker"  # and which of the names is the marker
+_KIT_MARKER = "hpcgen.lock"  # of what hpcgen 0.1.0 left, which changed kits alone
+
+
+def replace_together(
+    directory: Path, files: Collection[str], retired: frozenset[str], marker: str, fill: Callable[[Path], None]
+) -> None:
+    """Change files of a folder together, or none of them; all others are left alone.
+
+    Parameters
+    ----------
+    files: their paths in it.
+    retired: those that go, if they are there.
+    marker: the one of ``files`` that leaves first and comes last: where it is, all are.
+    fill: writes the new ones into an empty folder, and waits until they are on the disk.
+    """
+    swap = directory / SWAP
+    new, old = swap / "new", swap / "old"
+    present = {name for name in (*files, *retired) if (directory / name).exists()}
+    try:
+        for folder in (swap, new, old):
+            folder.mkdir()
+        fill(new)
+        for name in present:
+            (old / name).parent.mkdir(parents=True, exist_ok=True)
+        # From here on the files change; this list says which names to remove in order to go back.
+        # Half a list could name the wrong file, so it too appears whole or not at all.
+        _write_list(swap / _MARKER, [marker])
+        _write_list(swap / "list", sorted(set(files) - present))
+        (swap / "list").rename(swap / _ADDED)
+        sync_folder(swap)
+        # Folders take room for data, so they come before the first file that is moved.
+        for name in files:
+            with _folder_of(directory, name, make=True):
+                pass
+        # The marker leaves first and comes last: a folder with a marker is whole.
+        for name in sorted(present, key=lambda name: (name != marker, name)):
+            _move(directory, name, f"{SWAP}/old/{name}")
+        for name in sorted(files, key=lambda name: (name == marker, name)):
+            _move(directory, f"{SWAP}/new/{name}", name)
+    except BaseException:
+        settle(directory)
+        raise
+    remove_empty(directory, present - set(files))
+    sync_folder(directory)
+    settle(directory)
+
+
+def settle(directory: Path) -> None:
+    """Bring an unfinished replacement back to the older files, and forget a finished one.
+
+    It goes by what is on the disk alone, so that it can also follow a process that was killed, even one
+    that was killed in here.
+    """
+    swap = directory / SWAP
+    if not swap.is_dir():
+        return
+    new, old, added = swap / "new", swap / "old", swap / _ADDED
+    begun = added.exists()
+    said = swap / _MARKER
+    marker = said.read_text(encoding="utf-8") if said.exists() else _KIT_MARKER
+    # The marker is the last to leave `new`, so nothing is left there only when all is done.
+    done = begun and not (new / marker).exists()
+    if begun and not done:
+        names = added.read_text(encoding="utf-8").splitlines()
+        for name in names:
+            with contextlib.suppress(FileNotFoundError), _folder_of(directory, name) as folder:
+                os.unlink(Path(name).name, dir_fd=folder)
+        remove_empty(directory, names)
+        kept = [str(path.relative_to(old)) for path in old.rglob("*") if not path.is_dir()]
+        for name in sorted(kept, key=lambda name: (name == marker, name)):
+            _move(directory, f"{SWAP}/old/{name}", name)
+        sync_folder(directory)
+    shutil.rmtree(swap, ignore_errors=True)
+
+
+def _write_list(path: Path, names: Iterable[str]) -> None:
+    with open(path, "x", encoding="utf-8") as stream:
+        stream.write("\n".join(names))
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+@contextlib.contextmanager
+def _folder_of(directory: Path, name: str, make: bool = False) -> Iterator[int]:
+    """The open folder of a file, reached without links: they lead to what is somebody else's.
+
+    Parameters
+    ----------
+    make: make the folders between that are not there.
+    """
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+    opened = [os.open(directory, flags)]
+    try:
+        for step in Path(name).parent.parts:
+            if make:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(step, dir_fd=opened[-1])
+            opened.append(os.open(step, flags | os.O_NOFOLLOW, dir_fd=opened[-1]))
+        yield opened[-1]
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _move(directory: Path, source: str, target: str) -> None:
+    """Rename a file, or one of the hidden folder, wherever its path may lead by now."""
+    with _folder_of(directory, source) as old, _folder_of(directory, target, make=True) as new:
+        os.replace(Path(source).name, Path(target).name, src_dir_fd=old, dst_dir_fd=new)
+
+
+def remove_empty(directory: Path, names: Iterable[str]) -> None:
+    """Remove the folders that files were in, as far as nothing else is in them."""
+    for name in names:
+        for parent in Path(name).parents[:-1]:
+            with contextlib.suppress(OSError):
+                (directory / parent).rmdir()
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk too; some network file systems cannot, and need not."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
