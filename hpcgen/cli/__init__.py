@@ -23,6 +23,7 @@ COMMANDS = {
     "explain": "Say where things in a kit come from.",
     "graph": "Draw the blocks of a plan and what they need.",
     "diff": "Show what differs between two sites, kits, locks or images.",
+    "affected": "List what has to be built again, and why.",
     "contract": "Check whether the image will work on the host.",
     "build": "Build an image with a container engine.",
     "test": "Test an image on this machine.",

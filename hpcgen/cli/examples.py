@@ -52,6 +52,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen diff kit image.sif",
         "hpcgen diff",
     ),
+    "affected": (
+        "hpcgen affected --fact supermuc:mpi.version",
+        "hpcgen affected --advisory CVE-2026-1234.json --records",
+        "hpcgen affected --in kits",
+    ),
     "contract": ("hpcgen contract --site supermuc --stack mpi-hello",),
     "build": (
         "hpcgen build kit",

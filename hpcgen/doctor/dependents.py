@@ -9,8 +9,9 @@ from pathlib import Path
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.doctor.report import Drift, Report
+from hpcgen.doctor.report import Report
 from hpcgen.errors import HpcgenError, InputError
+from hpcgen.model.lock import Lock
 from hpcgen.model.plan import Plan
 from hpcgen.support.hashing import read_plain
 
@@ -19,11 +20,12 @@ _MAX_BYTES = 16 * 1024 * 1024
 
 
 class Dependent(msgspec.Struct, frozen=True):
-    """A stack, lock or kit, with the plan that it comes to."""
+    """A stack, lock, kit or image, with the plan that it comes to, and the lock that pins it where one does."""
 
     label: str
     plan: Plan
     gpu: bool
+    lock: Lock | None = None
 
 
 def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent]:
@@ -36,21 +38,21 @@ def stacks_of(catalog: Catalog, site: str, partition: str) -> Iterator[Dependent
             plan = make_plan(catalog, profile, catalog.stack(name), partition=partition or None)
         except HpcgenError:
             continue
-        yield Dependent(f"stack {name}", plan, _uses_gpu(plan, catalog))
+        yield dependent(f"stack {name}", plan, catalog)
 
 
-def kept_in(folder: Path, catalog: Catalog, site: str) -> tuple[list[Dependent], list[str]]:
-    """Locks and kits of a site below a folder, and what could not be read of those that look like one."""
+def kept_in(folder: Path, catalog: Catalog, site: str | None = None) -> tuple[list[Dependent], list[str]]:
+    """Locks and kits of a site, or of any, below a folder, and what could not be read of those that look like one."""
     found, unread = [], []
     for path in _files(folder):
         try:
-            plan = _plan(path)
+            plan, lock = _read(path)
         except HpcgenError as error:
             unread.append(f"{path}: {error.problems[0].message}")
             continue
-        if plan is not None and plan.site.name == site:
+        if plan is not None and site in (None, plan.site.name):
             label = f"kit {path.parent}" if path.name == "plan.json" else f"lock {path}"
-            found.append(Dependent(label, plan, _uses_gpu(plan, catalog)))
+            found.append(dependent(label, plan, catalog, lock))
     return found, unread
 
 
@@ -58,15 +60,20 @@ def with_dependents(report: Report, dependents: Iterable[Dependent]) -> Report:
     """The report, each drift with what rests on it."""
     known = list(dependents)
     drift = [
-        msgspec.structs.replace(each, depends=tuple(one.label for one in known if depends_on(one, each)))
+        msgspec.structs.replace(each, depends=tuple(one.label for one in known if depends_on(one, each.fact)))
         for each in report.drift
     ]
     return msgspec.structs.replace(report, drift=tuple(drift))
 
 
-def depends_on(dependent: Dependent, drift: Drift) -> bool:
-    """Whether what was planned would be another, or fail, without a fact."""
-    plan, path = dependent.plan, drift.fact
+def dependent(label: str, plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Dependent:
+    """Something with a plan."""
+    return Dependent(label, plan, _uses_gpu(plan, catalog), lock)
+
+
+def depends_on(dependent: Dependent, path: str) -> bool:
+    """Whether what was planned would be another, or fail, without the fact of its site at ``path``."""
+    plan = dependent.plan
     if path.startswith("partitions."):
         if not path.startswith(f"partitions.{plan.partition}."):
             return False
@@ -107,22 +114,23 @@ def _files(folder: Path) -> Iterator[Path]:
                 yield Path(place, name)
 
 
-def _plan(path: Path) -> Plan | None:
-    """The plan of a lock or a kit; None for a file that is neither, such as another program's lock."""
+def _read(path: Path) -> tuple[Plan | None, Lock | None]:
+    """The plan of a lock or a kit, and what pins it; None for one that is neither, such as another program's lock."""
     from hpcgen.kit.kit import read_plan
     from hpcgen.lockfile.lock import is_sealed, parse_lock
 
     try:
         text = read_plain(path, _MAX_BYTES).decode("utf-8")
     except (OSError, UnicodeDecodeError):
-        return None
+        return None, None
     if len(text) > _MAX_BYTES:
-        return None
+        return None, None
     if path.name != "plan.json":
-        return parse_lock(text, str(path)).plan if is_sealed(text) else None
+        lock = parse_lock(text, str(path)) if is_sealed(text) else None
+        return (lock.plan, lock) if lock is not None else (None, None)
     if not (path.parent / "hpcgen.lock").is_file():
-        return None
+        return None, None
     try:
-        return read_plan(msgspec.json.decode(text), str(path))
+        return read_plan(msgspec.json.decode(text), str(path)), None
     except (ValueError, RecursionError) as error:
         raise InputError(f"not the plan of a kit of this hpcgen: {error}", str(path)) from error

@@ -1,0 +1,104 @@
+"""``hpcgen affected``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.errors import HpcgenError, Problems, UnknownNameError, did_you_mean
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.doctor.dependents import Dependent
+
+
+@click.command("affected")
+@click.argument("images", nargs=-1, metavar="[IMAGE]...")
+@click.option("--in", "folder", type=PATH, default=".", show_default=True, help="Look at the kits and locks below it.")
+@click.option("--records", is_flag=True, help="Look at the images of the build records, too, that are still there.")
+@click.option(
+    "--fact", "facts", multiple=True, metavar="SITE:PATH", help="A fact that is to change: supermuc:mpi.version."
+)
+@click.option("--release", "blocks", multiple=True, metavar="BLOCK", help="A block whose release table has new rows.")
+@click.option("--advisory", "files", multiple=True, metavar="FILE|FOLDER", type=PATH, help="Advisories as OSV files.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@click.pass_context
+def command(
+    ctx: click.Context,
+    images: tuple[str, ...],
+    folder: Path,
+    records: bool,
+    facts: tuple[str, ...],
+    blocks: tuple[str, ...],
+    files: tuple[Path, ...],
+    as_json: bool,
+) -> int:
+    """List what has to be built again: because a fact changes, a release came out, or an advisory names a package.
+
+    Without --fact, --release and --advisory: what would be planned otherwise now, whatever the reason. Exit code 1
+    where something is affected.
+    """
+    from hpcgen.fleet.advisories import read_advisories
+    from hpcgen.fleet.affected import affected_by
+
+    catalog = catalog_of(ctx)
+    _check_names(catalog, facts, blocks)
+    advisories = [each for path in files for each in read_advisories(path)]
+    answer = affected_by(_known(catalog, images, folder, records), catalog, facts, advisories, blocks)
+    if as_json:
+        print_json(answer)
+    else:
+        for each in answer.affected:
+            click.echo(f"{each.what} ({each.stack} for {each.site})")
+            click.echo("".join(f"  {reason}\n" for reason in each.why), nl=False)
+        for word in answer.unknown:
+            say(f"not known: {word}")
+        say(f"{len(answer.affected)} affected, {answer.others} not")
+    return 1 if answer.affected else 0
+
+
+def _check_names(catalog: Catalog, facts: tuple[str, ...], blocks: tuple[str, ...]) -> None:
+    problems = Problems()
+    sites = catalog.names("site")
+    for fact in facts:
+        site, colon, path = fact.partition(":")
+        if not colon or not path:
+            problems.add(f"--fact {fact} names no fact", expected="SITE:PATH, such as supermuc:mpi.version")
+        elif site not in sites:
+            problems.add(f"no site is called {site!r}", "--fact", remedy=did_you_mean(site, sites))
+    for block in blocks:
+        if not catalog.has_block(block):
+            problems.add(
+                f"no block is called {block!r}", "--release", remedy=did_you_mean(block, catalog.names("block"))
+            )
+    problems.raise_as(UnknownNameError)
+
+
+def _known(catalog: Catalog, images: tuple[str, ...], folder: Path, records: bool) -> list[Dependent]:
+    """Kits and locks of the folder, a kit with its lock once, and images, as far as they can be read."""
+    from hpcgen.doctor.dependents import dependent, kept_in
+
+    found, unread = kept_in(folder, catalog)
+    locked = {each.label.removeprefix("lock ") for each in found if each.lock is not None}
+    known = [each for each in found if f"{each.label.removeprefix('kit ')}/hpcgen.lock" not in locked]
+    names = list(images)
+    if records:
+        from hpcgen.records.store import load_all
+
+        names += [f"{each.image.kind}:{each.image.name}" for each in load_all() if each.image is not None]
+    for name in dict.fromkeys(names):
+        from hpcgen.cli.recorded_plan import recorded_plan
+
+        try:
+            recorded = recorded_plan(name)
+            known.append(dependent(f"image {name}", recorded.plan, catalog, recorded.sealed(name)))
+        except HpcgenError as error:
+            if name in images:
+                raise
+            unread.append(f"{name}: {error.problems[0].message}")
+    for word in unread:
+        say(f"warning: not looked at: {word}")
+    return known
