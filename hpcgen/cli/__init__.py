@@ -15,6 +15,7 @@ from hpcgen._version import __version__
 from hpcgen.errors import HpcgenError, did_you_mean
 
 COMMANDS = {
+    "init": "Write a stack for the project in a folder.",
     "render": "Write the recipe, or the whole kit with -o.",
     "optimise": "Choose framework build, compiler and layout by what is measured.",
     "lock": "Pin everything that a build downloads.",

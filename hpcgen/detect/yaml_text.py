@@ -42,3 +42,14 @@ def comment(text: str) -> str:
     """One comment line; what cannot be printed is left out."""
     words = " ".join(text.split())
     return "# " + "".join(character for character in words if character.isprintable()) + "\n"
+
+
+def inline(data: Any) -> str:
+    """The same on one line, without the line end."""
+    if isinstance(data, str):
+        # Beside a mapping, so that text of its own does not end with YAML's mark of a document's end.
+        return inline([data])[1:-1]
+    text: str = yaml.dump(
+        data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=1_000_000, default_flow_style=True
+    )
+    return text.removesuffix("\n").removesuffix("\n...")

@@ -1,0 +1,119 @@
+"""``hpcgen init``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import PATH, catalog_of, print_json, say
+from hpcgen.cli.project_stack import PROJECT
+from hpcgen.errors import InputError, OutputError
+
+if TYPE_CHECKING:
+    from hpcgen.projects.draft import Draft
+
+
+@click.command("init")
+@click.argument("folder", default=".", type=PATH)
+@click.option("--dry-run", is_flag=True, help="Print the stack, and write nothing; as does -o -.")
+@click.option("--force", is_flag=True, help=f"Replace a {PROJECT} that is there; what changes is shown.")
+@click.option(
+    "-o", "--output", metavar="NAME", default=PROJECT, help=f"What the file in FOLDER is called, by default {PROJECT}."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the stack, and every guess with its reason, as JSON.")
+@click.pass_context
+def command(ctx: click.Context, folder: Path, dry_run: bool, force: bool, output: str, as_json: bool) -> None:
+    """Write a stack for the project in FOLDER, by default this one, as hpcgen.yaml.
+
+    Reads lists and locks of packages, apt.txt, CMakeLists.txt, Makefiles, job scripts and Python programs; nothing of
+    them is run. Each line of the stack says why it is as it is.
+    """
+    from hpcgen.projects.making import draft_of
+    from hpcgen.projects.text import stack_text
+
+    if "/" in output or output in ("", ".", ".."):
+        raise click.UsageError("-o names a file in FOLDER, since the paths of a stack are from its own folder")
+    draft = draft_of(folder, catalog_of(ctx))
+    text = stack_text(draft)
+    only_shown = dry_run or output == "-"
+    file = folder / output
+    if as_json:
+        print_json({"file": None if only_shown else str(file), **_data(draft), "text": text})
+    elif only_shown:
+        click.echo(text, nl=False)
+    if not only_shown:
+        _write(file, text, force)
+        _next_steps(folder, output, draft)
+    if draft.problems:
+        again = "" if only_shown else ", then let `hpcgen init --force` look again"
+        say(f"warning: files of the project have mistakes: mend them{again}")
+    draft.problems.raise_as(InputError)
+
+
+def _data(draft: Draft) -> dict[str, Any]:
+    return {
+        "stack": draft.data,
+        "guesses": draft.guesses,
+        "remarks": draft.remarks,
+        "options": draft.options,
+        "problems": draft.problems,
+    }
+
+
+def _write(file: Path, text: str, force: bool) -> None:
+    """Write the file; one that is there stays without ``--force``, and what would change is shown.
+
+    Raises
+    ------
+    OutputError: there is one already.
+    """
+    from hpcgen.support.writing import write_file
+
+    old = _present(file)
+    if old == text:
+        say(f"{file}: it is already what init would write")
+        return
+    if old is not None:
+        _show_changes(file, old, text)
+    if (old is not None or file.is_symlink() or file.exists()) and not force:
+        raise OutputError(
+            f"{file} already exists", remedy="--force replaces it, --dry-run prints what init would write"
+        )
+    write_file(file, text)
+    say(f"{file}: written")
+
+
+def _present(file: Path) -> str | None:
+    """What the file has now; None where there is none that can be read."""
+    from hpcgen.project_files.folder import ProjectFolder
+
+    try:
+        return ProjectFolder(file.parent).text(file.name)
+    except InputError:
+        return None
+
+
+def _show_changes(file: Path, old: str, new: str) -> None:
+    import difflib
+
+    lines = difflib.unified_diff(
+        old.splitlines(), new.splitlines(), f"{file} (now)", f"{file} (init)", lineterm="", n=1
+    )
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def _next_steps(folder: Path, output: str, draft: Draft) -> None:
+    """What to do now."""
+    where = "" if folder.resolve() == Path.cwd() else f" in {folder}"
+    stack = "" if output == PROJECT else f" --stack ./{output}"
+    options = "".join(f" {word}" for option in draft.options for word in option.words)
+    for remark in draft.remarks:
+        place = f"{remark.where.file}:{remark.where.line}: " if remark.where is not None else ""
+        say(f"note: {place}{remark.text}")
+    say(f"next{where}: `hpcgen list sites` names the sites, then")
+    say(f"  hpcgen plan --site NAME{stack}")
+    say(f"  hpcgen build --site NAME{stack}")
+    say(f"  hpcgen submit{options}")

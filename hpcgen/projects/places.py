@@ -1,0 +1,3 @@
+"""Where the image has the project."""
+
+APP = "/app"
