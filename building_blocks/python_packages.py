@@ -112,8 +112,12 @@ class PythonPackages(Block):
     def capabilities(self, ctx: Context) -> Capabilities:
         """The GPUs that the index's builds of well-known frameworks compute on."""
         pins = [tuple(pin.split("==")) for pin in ctx.options.packages]
-        pins += [(each.name, each.version) for each in ctx.project.packages] if ctx.project is not None else []
         vendors = dict.fromkeys(vendor for name, version in pins if (vendor := _vendor(name, version)))
+        gpu = ctx.facts.partition.gpu
+        for each in ctx.project.packages if ctx.project is not None and gpu is not None else ():
+            # What is for others is told with its line by the contract.
+            if gpu is not None and _vendor(each.name, each.version) == gpu.vendor:
+                vendors[gpu.vendor] = None
         return Capabilities(gpu_vendors=tuple(vendors))
 
     def notices(self, ctx: Context) -> list[str]:
@@ -133,7 +137,9 @@ def _lists(ctx: Context) -> list[Wheels]:
     locked = []
     if project is not None and project.hashed:
         pins = tuple(each.line for each in project.packages)
-        locked.append(Wheels(PROJECT, pins, hashed=True, asked=tuple(each.asked for each in project.packages)))
+        asked = tuple(each.asked for each in project.packages)
+        places = tuple((each.name, each.origin) for each in project.packages)
+        locked.append(Wheels(PROJECT, pins, hashed=True, asked=asked, places=places))
     elif project is not None:
         loose += [each.asked for each in project.packages]
     return [*locked, *([ctx.wheels(ctx.me.name, loose)] if loose else [])]

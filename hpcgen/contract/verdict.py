@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.contract import collectives, conda, fabric, gpu, mpi, node, site
+from hpcgen.contract import collectives, conda, fabric, gpu, mpi, node, packages, site
 from hpcgen.contract import engine as engines
 from hpcgen.contract.case import Case, Check
 from hpcgen.engines import engine_for
@@ -34,6 +34,7 @@ CHECKS: dict[str, Callable[[Case], Check | list[Check]]] = {
     "conda packages": conda.packages,
     "CPU": node.cpu,
     "memory": node.memory,
+    "Python packages": packages.packages,
     "binds": engines.binds,
     "engine": engines.flags,
     "launch": engines.launch,

@@ -14,6 +14,12 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any, NamedTuple
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 import msgspec
 from packaging.requirements import Requirement
@@ -22,6 +28,7 @@ from packaging.utils import canonicalize_name
 from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem, Problems
 from hpcgen.net.package_index import PackageIndex
 from hpcgen.net.pip_settings import pip_settings
+from hpcgen.project_files.locked import file_name
 from hpcgen.support.extras import extra
 from hpcgen.support.leftovers import scratch_folder
 from hpcgen.support.wheel_targets import WheelTarget, best_wheel
@@ -81,10 +88,10 @@ def resolve(request: Request) -> list[Resolved]:
     with scratch_folder("hpcgen-wheels-") as folder:
         index = PackageIndex(request.indexes)
         sources = _source_packages(request, index, folder)
-        versions = _compiled(request, folder)
+        found = _compiled(request, folder, _tells_wheels(request, index))
     with ThreadPoolExecutor(8) as pool:
-        wheels = [(name, version) for name, version in versions.items() if name not in sources]
-        chosen = list(pool.map(lambda pin: _chosen(pin[0], pin[1], index, request.target), wheels))
+        wheels = [each for each in found if each.name not in sources]
+        chosen = list(pool.map(lambda each: _chosen(each, index, request.target), wheels))
     Problems(each for each in chosen if isinstance(each, Problem)).raise_as(FetchError)
     return [*sources.values(), *(each for each in chosen if isinstance(each, Resolved))]
 
@@ -146,29 +153,60 @@ def _stand_in(folder: Path, name: str, version: str) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
-def _compiled(request: Request, folder: Path) -> dict[str, str]:
-    """uv's list: every package with its version. Its hashes are not asked for: they are those of one index alone."""
-    asked, held, listing = folder / "asked.in", folder / "held.in", folder / "listing.txt"
+class _Found(NamedTuple):
+    """A package of uv's answer, with the sha256 of its wheels by their names where uv tells all of a remote index."""
+
+    name: str
+    version: str
+    wheels: Mapping[str, str]
+
+
+def _tells_wheels(request: Request, index: PackageIndex) -> bool:
+    """Whether uv's answer has every wheel of the one remote index that pip would choose from, for this C library."""
+    return len(index.remote) == 1 and request.target.newest in _GLIBC
+
+
+def _compiled(request: Request, folder: Path, files: bool) -> list[_Found]:
+    """uv's answer: every package with its version, and with ``files`` the wheels that run there.
+
+    To read the pages of a remote index once more for these takes several times as long as all that uv does.
+    """
+    asked, held = folder / "asked.in", folder / "held.in"
+    listing = folder / ("pylock.toml" if files else "listing.txt")
     asked.write_text("".join(f"{line}\n" for line in (*request.sdists, *request.requirements)), "utf-8")
     held.write_text("".join(f"{line}\n" for line in request.constraints), "utf-8")
     words = ["pip", "compile", str(asked), "--constraints", str(held), "--output-file", str(listing)]
+    words += ["--format", "pylock.toml"] if files else []
     words += ["--quiet", "--no-header", "--no-annotate", "--find-links", str(folder)]
     words += ["--python-version", request.target.python, "--python-platform", _platform(request.target)]
     words += ["--only-binary", ":all:", "--index-strategy", "unsafe-best-match"]
     done = run_uv(words, request.indexes, folder, "lock wheels")
     if done.returncode != 0:
         raise _no_solution(request, (done.stderr or done.stdout).splitlines())
+    if files:
+        return [_found(each) for each in tomllib.loads(listing.read_text("utf-8")).get("packages", [])]
     pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", listing.read_text("utf-8"), re.MULTILINE)
-    return {canonicalize_name(name): version for name, version in pins}
+    return [_Found(canonicalize_name(name), version, {}) for name, version in pins]
 
 
-def _chosen(name: str, version: str, index: PackageIndex, target: WheelTarget) -> Resolved | Problem:
+def _found(package: Mapping[str, Any]) -> _Found:
+    """A package of a pylock.toml that uv wrote; without wheels where they are of this machine, or lack a hash."""
+    wheels = [(each.get("url", ""), each.get("hashes", {}).get("sha256", "")) for each in package.get("wheels", [])]
+    whole = all(url.startswith("https:") and sha256 for url, sha256 in wheels)
+    by_file = {file_name(url): sha256 for url, sha256 in wheels} if whole else {}
+    return _Found(canonicalize_name(package["name"]), package["version"], by_file)
+
+
+def _chosen(found: _Found, index: PackageIndex, target: WheelTarget) -> Resolved | Problem:
     """The file that pip would take from all indexes together."""
-    files = [each for each in index.files(name, version) if each.file.endswith(".whl")]
+    name, version = found.name, found.version
+    files = [each for each in index.files(name, version, remote=not found.wheels) if each.file.endswith(".whl")]
     # pip takes a file that was withdrawn only if there is no other.
     files = [each for each in files if not each.yanked] or files
     by_file = {each.file: each for each in files}
-    best = best_wheel(by_file, target)
+    best = best_wheel({*by_file, *found.wheels}, target)
+    if best is not None and best in found.wheels:
+        return Resolved(name, version, best, found.wheels[best])
     sha256 = best and (by_file[best].sha256 or index.own_hash(by_file[best]))
     if not best or not sha256:
         return Problem(f"no package index has a wheel of {name} {version} for this Python with a sha256")

@@ -19,6 +19,7 @@ from hpcgen.model.fields import FileName
 
 ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1, */*;q=0.01"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_WHOLE = re.compile(r"https://[a-z0-9.-]+/[A-Za-z0-9/._+%-]+")
 
 
 class IndexFile(msgspec.Struct, frozen=True):
@@ -67,7 +68,7 @@ def _json_files(data: bytes, url: str) -> list[IndexFile]:
 def _json_file(entry: dict[str, Any], url: str) -> IndexFile:
     size = entry.get("size")
     known = size if isinstance(size, int) and size >= 0 else None
-    address = urllib.parse.urldefrag(_joined(url, str(entry["url"]))).url
+    address = _joined(url, str(entry["url"])).partition("#")[0]
     hashes = entry["hashes"]
     return IndexFile(
         str(entry["filename"]), address, _sha256(hashes.get("sha256")), known, entry.get("yanked", False) is not False
@@ -136,7 +137,8 @@ def _sha256(value: object) -> str:
 def _joined(base: str, link: str) -> str:
     """A link's whole address; empty if it is none."""
     try:
-        address = urllib.parse.urljoin(base, link)
+        # Pages have tens of thousands of files, nearly all by their whole address.
+        address = link if _WHOLE.fullmatch(link) else urllib.parse.urljoin(base, link)
     except ValueError:
         return ""
     return address if address.isprintable() and " " not in address else ""

@@ -134,11 +134,19 @@ class PackageIndex:
             return self._nowhere(pin, fitting)
         return [_wanted(pin, sha256, by_hash[sha256]) for sha256 in pin.hashes if sha256 in by_hash]
 
-    def files(self, name: str, version: str) -> list[IndexFile]:
-        """What all indexes have of one version, each file as often as it is there; those that fail have nothing."""
+    @property
+    def remote(self) -> list[str]:
+        """The indexes, and pages of links, that are not of this machine."""
+        return [each for each in (*self.indexes, *self.links) if not each.startswith("file:")]
+
+    def files(self, name: str, version: str, *, remote: bool = True) -> list[IndexFile]:
+        """What all indexes have of one version, each file as often as it is there; those that fail have nothing.
+
+        ``remote``: whether those are asked too that are not of this machine.
+        """
         wanted = Version(version)
         found = []
-        for place in self.places(name):
+        for place in (each for each in self.places(name) if remote or each.address.startswith("file:")):
             files = self._page(place)
             found += [each for each in files if fits(each.file, name, wanted)] if isinstance(files, list) else []
         return found
@@ -247,10 +255,32 @@ class PackageIndex:
         return _hash_file(local_path(each.url)) if each.url.startswith("file:") else ""
 
 
+def _version(words: Sequence[str]) -> Version | None:
+    return _parsed(words[0]) if words else None
+
+
+@functools.lru_cache(maxsize=16384)
+def _parsed(text: str) -> Version | None:
+    """A version, of which a page has each in many files."""
+    try:
+        return Version(text)
+    except InvalidVersion:
+        return None
+
+
+def _plain(text: str) -> str:
+    return text.lower().replace("_", "-").replace(".", "-")
+
+
 def fits(file: str, name: str, version: Version | None) -> bool:
     """Is this the name of a file of a project, and of this version if one is given?"""
+    # One page may have the files of thousands of projects, and to take their names apart takes long.
+    if _plain(file[: len(name)]) != _plain(name):
+        return False
     try:
         if file.endswith(".whl"):
+            if version is not None and _version(file.split("-")[1:2]) != version:
+                return False
             found, its = parse_wheel_filename(file)[:2]
         else:
             found, its = parse_sdist_filename(file)
@@ -301,6 +331,8 @@ def _netrc(path: str | None) -> dict[str, tuple[str, str | None, str | None]]:
 
 def _with_credentials(each: IndexFile, index: urllib.parse.SplitResult) -> IndexFile:
     """A file at the index's own host, with the user name and password that the index's address has."""
+    if index.username is None and not _netrc(os.environ.get("NETRC")):
+        return each
     parts = urllib.parse.urlsplit(each.url)
     if index.username is None or parts.netloc != index.netloc.rpartition("@")[2]:
         return msgspec.structs.replace(each, url=with_password(each.url))

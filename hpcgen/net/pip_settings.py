@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -52,9 +53,12 @@ def pip_settings() -> PipSettings:
     names = [sys.executable, shutil.which("python3"), shutil.which("python")]
     pythons = list(dict.fromkeys(name for name in names if name))
     for python in pythons:
-        done = _pip(python, "config", "list")
+        # pip takes long to start, and its help is needed where nothing is configured, as on most machines.
+        with ThreadPoolExecutor(1) as beside:
+            text = beside.submit(_pip, python, "download", "--help")
+            done = _pip(python, "config", "list")
         if done.returncode == 0:
-            return _settings(python, done.stdout)
+            return _settings(python, done.stdout, text.result().stdout)
         if "No module named" not in done.stderr:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
             raise InputError(f"pip of {python} cannot say which indexes it uses: {said}", remedy="mend pip")
@@ -64,21 +68,24 @@ def pip_settings() -> PipSettings:
     )
 
 
-def _settings(python: str, listed: str) -> PipSettings:
-    """From the lines ``section.name='value'``. Of the sections that say something, the last that pip reads counts."""
+def _settings(python: str, listed: str, text: str) -> PipSettings:
+    """From the lines ``section.name='value'``; ``text`` is pip's help.
+
+    Of the sections that say something, the last that pip reads counts.
+    """
     sections: dict[str, dict[str, str]] = {"global": {}, "download": {}, ":env:": {}}
     for found in filter(None, map(_SETTING.fullmatch, listed.splitlines())):
         sections[found[1]][found[2]] = str(ast.literal_eval(found[3]))
     values = {name: value for each in sections.values() for name, value in each.items() if value}
     indexes: list[str] = []
     if values.get("no-index", "0").lower() not in ("1", "true", "yes", "on", "y", "t"):
-        indexes = [values.get("index-url") or _default_index(python), *values.get("extra-index-url", "").split()]
+        indexes = [values.get("index-url") or _default_index(python, text), *values.get("extra-index-url", "").split()]
     return PipSettings(tuple(indexes), tuple(values.get("find-links", "").split()), values.get("cert", ""))
 
 
-def _default_index(python: str) -> str:
+def _default_index(python: str, text: str) -> str:
     """The index of a pip that was told of none, as its help names it."""
-    found = _DEFAULT_INDEX.search(" ".join(_pip(python, "download", "--help").stdout.split()))
+    found = _DEFAULT_INDEX.search(" ".join(text.split()))
     if found is None:
         raise InputError(f"pip of {python} has no index configured", remedy="pip config set global.index-url ADDRESS")
     return found[1]

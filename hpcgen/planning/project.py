@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Resolve = Callable[[Sequence[Demand]], list[PlannedBlock]]
 _LOCAL = re.compile(r"\+[A-Za-z0-9.]+")
 _ROUNDS = 4
-OTHERS = 40
+OTHERS = 200
 """So many wheels that do not suit are kept of one package, for messages."""
 
 

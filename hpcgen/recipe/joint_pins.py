@@ -172,6 +172,12 @@ def _problem(clashes: Sequence[tuple[str, _Pin, _Pin]], python: Chosen | None, a
     """What two blocks do not agree on; the list that can be written anew is held to the versions of the other."""
     _, first, other = clashes[0]
     texts = [_text(name, *pins) for name, *pins in clashes]
+    if first.of.wheels.places or other.of.wheels.places:
+        return Problem(
+            f"{first.label} and {other.label} install different versions of one package: {some(texts, 8)}",
+            expected="one version of each package in a Python environment",
+            remedy="change the version in your file (a lock is written anew by its tool), or leave the block out",
+        )
     of_a_table = other if other.of.wheels.hashed else first
     release = f"choose another release of one of them (--set {of_a_table.of.block.name}.version=RANGE)"
     anew = _command(other, [f"{name}=={one.version}" for name, one, _ in clashes], python, architecture)
@@ -185,8 +191,15 @@ def _problem(clashes: Sequence[tuple[str, _Pin, _Pin]], python: Chosen | None, a
 def _text(name: str, first: _Pin, other: _Pin) -> str:
     """Both versions, or ranges, with those that the blocks ask for themselves."""
     asked = [f"{pin.label} asks for {name}{pin.asked}" for pin in (first, other) if pin.asked and not pin.exact]
-    versions = f"{name} {first.version}" + (f" and {other.version}" if other.version else "")
+    versions = _version(name, first) + (f" and {_version('', other)}" if other.version else "")
     return f"{versions} ({', '.join(asked)})" if asked else versions
+
+
+def _version(name: str, pin: _Pin) -> str:
+    """A package in the version of a list, with the line of the user's file that says so."""
+    lines = dict(pin.of.wheels.places)
+    place = next((f" ({lines[key]})" for key in lines if canonicalize_name(pin.line.partition("==")[0]) == key), "")
+    return f"{name} {pin.version}{place}".strip()
 
 
 def _command(pin: _Pin, held: Sequence[str], python: Chosen | None, architecture: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 from packaging.tags import Tag, compatible_tags, cpython_tags
@@ -56,9 +57,15 @@ def tags(target: WheelTarget) -> list[Tag]:
     ]
 
 
+@lru_cache(maxsize=16)
+def _order(target: WheelTarget) -> dict[Tag, int]:
+    """The rank of each kind of wheel; there are thousands."""
+    return {tag: rank for rank, tag in enumerate(tags(target))}
+
+
 def best_wheel(files: Iterable[str], target: WheelTarget) -> str | None:
     """The file that pip would choose among wheels of one version; None if none can be installed."""
-    order = {tag: rank for rank, tag in enumerate(tags(target))}
+    order = _order(target)
     ranked = []
     for file in files:
         _, _, build, kinds = parse_wheel_filename(file)

@@ -37,13 +37,15 @@ class Wheels(Input, frozen=True):
 
     ``requirements`` are lines of pip's requirements format. ``hashed`` says that the list is complete
     with every dependency and a sha256 each, so that pip is told to accept nothing else. ``asked`` is what the block
-    itself asks for, in pip's form: ``numpy<2``.
+    itself asks for, in pip's form: ``numpy<2``. ``places``: packages for which a line of the user's files asks, each
+    with that line.
     """
 
     name: str
     requirements: tuple[str, ...]
     hashed: bool
     asked: tuple[str, ...] = ()
+    places: tuple[tuple[str, str], ...] = ()
     key = "wheels"
 
     def without(self, *packages: str) -> Wheels:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.errors import ConflictError, FetchError, InputError, MissingToolError
+from hpcgen.locking import uv_resolver
 from hpcgen.locking.uv_resolver import Request
 from hpcgen.locking.wheels import lock_wheels, resolve
 from hpcgen.model.bundle import BundleItem
@@ -55,6 +56,30 @@ def test_markers_and_versions_are_those_of_the_target(tmp_path: Path) -> None:
     found = lock_wheels(["top"], "3.8.10", "aarch64", "2.31", indexes=[address])
     arm = next(path for path in others if "arm" in path.name)
     assert found == [line(arm, "only-arm", "1.0"), line(old, "only-old", "1.0"), line(top, "top", "1.0")]
+
+
+def test_the_pages_of_a_remote_index_are_not_read_again_for_what_uv_tells(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One call of uv has versions, names and hashes; files of this machine's own index still count, as for pip."""
+    kinds = ["cp311-cp311-manylinux_2_28_x86_64", "cp311-cp311-manylinux_2_17_x86_64", "py3-none-any"]
+    wheels = ", ".join(
+        f'{{url = "https://index.example.org/f/pack-1.0-{kind}.whl", hashes = {{sha256 = "{number:064x}"}}}}'
+        for number, kind in enumerate(kinds)
+    )
+
+    def answer(words: list[str], indexes: object, folder: Path, purpose: str) -> subprocess.CompletedProcess[str]:
+        assert words[words.index("--format") + 1] == "pylock.toml"
+        text = f'lock-version = "1.0"\n[[packages]]\nname = "Pack"\nversion = "1.0"\nwheels = [{wheels}]\n'
+        Path(words[words.index("--output-file") + 1]).write_text(text, "utf-8")
+        return subprocess.CompletedProcess(words, 0, "", "")
+
+    monkeypatch.setattr(uv_resolver, "run_uv", answer)
+    remote = "https://index.example.org/simple"
+    assert lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=[remote]) == [f"pack==1.0 --hash=sha256:{0:064x}"]
+    own = wheel(tmp_path, "pack", "1.0", "cp311-cp311-manylinux_2_36_x86_64")
+    both = [remote, index(tmp_path, own)]
+    assert lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=both) == [line(own, "pack", "1.0")]
 
 
 def test_the_file_is_the_one_that_pip_would_take(tmp_path: Path) -> None:
