@@ -107,7 +107,11 @@ _OPTIONS: list[Callable[[Any], Any]] = [
         help="Set a block's option, its version (BLOCK.version=RANGE) or a virtual's provider (mpi.provider=mpich).",
     ),
     click.option(
-        "--add", "added", multiple=True, type=BLOCK, help="Put a block into the image that the stack does not have."
+        "--add",
+        "added",
+        multiple=True,
+        type=BLOCK,
+        help="Put a block into the image that the stack does not have, or a package: pip:h5py==3.11.0, apt:git.",
     ),
     click.option(
         "--format",

@@ -22,6 +22,7 @@ from hpcgen.model.plan import Finding, Plan, PlannedBlock, PlannedMpi
 from hpcgen.model.project import Project
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
+from hpcgen.planning.added import added_packages
 from hpcgen.planning.asked import Asked, MisfitError, UnusedSettingError
 from hpcgen.planning.code import with_code
 from hpcgen.planning.conda import planned_conda
@@ -130,10 +131,11 @@ class _Planner(msgspec.Struct, frozen=True):
         engine = _engine(self.site, self.format)
         said = parse_settings(asked.settings, self.catalog)
         own = with_code(asked.stack, self.stack_document)
-        stack = with_blocks(self.catalog, own, asked.added)
+        more = added_packages(self.catalog, own, asked.added)
+        stack = with_blocks(self.catalog, more.stack, more.blocks)
         copied = copied_files(self.catalog, self.site, asked.stack, self.stack_document)
         added = stack.blocks.keys() - own.blocks.keys()
-        blocks, project = self._resolved(asked.stack, stack, added, partition, said)
+        blocks, project = self._resolved(asked.stack, stack, added, partition, said, more.demands)
         _check_settings_used(said, blocks)
         job, misfits = lay_out(self.site, partition, stack, request)
         draft = Plan(
@@ -166,13 +168,15 @@ class _Planner(msgspec.Struct, frozen=True):
         added: Collection[str],
         partition: str,
         said: Mapping[str, Mapping[str, str]],
+        demands: Sequence[Requirement],
     ) -> tuple[list[PlannedBlock], Project | None]:
         """The blocks, and what files of the user's project bring beside them."""
         documents = (self.site_document, self.stack_document)
 
         def chosen(of_files: Sequence[Requirement] = ()) -> list[PlannedBlock]:
+            outside = [*demands, *of_files]
             return resolve(
-                question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept, of_files)
+                question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept, outside)
             )
 
         document = self._document_of(asked)

@@ -6,7 +6,6 @@ are chosen for what the files ask for in the Python that there would be without 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from hpcgen.model.requirement import PackageFile, Requirement
 
 Resolve = Callable[[Sequence[Demand]], list[PlannedBlock]]
-_LOCAL = re.compile(r"\+[A-Za-z0-9.]+")
 _ROUNDS = 4
 OTHERS = 200
 """So many wheels that do not suit are kept of one package, for messages."""
@@ -122,19 +120,16 @@ def _pythons(asked: Asked) -> list[Demand]:
 
 def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, said: Collection[str]) -> list[Demand]:
     """What the files ask of blocks that own packages."""
+    from hpcgen.project_files.pip_text import public_range
+
     demands = []
     for each in _selected(asked, python, architecture):
         block = catalog.distributions.get(each.name)
         if block is not None:
             origin = Origin(f"{each.asked} of {each.origin}", kind="file")
-            versions = {block: "" if block in said else _public(each.specifier)}
+            versions = {block: "" if block in said else public_range(each.specifier)}
             demands.append(Demand(catalog.identifier(block), versions, origin, {}))
     return demands
-
-
-def _public(specifier: str) -> str:
-    """A range without the names of builds: ``==2.7.1`` of ``==2.7.1+cu126``, since the block chooses the build."""
-    return _LOCAL.sub("", specifier).replace("===", "==")
 
 
 def _selected(asked: Asked, python: str, architecture: str) -> list[Requirement]:

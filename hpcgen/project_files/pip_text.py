@@ -18,6 +18,7 @@ LONGEST = 2000
 """Characters of one requirement without its hashes."""
 EXPECTED = "a package with its range of versions, such as numpy>=1.26,<3"
 _ADDRESS = re.compile(r"^(git|hg|svn|bzr)\+|://|^[A-Za-z0-9._-]+\s*(\[[^\]]*\])?\s*@")
+_LOCAL = re.compile(r"\+[A-Za-z0-9.]+")
 _PATH = re.compile(r"^[./~]|^[A-Za-z]:\\|[/\\]|\.(whl|zip|tar\.gz|tgz|tar\.bz2)$")
 
 
@@ -62,6 +63,11 @@ def only_version(specifier: SpecifierSet) -> str:
     """The version that a range leaves where it names just one; empty otherwise."""
     exact = [each.version for each in specifier if each.operator in ("==", "===") and "*" not in each.version]
     return exact[0] if len(exact) == 1 and is_version(exact[0]) else ""
+
+
+def public_range(specifier: str) -> str:
+    """A range without the names of builds: ``==2.7.1`` of ``==2.7.1+cu126``, where somebody else chooses the build."""
+    return _LOCAL.sub("", specifier).replace("===", "==")
 
 
 def is_version(text: str) -> bool:

@@ -1,0 +1,91 @@
+"""``--add`` of packages: ``pip:h5py==3.11`` and ``apt:git`` beside names of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from hpcgen.blocks.options import option_fields
+from hpcgen.blocks.requirements import Origin, Requirement
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import InputError, Position, Problems
+from hpcgen.model.project import BLOCK
+from hpcgen.model.stack import Stack, StackBlock
+
+KINDS = {"pip": (BLOCK, "h5py==3.11.0"), "apt": ("os_packages", "git")}
+"""For what stands before the colon: the block whose option ``packages`` takes it, and an example."""
+
+
+class Added(NamedTuple):
+    """What ``--add`` says: the stack with further packages, names of blocks, and what is asked of blocks instead."""
+
+    stack: Stack
+    blocks: list[str]
+    demands: list[Requirement]
+
+
+def added_packages(catalog: Catalog, stack: Stack, added: Sequence[str]) -> Added:
+    """Take packages apart from blocks. A Python package that a block brings becomes a requirement on that block.
+
+    Raises
+    ------
+    InputError: a kind that is none, or no name or version of a package; all of them.
+    """
+    found = Added(stack, [], [])
+    packages: dict[str, list[str]] = {}
+    problems = Problems()
+    for text in added:
+        kind, colon, package = text.partition(":")
+        if not colon:
+            found.blocks.append(text)
+        elif kind not in KINDS:
+            message = f"{text!r} is neither a block nor a package"
+            problems.add(message, "--add", " or ".join(f"{name}:{of[1]}" for name, of in KINDS.items()))
+        elif (demand := _by_block(catalog, text, package) if kind == "pip" else None) is not None:
+            found.demands.append(demand)
+        else:
+            problems += _wrong(catalog, kind, package)
+            packages.setdefault(KINDS[kind][0], []).append(package)
+    problems.raise_as(InputError)
+    return found._replace(stack=_with(stack, packages))
+
+
+def _by_block(catalog: Catalog, text: str, package: str) -> Requirement | None:
+    """What is asked of the block that brings a Python package; None where none does."""
+    from hpcgen.project_files.pip_text import Fault, public_range, requirement
+
+    try:
+        asked = requirement(package, Position("--add", 1, 1))
+    except Fault:
+        return None
+    block = catalog.distributions.get(asked.name)
+    if block is None:
+        return None
+    return Requirement(
+        catalog.identifier(block), {block: public_range(asked.specifier)}, Origin(f"--add {text}", kind="file"), {}
+    )
+
+
+def _wrong(catalog: Catalog, kind: str, package: str) -> Problems:
+    """That the block does not take this for a package."""
+    block, example = KINDS[kind]
+    field = next(each for each in option_fields(catalog.block(block).Options) if each.encode_name == "packages")
+    problems = Problems()
+    try:
+        msgspec.convert([package], field.type)
+    except msgspec.ValidationError:
+        problems.add(f"{kind}:{package[:120]!r} cannot be added", "--add", f"such as {kind}:{example}")
+    return problems
+
+
+def _with(stack: Stack, packages: dict[str, list[str]]) -> Stack:
+    blocks = dict(stack.blocks)
+    for name, more in packages.items():
+        block = blocks.get(name, StackBlock())
+        before = block.options.get("packages")
+        listed = [*(before if isinstance(before, list) else []), *more]
+        options = {**block.options, "packages": list(dict.fromkeys(listed))}
+        blocks[name] = msgspec.structs.replace(block, options=options)
+    return msgspec.structs.replace(stack, blocks=blocks)
