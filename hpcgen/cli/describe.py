@@ -56,6 +56,7 @@ def _block(catalog: Catalog, name: str) -> dict[str, Any]:
         "provides": list(cls.provides),
         # A block may need the same in several ways, each in its own case.
         "needs": list(dict.fromkeys(needs)),
+        **({"distributions": list(cls.distributions)} if cls.distributions else {}),
         "options": options,
         "releases": {v: msgspec.to_builtins(releases[v]) for v in sorted(releases, key=version, reverse=True)},
     }

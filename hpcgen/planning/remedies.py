@@ -103,6 +103,7 @@ class _Changes:
         written = [each for each in self.clash if each.origin.kind == "stack" and each.allowed is not None]
         yield from (self._versions(each) for each in said)
         yield from (self._providers(each) for each in said)
+        yield from (self._instead_of_file(each) for each in self.clash if each.origin.kind == "file" and each.demanded)
         yield from self._options()
         if any(each.origin.kind == "site" for each in self.clash):
             yield self._partitions()
@@ -141,6 +142,13 @@ class _Changes:
         for candidate in sorted(distance, key=distance.__getitem__):
             if self.stated.solve([*beside, candidate], groups):
                 yield candidate
+
+    def _instead_of_file(self, root: Requirement) -> Iterator[Remedy]:
+        """A version near to what a user's file asks for; ``--set`` decides instead of the file."""
+        for block in root.allowed or ():
+            if self.asked.said(f"{block}.version") is None:
+                groups = self.stated.groups_without([root.origin])
+                yield from (self._set(f"{block}.version", c.version) for c in self._near(root, groups))
 
     def _providers(self, root: Requirement) -> Iterator[Remedy]:
         said = self._said(root, "provider")

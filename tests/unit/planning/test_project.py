@@ -111,6 +111,11 @@ def test_both_lines_of_a_conflict_are_named(tmp_path: Path) -> None:
     assert "hpcgen.yaml:3:" in said and "asks for pytorch >=2.10" in said
 
 
+def test_the_remedy_is_a_version_near_to_that_of_the_file(tmp_path: Path) -> None:
+    with pytest.raises(ConflictError, match=r"remedy: --set pytorch.version=2.7.1 "):
+        planned(tmp_path, {"requirements.txt": "torch==2.7.0\n"})
+
+
 def test_a_setting_decides_instead_of_the_file(tmp_path: Path) -> None:
     plan = planned(tmp_path, {"requirements.txt": "torch==2.7.0\n"}, settings=("pytorch.version=2.7.1",))
     torch = plan.block("pytorch")
