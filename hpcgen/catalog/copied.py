@@ -58,6 +58,10 @@ class CopiedFiles:
             document = self._document(stack) or document
         return _each(stack, document, lambda folder, entry: _planned(self.read(folder, entry), entry.to))
 
+    def planned_from(self, folder: Path, entry: Copied) -> PlannedCopy:
+        """What a plan says of the files of one entry below a folder; InputError where one cannot be copied."""
+        return _planned(self.read(folder, entry), entry.to)
+
     def read(self, folder: Path, entry: Copied) -> Tree:
         """The files of one entry as they are below ``folder``; InputError where one cannot be copied."""
         key = (str(folder.absolute()), entry.from_, tuple(entry.ignore))

@@ -27,6 +27,7 @@ COMMANDS = {
     "affected": "List what has to be built again, and why.",
     "contract": "Check whether the image will work on the host.",
     "build": "Build an image with a container engine.",
+    "extend": "Add packages, files or blocks to a finished image.",
     "test": "Test an image on this machine.",
     "bench": "Measure standard workloads in images.",
     "tune": "Search for the settings with which an image runs fastest.",

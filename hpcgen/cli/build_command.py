@@ -97,23 +97,23 @@ def command(
         accepted = None if dry_run else accept
         kit = _kit_to_build(ctx, engine, keep or folder / "kit", locked, bundle, asked, accepted)
         if dry_run:
-            _dry_run(kit, options)
+            dry_run_of(kit, options)
             return
         require_licences(kit.plan.licences, accept)
         # A kit, a lock or a bundle may be a stranger's; what was planned here is for a profile of the user's.
         trust = trust_image or asked["site"] is not None
         if prove:
             _check_testable(ctx, kit, trust)
-        result = _build(kit, options)
+        result = build_and_tell(kit, options)
     failed = None
     if prove:
         result, failed = _prove(ctx, result, record, trust)
-    _say_result(result, as_json)
+    say_result(result, as_json)
     if failed is not None:
         raise failed
 
 
-def _say_result(record: BuildRecord, as_json: bool) -> None:
+def say_result(record: BuildRecord, as_json: bool) -> None:
     """The record, or the image's name."""
     if as_json:
         print_json(record)
@@ -172,7 +172,7 @@ def _locked_kit(
     return read_kit(folder)
 
 
-def _dry_run(kit: KitFolder, options: BuildOptions) -> None:
+def dry_run_of(kit: KitFolder, options: BuildOptions) -> None:
     from hpcgen.builders.running import commands, prepare
 
     prepared = prepare(kit, options, "0", Path("BUILD"))
@@ -181,7 +181,7 @@ def _dry_run(kit: KitFolder, options: BuildOptions) -> None:
         click.echo(line)
 
 
-def _build(kit: KitFolder, options: BuildOptions) -> BuildRecord:
+def build_and_tell(kit: KitFolder, options: BuildOptions) -> BuildRecord:
     from hpcgen.builders.display import display
     from hpcgen.builders.running import build_kit
 

@@ -113,6 +113,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen measurements import reframe perflogs/ours/cpu/stream.log --to ours/measurements/stream.jsonl",
     ),
     "inspect": ("hpcgen inspect image.sif", "hpcgen inspect podman:hello --json"),
+    "extend": (
+        "hpcgen extend mpi-hello.sif --add pip:h5py==3.11.0 --add apt:git",
+        "hpcgen extend podman:mpi-hello:here --add copy:src=/opt/src -o mpi-hello:mine",
+    ),
     "rebuild": ("hpcgen rebuild image.sif -o kit",),
     "convert": ("hpcgen convert podman:hello hello.sif", "hpcgen convert hello.sif hello.sqfs"),
     "records": ("hpcgen records --limit 5", "hpcgen records show 22dd1060"),

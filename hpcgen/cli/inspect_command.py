@@ -67,6 +67,7 @@ def _shown(told: dict[str, Any]) -> str:
         ("hpcgen", told["hpcgen"]),
         ("command", told["command"]),
         ("content", told["content"]),
+        *([("added to", _beneath(told["extends"]))] if told["extends"] is not None else []),
         ("base", " ".join(str(each.get("name")) for each in told["images"].values() if isinstance(each, dict))),
         ("job", _layout(job)),
         ("starts", _words(job.get("command"))),
@@ -83,6 +84,11 @@ def _shown(told: dict[str, Any]) -> str:
     files = [(each["name"], size(each["bytes"]), each["sha256"]) for each in told["files"]]
     parts.append(table(["file", "size", "sha256"], _plain(files), sys.stdout))
     return "\n\n".join(parts)
+
+
+def _beneath(extends: dict[str, Any]) -> str:
+    """The finished image by its name there, and the hash of its plan."""
+    return f"{extends['image']}, whose content is {extends['content']}"
 
 
 def _for(stream: TextIO, text: str) -> str:

@@ -37,6 +37,7 @@ class Apptainer(Engine):
     name = "apptainer"
     format = "singularity"
     starts = ("sif", "sandbox")
+    adds_to = ("sif", "sandbox")
     bind_option = "-B"
     # Where --nv and --rocm put the driver's libraries.
     library_path = "/.singularity.d/libs"

@@ -98,6 +98,7 @@ class Engine:
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
     tried before. ``builds_since``: the release that reads our recipes, and for what of them. ``comes_from``: where a
     person gets it. ``storage_variables``: they say where it keeps images, steps and temporary files.
+    ``adds_to``: kinds of image, as ``starts`` has them, that its builds can start from.
     ``differs_before``: what differs between two images of one lock, if it is known, before the release ``equal_since``,
     which makes them equal; "" where no release is known to.
     """
@@ -138,11 +139,22 @@ class Engine:
     storage_variables: ClassVar[tuple[str, ...]] = ()
     equal_since: ClassVar[str] = ""
     differs_before: ClassVar[str] = ""
+    adds_to: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, version: str | None = None) -> None:
         self.version = version
 
     # what it can do
+
+    def extended_name(self, content: str, file: str) -> str:
+        """How a recipe names a finished image that is a file or folder.
+
+        Parameters
+        ----------
+        content: the hash of the plan that it was built from.
+        file: its name beside the kit.
+        """
+        return file
 
     @classmethod
     def command_name(cls) -> str:

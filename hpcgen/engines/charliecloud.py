@@ -36,7 +36,7 @@ from hpcgen.engines.building import EngineCommand, Place, Target, Work, file_tar
 from hpcgen.engines.steps import HPCGEN, Event, Labels, Reader, Recipe, Step, dockerfile_steps
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.image_paths import SUBMIT_FOLDER
-from hpcgen.model.plan import Plan
+from hpcgen.model.plan import ExtendedImage, Plan
 from hpcgen.model.record import BuiltImage
 from hpcgen.support.shell_words import Shell, joined
 from hpcgen.support.templates import Template
@@ -76,6 +76,7 @@ class Charliecloud(Engine):
     starts = ("squashfs", "directory", "ch-image", "sandbox")
     image_environment = False
     image_releases = MappingProxyType({".sqfs": SQUASHFS})
+    adds_to = ("ch-image", "squashfs", "directory")
     driver_in_image = True
     targets_in_image = True
     bind_option = "-b"
@@ -211,6 +212,8 @@ class Charliecloud(Engine):
 
     def load(self, work: Work) -> list[EngineCommand]:
         """Each base, anew in every build: an import that was stopped leaves half an image under the name."""
+        if work.plan.extends is not None and work.plan.extends.file:
+            return self._stored_file(work, work.plan.extends)
         if work.bundle is None:
             return []
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
@@ -219,6 +222,19 @@ class Charliecloud(Engine):
             EngineCommand(("ch-image", "import", str(bundle.root_tar(each)), each.stored), env=env)
             for each in bundle.bases
         ]
+
+    def extended_name(self, content: str, file: str) -> str:
+        """By the plan's hash: an image in the store, which is made of the file."""
+        return f"hpcgen-extended-{content[:12]}"
+
+    def _stored_file(self, work: Work, extended: ExtendedImage) -> list[EngineCommand]:
+        """The finished image, which is a file or folder, into the store."""
+        env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
+        place = work.kit / extended.file
+        if place.is_dir():
+            return [EngineCommand(("ch-image", "import", str(place.resolve()), extended.image), env=env)]
+        words = ("ch-convert", "-i", "squash", "-o", "ch-image", str(place.resolve()), extended.image)
+        return [EngineCommand(words, env=env)]
 
     def build(self, work: Work) -> list[EngineCommand]:
         """build into the store, compare what was pulled, and convert.
@@ -260,7 +276,9 @@ class Charliecloud(Engine):
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
         """The image in the store and those of its stages; what the cache has of them stays."""
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
-        return [EngineCommand(("ch-image", "delete", self.stored_name(work.plan)), env=env)]
+        names = [self.stored_name(work.plan)]
+        names += [work.plan.extends.image] if work.plan.extends is not None and work.plan.extends.file else []
+        return [EngineCommand(("ch-image", "delete", name), env=env) for name in names]
 
     def reader(self, recipe: Recipe) -> Reader:
         """Recognises a step by its line in the Dockerfile."""

@@ -36,6 +36,7 @@ class Docker(DockerfileEngine):
     name = "docker"
     starts = ("docker",)
     store = "docker"
+    adds_to = ("docker",)
     alone = False
     service = True
     dev_containers = True

@@ -41,6 +41,7 @@ def summary(image: ImageReference, kit: StoredKit, size: int | None, record: Bui
         "job": _job(plan.get("job")),
         "environment": _mapping(lock.get("environment")),
         "copied": [each for each in _list(plan.get("copied")) if isinstance(each, dict)],
+        "extends": _extended(plan.get("extends")),
         "images": _mapping(lock.get("images")),
         "inputs": _list(lock.get("inputs")),
         "files": [_file(name, file.text) for name, file in sorted(kit.files.items())],
@@ -66,6 +67,16 @@ def notes(kit: StoredKit) -> list[str]:
 
 def _name(value: Any) -> Any:
     return value.get("name") if isinstance(value, dict) else value
+
+
+def _extended(value: Any) -> dict[str, Any] | None:
+    """The finished image that this one was added to, with its blocks by their versions; None if it was built whole."""
+    if not isinstance(value, dict):
+        return None
+    blocks = {
+        str(each.get("name")): each.get("version") for each in _list(value.get("blocks")) if isinstance(each, dict)
+    }
+    return {**{name: value.get(name) for name in ("image", "content", "digest")}, "blocks": blocks}
 
 
 def _list(value: Any) -> list[Any]:

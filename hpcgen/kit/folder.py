@@ -111,8 +111,8 @@ def _copied(folder: Path, plan: Plan) -> dict[str, CopiedFile]:
     trees = trees_of_list(_read(folder / LIST), plan, f"the kit's {LIST}")
     return {
         f"{FOLDER}/{path}": CopiedFile(folder / FOLDER / path, file.sha256, file.executable)
-        for target, tree in trees.items()
-        for file in tree.files
+        for target in (each.to for each in plan.brought)
+        for file in trees[target].files
         for path in [below(file.path, target)]
     }
 

@@ -167,4 +167,5 @@ def make_kit(plan: Plan, catalog: Catalog, lock: Lock | None = None) -> Kit:
     trees = {each.to: catalog.copied.tree(plan, each) for each in plan.copied}
     if trees:
         files[LIST] = KitFile(list_text(trees))
-    return Kit(recipe, files, notices(assembly), assembly.long_builds, files_of_trees(trees))
+    brought = {each.to: trees[each.to] for each in plan.brought}
+    return Kit(recipe, files, notices(assembly), assembly.long_builds, files_of_trees(brought))

@@ -19,6 +19,9 @@ other builders do not, and an image is read-only while it runs, so every image g
 KIT = "/opt/hpcgen/kit"
 """The kit that the image was built from: plan, lock, recipe, build script, job script."""
 
+EXTENDED = "/opt/hpcgen/extended"
+"""Kits of the images that this one was added to, each in a folder by the first 12 digits of its plan's hash."""
+
 KIT_PATH = r"[A-Za-z0-9][A-Za-z0-9._+-]*(?:/[A-Za-z0-9][A-Za-z0-9._+-]*){0,3}"
 """A file of a kit by its path below it: nothing in there can lead out of the kit or needs quotes."""
 

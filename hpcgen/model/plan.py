@@ -6,7 +6,20 @@ from typing import Annotated, Literal
 import msgspec
 
 from hpcgen.model.conda import CondaPackage
-from hpcgen.model.fields import Digest, EngineName, EnvName, FormatName, Name, Record, Sha256, Text, Url, WholeNumber
+from hpcgen.model.fields import (
+    Digest,
+    EngineName,
+    EnvName,
+    FileName,
+    FormatName,
+    Name,
+    Record,
+    Sha256,
+    Text,
+    Url,
+    WholeNumber,
+    matching,
+)
 from hpcgen.model.image_paths import overlap
 from hpcgen.model.job import Job
 from hpcgen.model.project import Project
@@ -119,6 +132,33 @@ class PlannedConda(Record, frozen=True):
     pip: list[Text] = []
 
 
+ImageName = Annotated[
+    str,
+    matching(
+        r"^[A-Za-z0-9][A-Za-z0-9._/:@+%-]{0,254}$(?!\n)",
+        "the name of an image: letters, digits and . _ / : @ + % -",
+        "localhost/mpi-hello:here",
+    ),
+]
+
+
+class ExtendedImage(Record, frozen=True):
+    """The finished image that a plan adds to; all that it holds stays as it is.
+
+    ``image``: the recipe starts from it by this name. ``file``: that of the file or folder that it is, beside the kit
+    while the image is built; "" in an engine's store. ``content``: the hash of the plan that it was built from.
+    ``digest``: what tells it from another build of that plan, as far as its kind has one. ``blocks``, ``copied``: what
+    that plan has.
+    """
+
+    image: ImageName
+    content: Sha256
+    blocks: list[PlannedBlock]
+    copied: list[PlannedCopy] = []
+    file: FileName = ""
+    digest: Digest | None = None
+
+
 class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     """Everything that assembling and launching need. ``blocks`` are in build order, the base first.
 
@@ -126,7 +166,8 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     must accept; when they did is in the person's own config file. ``copied``: the stack's own files, by what is in
     them. ``project``: the Python packages that files of the user's project ask for; ``conda``: what is asked of conda.
     ``latest_base``: base images are what their moving tags stand for on the day of the build, not the dated ones of the
-    release tables. ``number``: the format in which it is written down (``support.file_formats.KIT``).
+    release tables. ``extends``: the finished image that it adds to; what that has is not built again. ``number``: the
+    format in which it is written down (``support.file_formats.KIT``).
     """
 
     number: Annotated[int, msgspec.Meta(ge=1, description="the format of this plan")] = 1
@@ -148,6 +189,13 @@ class Plan(Record, frozen=True, kw_only=True, rename={"number": "plan"}):
     project: Project | None = None
     conda: PlannedConda | None = None
     latest_base: bool = False
+    extends: ExtendedImage | None = None
+
+    @property
+    def brought(self) -> list[PlannedCopy]:
+        """Those of ``copied`` that the build brings: an image that is extended has its own already."""
+        before = self.extends.copied if self.extends is not None else []
+        return [each for each in self.copied if each not in before]
 
     def block(self, name: str) -> PlannedBlock | None:
         """The chosen block of that name, or the one that provides it; None if the plan has none."""

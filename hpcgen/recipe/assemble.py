@@ -23,8 +23,9 @@ from hpcgen.blocks.steps import (
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
-from hpcgen.model.plan import Plan, PlannedCopy
+from hpcgen.model.plan import ExtendedImage, Plan, PlannedCopy
 from hpcgen.model.site import Site
+from hpcgen.recipe import extension
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
 from hpcgen.recipe.parts import Part, Parts, parts_of
@@ -60,20 +61,25 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
     tests = [(part, [*part.block.test(part.ctx), *_of_python(part, found)]) for part in kept]
     script = selftest_script(plan, [(part.label, each) for part, each in tests], folders)
     takes = {part.label: part.block.long_build(part.ctx) for part in parts}
-    long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text]
-    builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
-    _fill_builder(builder, plan, parts, pins)
-    _fill_final(final, plan, parts, script, pins, builder.copied)
-    unpinned = base_notes(plan, (builder.image, final.image), _manager(parts) == "apt")
+    long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text and not plan.extends]
+    if plan.extends is not None:
+        added = extension.added_parts(plan, parts)
+        builder, final = _added_stages(plan, plan.extends, parts, added, catalog, script, pins)
+    else:
+        added = parts
+        builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
+        _fill_builder(builder, plan, parts, pins)
+        _fill_final(final, plan, parts, script, pins, builder.copied)
+    unpinned = base_notes(plan, (builder.image, final.image), _manager(parts) == "apt") if not plan.extends else []
     return Assembly(
         builder=builder,
         final=final,
-        labels=_labels(plan, content or content_hash([builder, final]), final.image, pins),
+        labels=_labels(plan, content or _hash_of(plan, builder, final), final.image, pins),
         selftest=script,
         rank_tests=rank_tests(plan, [(part.planned.name, each) for part, each in tests]),
-        inputs=[(part.planned, item) for part in parts for item in part.inputs],
+        inputs=[(part.planned, item) for part in added for item in part.inputs],
         packages={stage: _package_names(stage, parts) for stage in STAGES},
-        notices=[*long, *unpinned, *(notice for part in parts for notice in part.block.notices(part.ctx))],
+        notices=[*long, *unpinned, *(notice for part in added for notice in part.block.notices(part.ctx))],
         long_builds=long,
         loose=found.loose,
         capabilities={part.planned.name: part.block.capabilities(part.ctx) for part in parts},
@@ -203,6 +209,39 @@ def _fill_final(
     stage.copies = _outermost(kept_paths, {each.to for each in built})
 
 
+def _added_stages(
+    plan: Plan,
+    extended: ExtendedImage,
+    parts: list[Part],
+    added: list[Part],
+    catalog: Catalog,
+    script: str,
+    pins: Pins | None,
+) -> tuple[Stage, Stage]:
+    """No builder, and a final stage that starts from the finished image and has the steps of what is added alone."""
+    final = _stage("final", plan, parts, pins)
+    final = msgspec.structs.replace(
+        final, image=Image(extended.image, extended.digest or "", in_registry=False), made_by_others=False
+    )
+    there = _package_names("final", extension.before(plan, catalog))
+    final.steps += [("hpcgen", run("keep the kit of what is extended", extension.kit_aside(extended)))]
+    kept = _in_stage("final", parts)
+    final.steps += extension.prepared(kept, added)
+    final.prepared = len(final.steps)
+    final.steps += _install_step("final", parts, [n for n in _package_names("final", parts) if n not in there], pins)
+    held, listed = extension.python_stays(added)
+    final.arguments = {**final.arguments, **held}
+    final.steps += [*listed, *_steps(added, lambda part: part.block.build(part.ctx))]
+    folders = {path for part in added for path in part.block.runtime(part.ctx).folders} | set(bind_targets(plan))
+    make = command("mkdir", "-p", *sorted(folders))
+    final.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
+    final.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))))
+    final.steps += extension.finished(kept, added)
+    final.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
+    final.copied = plan.brought
+    return Stage("builder", final.image, host_files=final.host_files), final
+
+
 def _outermost(paths: set[str], more: set[str]) -> list[str]:
     """Paths with others beside them, without what lies in one of these, or they in one of the first."""
 
@@ -241,7 +280,10 @@ def _steps(parts: Iterable[Part], ask: Callable[[Part], Iterable[Run]]) -> list[
 
 def _install(stage: str, parts: list[Part], pins: Pins | None) -> list[tuple[str, Run]]:
     """One step that installs all distribution packages of a stage; with a lock, every one in its exact version."""
-    names = _package_names(stage, parts)
+    return _install_step(stage, parts, _package_names(stage, parts), pins)
+
+
+def _install_step(stage: str, parts: list[Part], names: list[str], pins: Pins | None) -> list[tuple[str, Run]]:
     pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
     if pinned is not None:
         names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items())]
@@ -263,6 +305,14 @@ def _package_names(stage: str, parts: list[Part]) -> list[str]:
         if stage == "builder":
             names.update(wanted.build.get(manager, []))
     return sorted(names)
+
+
+def _hash_of(plan: Plan, builder: Stage, final: Stage) -> str:
+    """The hash of a plan; of an image that it extends decides what that holds, not what it is called here."""
+    if plan.extends is None:
+        return content_hash([builder, final])
+    beneath = Image(plan.extends.content, plan.extends.digest or "")
+    return content_hash([msgspec.structs.replace(final, image=beneath)])
 
 
 def content_hash(stages: Iterable[Stage]) -> str:

@@ -43,6 +43,8 @@ def base_labels(plan: Plan, base: Image, pins: Pins | None) -> dict[str, str]:
 
     Source: OCI image specification 1.1, annotations.md.
     """
+    if plan.extends is not None:
+        return {}
     # In a bundle it may have another digest; where it comes from, it has that of the lock.
     digest = pins.images[base.name].digest if pins is not None and base.name in pins.images else base.digest
     if not digest and _own(plan, base):

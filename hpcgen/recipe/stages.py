@@ -53,6 +53,11 @@ class Assembly(msgspec.Struct):
     base_notes: list[str] = []
 
     @property
+    def stages(self) -> list[Stage]:
+        """The stages that a recipe has: of an image that is added to another one, the final one alone."""
+        return [self.builder, self.final] if self.builder.steps else [self.final]
+
+    @property
     def files(self) -> dict[str, TextFile]:
         """The text files of the steps by their path in the kit, the self-test among them.
 

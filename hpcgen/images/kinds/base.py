@@ -120,6 +120,13 @@ class ImageKind:
         """Variables and labels that stand beside the image's files; None for a kind that has none."""
         return None
 
+    def digest(self, name: str) -> str:
+        """``sha256:…`` of a file, or by which a store knows the image; "" where nothing tells it from another one."""
+        from hpcgen.support.hashing import file_sha256
+
+        path = Path(name)
+        return f"sha256:{file_sha256(path)}" if not self.stored and path.is_file() else ""
+
     def bytes_on_disk(self, name: str) -> int | None:
         """How much it takes; None where nobody can tell. OSError if it cannot be read."""
         return Path(name).stat().st_size

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import posixpath
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -190,6 +191,11 @@ class EngineStore(ImageKind):
     def settings(self, name: str) -> Marks | None:
         told = _stored(self.name, self.program(), name)
         return Marks(dict(told.environment), dict(told.labels))
+
+    def digest(self, name: str) -> str:
+        """As its store has it."""
+        found = re.fullmatch(r"(?:sha256:)?([0-9a-f]{64})", _stored(self.name, self.program(), name).digest)
+        return f"sha256:{found[1]}" if found is not None else ""
 
     def bytes_on_disk(self, name: str) -> int | None:
         return _stored(self.name, self.program(), name).bytes

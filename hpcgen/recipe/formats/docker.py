@@ -54,14 +54,14 @@ CH_IMAGE = Dialect(mounts=False, digest=False, entrypoint=False)
 
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
-    builder = _stage(plan, assembly.builder, dialect)
+    earlier = [_stage(plan, stage, dialect) for stage in assembly.stages[:-1]]
     final = [*_stage(plan, assembly.final, dialect), *_copied(assembly.final), *_test()]
     final.append(_raw("\n".join(_kit_lines(plan, assembly)), Subject("kit")))
     if assembly.final.made_by_others and dialect.entrypoint:
         told = "# It starts what it is told, not what the base image starts.\nENTRYPOINT []"
         final.append(_raw(told, Subject("base")))
     final.append(_raw(docker_labels(assembly.labels)))
-    return emit([builder, final], "docker")
+    return emit([*earlier, final], "docker")
 
 
 def _raw(text: str, of: Subject | None = None) -> Primitive:
@@ -157,6 +157,8 @@ def _run_words(plan: Plan, step: Run) -> list[str]:
 
 def base_reference(plan: Plan, image: Image, dialect: Dialect) -> str:
     """How ``FROM`` names a base image: in the bundle, at a mirror of the site or in its registry."""
+    if plan.extends is not None:
+        return image.name
     if plan.supply == "bundle":
         return bundled_base(image)
     mirror = image_mirror(plan.site.network.mirrors, image.name, image.pulled)

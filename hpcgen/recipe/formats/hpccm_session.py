@@ -70,7 +70,7 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
 
     Parameters
     ----------
-    stages: the primitives of each stage, in order.
+    stages: the primitives of each stage, in order, the final one last.
     kind: ``docker`` or ``singularity``.
     """
     with _LOCK:
@@ -84,7 +84,8 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
         try:
             hpccm.config.set_container_format(kind)
             hpccm.config.set_singularity_version("3.2")
-            text = together([_stage(hpccm, stage, name) for stage, name in zip(stages, STAGES, strict=True)], "\n\n")
+            named = zip(stages, STAGES[-len(stages) :], strict=True)
+            text = together([_stage(hpccm, stage, name) for stage, name in named], "\n\n")
         finally:
             for name, value in kept.items():
                 setattr(hpccm.config, name, value)

@@ -226,6 +226,8 @@ def _step(label: str, step: Run, number: int, total: int, joined: bool) -> Primi
 
 def _from(plan: Plan, stage: Stage) -> tuple[str, str]:
     image = stage.image
+    if plan.extends is not None:
+        return image.name, "localimage"
     if plan.supply == "bundle":
         return definition_base(image)
     mirror = image_mirror(plan.site.network.mirrors, image.name, image.pulled)
@@ -264,7 +266,7 @@ class SingularityFormat(Format):
 
     def recipe(self, plan: Plan, assembly: Assembly) -> Written:
         builder, final = assembly.builder, assembly.final
-        steps = [*link_steps(plan), *_packing(_with_copied(builder), final.copies)]
+        steps = [*link_steps(plan), *_packing(_with_copied(builder), final.copies)] if builder.steps else []
         final_steps = [
             *link_steps(plan),
             *_unpacking(final.copies),
@@ -274,11 +276,9 @@ class SingularityFormat(Format):
             *unlink_steps(plan),
         ]
         total = len(steps) + len(final_steps)
-        stages = [
-            [*_start(plan, builder), *_steps(steps, 1, total)],
-            [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total), *_final_end(final, assembly)],
-        ]
-        written = emit(stages, "singularity")
+        earlier = [[*_start(plan, builder), *_steps(steps, 1, total)]] if steps else []
+        last = [*_final_start(plan, assembly), *_steps(final_steps, len(steps) + 1, total)]
+        written = emit([*earlier, [*last, *_final_end(final, assembly)]], "singularity")
         # The command among them is quoted for a shell, and stays the same to one.
         top = _split(commented([*header(plan), *assembly.base_notes, *_tags(plan, assembly)]))
         text = together([traced(top, Subject("header")), "\n\n", written.text, "\n"])

@@ -1,0 +1,155 @@
+"""``hpcgen extend``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpcgen.cli.common import PATH, START, catalog_of, collection_words, option_group, say, say_findings
+from hpcgen.cli.engine_choice import EngineChoice
+from hpcgen.cli.licences import licence_option, with_licences
+from hpcgen.cli.words import IMAGE, SETTING
+from hpcgen.model.image_paths import NOTEST
+
+if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.images.recorded import RecordedKit
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.kit.folder import KitFolder
+    from hpcgen.model.plan import Plan
+
+
+@click.command("extend")
+@click.argument("image", type=IMAGE)
+@click.option(
+    "--add",
+    "added",
+    multiple=True,
+    required=True,
+    metavar="WORD",
+    help="Add this: pip:NAME==VERSION, apt:NAME (of the base's package manager), copy:FOLDER=/opt/NAME, or a block.",
+)
+@click.option("--set", "settings", multiple=True, type=SETTING, help="Set an option or the version of an added block.")
+@click.option("-o", "--output", metavar="IMAGE", help="The new image; by default IMAGE's name with -extended.")
+@click.option("--engine", type=EngineChoice("builders"), help="The program that builds; by default by IMAGE's kind.")
+@click.option("--kit", "keep", metavar="DIR", type=PATH, help="Keep the new kit in this folder.")
+@click.option(
+    "--notest", is_flag=True, envvar=NOTEST, help="Leave out the self-test that ends a build: for another CPU, say."
+)
+@click.option("--engine-option", multiple=True, metavar="WORD", help="An extra word for the engine's build command.")
+@click.option("--allow-unsupported", is_flag=True, help="Go on even if the contract with the host is broken.")
+@click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
+@click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
+@click.option("--log", metavar="FILE", type=PATH, help="Write the engine's whole output here.")
+@click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
+@START
+@licence_option
+@option_group(click.pass_context)
+def command(ctx: click.Context, image: str, keep: Path | None, dry_run: bool, as_json: bool, **asked: Any) -> None:
+    """Build a new image on top of a finished one: what that has stays as it is, and only what is added is built.
+
+    The new image carries the plan of the whole and says what it was added to; inspect, run, test and submit take it
+    as any other. Nothing of IMAGE is started on this machine but by the engine, as a build would.
+    """
+    from hpcgen.builders import BuildOptions
+    from hpcgen.builders.extended import adding_engine, new_name
+    from hpcgen.cli.build_command import build_and_tell, dry_run_of, say_result
+    from hpcgen.images.recorded import recorded_kit
+    from hpcgen.images.reference import parse_image
+    from hpcgen.support.leftovers import scratch_folder
+
+    found = parse_image(image, asked["start"])
+    kit = recorded_kit(found)
+    engine = adding_engine(found, kit.plan, asked["engine"])
+    options = BuildOptions(
+        engine=engine.builder_name(),
+        output=asked["output"] or new_name(found),
+        notest=asked["notest"],
+        words=asked["engine_option"],
+        log=asked["log"],
+        record=asked["record"],
+    )
+    with scratch_folder("hpcgen-kit-") as folder:
+        made = _kit(ctx, found, kit, engine, keep or folder / "kit", dry_run, asked)
+        if dry_run:
+            dry_run_of(made, options)
+            return
+        say_result(build_and_tell(made, options), as_json)
+
+
+def _kit(
+    ctx: click.Context,
+    image: ImageReference,
+    kit: RecordedKit,
+    engine: Any,
+    folder: Path,
+    dry_run: bool,
+    asked: dict[str, Any],
+) -> KitFolder:
+    """The kit of the new image, in its folder, with the finished one beside it."""
+    from hpcgen.builders.extended import extended_image, put_beside
+    from hpcgen.kit.folder import read_kit
+    from hpcgen.kit.kit import make_kit, store_kit
+    from hpcgen.planning.added_words import added_words
+    from hpcgen.planning.extending import extended_plan
+
+    catalog = catalog_of(ctx)
+    added = added_words(asked["added"])
+    extended = extended_image(image, kit, engine)
+    plan = extended_plan(
+        kit.plan,
+        extended,
+        added,
+        catalog,
+        settings=asked["settings"],
+        format=engine.format,
+        allow_unsupported=asked["allow_unsupported"],
+        command=lambda: _again(ctx, image, asked),
+    )
+    if not dry_run:
+        plan = with_licences(plan, asked["accept"], before=kit.plan.licences)
+    _know_files(catalog, kit, str(image))
+    made = make_kit(plan, catalog)
+    store_kit(folder, made.all_files)
+    put_beside(image, extended, folder)
+    _say_added(plan)
+    say_findings(plan, made.notices, long_builds=made.long_builds)
+    return read_kit(folder)
+
+
+def _know_files(catalog: Catalog, kit: RecordedKit, name: str) -> None:
+    """Of the files that the image has of its stack, the list alone is at hand, and is all that is asked of them."""
+    from hpcgen.kit.copied import trees_of_list
+    from hpcgen.support.trees import LIST
+
+    if kit.plan.copied:
+        trees = trees_of_list(kit.files[LIST].text, kit.plan, f"{LIST} in {name}")
+        catalog.copied.places.append(lambda copy: trees.get(copy.to))
+
+
+def _say_added(plan: Plan) -> None:
+    from hpcgen.recipe.extension import added_blocks
+
+    names = [block.label for block in added_blocks(plan)] + [each.to for each in plan.brought]
+    extended = plan.extends
+    assert extended is not None
+    say(f"adding {', '.join(names)} to {extended.image}, whose plan has the hash {extended.content[:12]}")
+
+
+def _again(ctx: click.Context, image: ImageReference, asked: dict[str, Any]) -> str:
+    """The command line that makes the same kit again, where the image lies in the present folder."""
+    from hpcgen.support.places import recorded
+    from hpcgen.support.quoting import sh
+
+    name = str(image) if image.image_kind.stored else Path(image.name).name
+    words = ["hpcgen", *collection_words(ctx), "extend", name]
+    for word in asked["added"]:
+        source, equals, target = word.partition("=") if word.startswith("copy:") else (word, "", "")
+        shown = f"copy:{recorded(source.removeprefix('copy:'))}" if word.startswith("copy:") else source
+        words += ["--add", f"{shown}{equals}{target}"]
+    for setting in asked["settings"]:
+        words += ["--set", setting]
+    words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
+    return " ".join(sh(word) for word in words)

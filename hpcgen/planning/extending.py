@@ -1,0 +1,207 @@
+"""The plan of an image that is added to a finished one: its blocks as they are, and what is asked for beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+from packaging.utils import canonicalize_name
+
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import ConflictError, InputError, Problems
+from hpcgen.model.fields import FormatName
+from hpcgen.model.job import JobRequest
+from hpcgen.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
+from hpcgen.model.stack import OptionValue, Stack, StackBlock
+from hpcgen.planning.added_words import Added
+from hpcgen.planning.copied import check_seen
+from hpcgen.planning.planner import make_plan
+from hpcgen.recipe.extension import added_blocks
+
+_OF_FILES = ("files", "groups")
+"""Options that name files of a project, which were read when the image was planned; the plan has what they said."""
+PACKAGES = "packages"
+
+
+def extended_plan(
+    recorded: Plan,
+    image: ExtendedImage,
+    added: Added,
+    catalog: Catalog,
+    *,
+    settings: Sequence[str] = (),
+    format: FormatName | None = None,
+    allow_unsupported: bool = False,
+    command: Callable[[], str] | None = None,
+) -> Plan:
+    """The plan of the whole image, which says what of it the finished one has.
+
+    Parameters
+    ----------
+    recorded: the plan of the finished image.
+    image: what is known of that, with the blocks of its plan.
+    settings: ``--set`` for blocks that are added.
+    format: of the recipe, where it is another one than the image was built from.
+
+    Raises
+    ------
+    ConflictError: a package or a block that is asked for does not suit what is there; both are named.
+    InputError: nothing is added, or a place in the image is taken.
+    HpcgenError: as :func:`hpcgen.planning.planner.make_plan`.
+    """
+    packages = _merged(recorded, added)
+    copied = _copied(recorded, added, catalog)
+    held = _held(recorded, packages)
+    _check_settings(recorded, settings)
+    old = recorded.job
+    request = JobRequest(
+        nodes=old.nodes,
+        ranks_per_node=old.ranks_per_node,
+        threads_per_rank=old.threads_per_rank,
+        memory_per_rank_gb=old.memory_per_rank_gb,
+        gpus_per_node=old.gpus_per_node,
+        queue=old.queue or None,
+        command=old.command or None,
+        steps=old.steps or None,
+    )
+    plan = make_plan(
+        catalog,
+        recorded.site,
+        held,
+        partition=recorded.partition,
+        settings=settings,
+        added=added.blocks,
+        format=format,
+        allow_unsupported=allow_unsupported,
+        latest_base=recorded.latest_base,
+        job=request,
+        command=command,
+        kept={block.name: block.version for block in recorded.blocks},
+        unchecked=("network",),
+    )
+    before = {block.name: block for block in recorded.blocks}
+    blocks = [_as_it_was(block, before.get(block.name), packages) for block in plan.blocks]
+    plan = msgspec.structs.replace(
+        plan,
+        engine=recorded.engine if plan.format == recorded.format else plan.engine,
+        blocks=blocks,
+        stack=_stack(recorded, plan.stack, added, packages),
+        job=old,
+        settings={**recorded.settings, **plan.settings},
+        licences=[*recorded.licences, *(each for each in plan.licences if each not in recorded.licences)],
+        copied=[*recorded.copied, *copied],
+        project=recorded.project,
+        conda=recorded.conda,
+        extends=image,
+    )
+    if taken := plan.contradiction():
+        raise InputError(taken, "--add", remedy="choose another place for what is copied")
+    if not (added_blocks(plan) or plan.brought):
+        raise InputError("the image has all of that already", "--add", remedy="name something that it lacks")
+    return plan
+
+
+def _check_settings(recorded: Plan, settings: Sequence[str]) -> None:
+    there = {block.name for block in recorded.blocks}
+    problems = Problems()
+    for text in settings:
+        name = text.partition(".")[0]
+        if name in there or any(name in block.provides for block in recorded.blocks):
+            problems.add(
+                f"{name} is in the image already, and stays as it is: {text}",
+                "--set",
+                "a block that --add names",
+                "build the image whole for another version or other options",
+            )
+    problems.raise_as(InputError)
+
+
+def _options(recorded: Plan, name: str) -> dict[str, OptionValue]:
+    block = next((each for each in recorded.blocks if each.name == name), None)
+    return dict(block.options) if block is not None else {}
+
+
+def _merged(recorded: Plan, added: Added) -> dict[str, list[str]]:
+    """By block, the packages that the image has and those that are added; ConflictError for two versions of one."""
+    problems = Problems()
+    result = {}
+    for name, wanted in added.packages.items():
+        value = _options(recorded, name).get(PACKAGES)
+        there = [str(each) for each in value] if isinstance(value, list) else []
+        for text in wanted:
+            clashes = [each for each in there if _name(each) == _name(text) and each != text]
+            clashes += [] if name != "python_packages" else _of_project(recorded, text)
+            problems += _clash(text, clashes)
+        result[name] = [*there, *(text for text in wanted if text not in there)]
+    problems.raise_as(ConflictError)
+    return result
+
+
+def _clash(text: str, there: Sequence[str]) -> Problems:
+    problems = Problems()
+    for each in there:
+        remedy = f"leave {text} out, or build the image whole with it"
+        problems.add(f"{text} is asked for, and the image has {each}", "--add", "what the image lacks", remedy)
+    return problems
+
+
+def _of_project(recorded: Plan, text: str) -> list[str]:
+    """What the project's files brought of the same package in another version."""
+    packages = recorded.project.packages if recorded.project is not None else []
+    version = text.partition("==")[2]
+    return [
+        f"{each.name}=={each.version} ({each.origin})"
+        for each in packages
+        if each.version and each.name == _name(text) and each.version != version
+    ]
+
+
+def _name(pin: str) -> str:
+    name: str = canonicalize_name(pin.partition("==")[0])
+    return name
+
+
+def _copied(recorded: Plan, added: Added, catalog: Catalog) -> list[PlannedCopy]:
+    """The files of this machine that are added; InputError where they cannot be copied, or jobs would not see them."""
+    check_seen(recorded.site, [("--add", each.entry.to) for each in added.copies], lambda at: "--add")
+    problems = Problems()
+    copied = []
+    for each in added.copies:
+        with problems.caught(lambda: "--add"):
+            copied.append(catalog.copied.planned_from(each.folder, each.entry))
+    problems.raise_as(InputError)
+    return copied
+
+
+def _held(recorded: Plan, packages: Mapping[str, list[str]]) -> Stack:
+    """A stack that asks for every block of the image in its version and with its options."""
+    blocks = {}
+    for block in recorded.blocks:
+        options = {name: value for name, value in block.options.items() if name not in _OF_FILES}
+        if block.name in packages:
+            options[PACKAGES] = packages[block.name]
+        blocks[block.name] = StackBlock(version=f"=={block.version}", options=options)
+    for name, names in packages.items():
+        blocks.setdefault(name, StackBlock(options={PACKAGES: names}))
+    return msgspec.structs.replace(recorded.stack, blocks=blocks, copy=[], git=[], build=None, extends=None)
+
+
+def _as_it_was(block: PlannedBlock, before: PlannedBlock | None, packages: Mapping[str, list[str]]) -> PlannedBlock:
+    """A block of the image as its own plan has it, with the packages that are added to it."""
+    if before is None:
+        return block
+    if block.name not in packages or before.options.get(PACKAGES) == packages[block.name]:
+        return before
+    return msgspec.structs.replace(before, options={**before.options, PACKAGES: packages[block.name]})
+
+
+def _stack(recorded: Plan, planned: Stack, added: Added, packages: Mapping[str, list[str]]) -> Stack:
+    """The image's stack, with what it would have said of what is added."""
+    blocks = dict(recorded.stack.blocks)
+    for name, names in packages.items():
+        said = blocks.get(name, StackBlock())
+        blocks[name] = msgspec.structs.replace(said, options={**said.options, PACKAGES: names})
+    for name in added.blocks:
+        blocks.setdefault(name, planned.blocks.get(name, StackBlock()))
+    entries = [*recorded.stack.copy, *(each.entry for each in added.copies)]
+    return msgspec.structs.replace(recorded.stack, blocks=blocks, copy=entries)
