@@ -74,9 +74,10 @@ class CondaPackages(Block):
         """What an activated environment has, but for scripts of packages."""
         if not self.inputs(ctx):
             return Environment()
-        known = msgspec.convert(ctx.release.values.get("activated", {}), dict[str, dict[str, str]])
+        known = msgspec.convert(ctx.release.values.get("activated", {}), dict[str, str])
         names = {each.name for each in conda_files(ctx, PREFIX).packages}
-        told = {k: f"{PREFIX}/{path}" for name, each in known.items() if name in names for k, path in each.items()}
+        sets = [word.split("=", 1) for name, words in known.items() if name in names for word in words.split()]
+        told = {variable: text.replace("{prefix}", PREFIX) for variable, text in sets}
         both = {"CONDA_PREFIX": PREFIX, "PYTHONNOUSERSITE": "1", **told, **asked_of_conda(ctx).variables}
         return Environment(both=both, paths={"PATH": [f"{PREFIX}/bin"]})
 

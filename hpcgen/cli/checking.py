@@ -15,11 +15,13 @@ from hpcgen.blocks.ways import wheel_tags
 from hpcgen.catalog.catalog import Catalog, Virtuals
 from hpcgen.catalog.checks import check_stack
 from hpcgen.catalog.copied import check_copied
+from hpcgen.catalog.project import CONDA
 from hpcgen.catalog.release_versions import is_empty, key_problems
 from hpcgen.catalog.trust import Allow, refuse
 from hpcgen.config.decoding import convert
 from hpcgen.config.yamlfile import LONG_LIST, Document, load
 from hpcgen.errors import InputError, Position, Problem, Problems, did_you_mean
+from hpcgen.model.project import BLOCK as PYTHON
 from hpcgen.model.release import Beside, Concern, DatedImage, Release, ReleaseTable, ReleaseWay
 from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.planning.code import with_code
@@ -186,6 +188,8 @@ def _check_stack(catalog: Catalog, document: Document) -> None:
         check_copied(stack, document)
     with problems.caught():
         with_code(stack, document)
+    with problems.caught():
+        _check_files(catalog, stack, document)
     for name, block in stack.blocks.items():
         if block.version:
             with problems.caught(partial(document.position, ["blocks", name, "version"])):
@@ -194,6 +198,17 @@ def _check_stack(catalog: Catalog, document: Document) -> None:
             with problems.caught():
                 where = partial(_option_place, document, name)
                 problems += option_problems(catalog.block(name), block.options, where)
+    problems.raise_as(InputError)
+
+
+def _check_files(catalog: Catalog, stack: Stack, document: Document) -> None:
+    """Files of the project that blocks take are there, and have no mistakes."""
+    problems = Problems()
+    for name, read in ((PYTHON, catalog.project.packages), (CONDA, catalog.project.conda)):
+        files = stack.blocks[name].options.get("files") if name in stack.blocks else None
+        if isinstance(files, list):
+            with problems.caught():
+                read(document, files)
     problems.raise_as(InputError)
 
 

@@ -12,11 +12,16 @@ import yaml
 
 from hpcgen.api import default_catalog, load_site, load_stack, plan
 from hpcgen.errors import ConflictError, HpcgenError, InputError
+from hpcgen.lockfile.diff.changes import changes
+from hpcgen.locking.locking import lock_of
 from hpcgen.model.conda import CondaPackage
 from hpcgen.model.lock import Pins
 from hpcgen.model.plan import Plan
 from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.input_list import input_list
 from hpcgen.recipe.stages import Assembly
+from hpcgen.sbom.sbom import cyclonedx
+from tests.conftest import Command
 
 URL = "https://conda.example.org/forge"
 HASH = "ab" * 32
@@ -91,6 +96,12 @@ def test_a_lock_is_installed_as_it_is(tmp_path: Path) -> None:
     assert told.index("sha256sum -c --quiet /opt/hpcgen/build/conda/SHA256SUMS") < told.index("program.py install")
     assert assembly.final.copies == ["/opt/conda"]
     assert "/opt/conda/conda-meta/speak-1.0-0.json" in assembly.selftest and "3.12.4" in assembly.selftest
+
+
+def test_what_activation_of_known_packages_would_set_is_set(tmp_path: Path) -> None:
+    pixi(tmp_path, package("proj", "9.5.1"))
+    found = assemble(planned(tmp_path, files=["pixi.lock"]), default_catalog()).final.environment
+    assert found["PROJ_LIB"] == "/opt/conda/share/proj" and "GDAL_DATA" not in found
 
 
 def test_a_bundle_has_the_files_and_nothing_is_fetched(tmp_path: Path) -> None:
@@ -224,3 +235,32 @@ def test_a_package_that_a_block_brings_too_is_said(tmp_path: Path) -> None:
     made = plan(load_site("workstation"), load_stack(stack))
     found = [each.message for each in made.findings if each.name == "conda packages"]
     assert found == ["pytorch is a conda package and the block pytorch: what starts is that of /opt/conda"]
+
+
+def test_check_reads_the_files_that_a_stack_names(hpcgen: Command, tmp_path: Path) -> None:
+    (tmp_path / "environment.yml").write_text("dependencies: [zlib, npm: [left-pad]]\n")
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\ntitle: x\nblocks:\n  conda_packages: {options: {files: [environment.yml, gone.yml]}}\n"
+        "run: {command: [speak], mpi: false}\n"
+    )
+    done = hpcgen("check", str(tmp_path / "mine.yaml"))
+    assert done.returncode == 3
+    assert f"{tmp_path}/environment.yml:1:22: 'npm' is no list that conda knows" in done.stderr
+    assert "gone.yml: the file is not there" in done.stderr
+
+
+def test_a_lock_diff_names_the_packages(tmp_path: Path) -> None:
+    made = planned(tmp_path, packages=["zlib"])
+    found = []
+    for version in ("1.2", "1.3"):
+        pins = Pins(conda=[package("zlib", version), package("same")])
+        found.append(lock_of(made, default_catalog(), pins))
+    (change,) = [each for each in changes(*found) if each.what == "input"]
+    assert (change.name, change.old) == ("conda_packages", f"conda zlib-1.2-0.conda sha256:{HASH}")
+    assert change.new == f"conda zlib-1.3-0.conda sha256:{HASH}"
+    rows = {(row.kind, row.name, row.origin) for row in input_list(assemble(made, default_catalog(), found[0].pins))}
+    assert ("conda", "zlib=1.2=0", URL) in rows
+    component = next(
+        each for each in json.loads(cyclonedx(found[0], [], default_catalog()))["components"] if each["name"] == "zlib"
+    )
+    assert component["purl"].startswith("pkg:conda/zlib@1.2?build=0&channel=") and component["licenses"]
