@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 
 from hpcgen.blocks.context import Context
 from hpcgen.blocks.steps import CondaFiles, Part, TextFile, Wheels, command, lines
 from hpcgen.model.conda import PIP_LIST
 from hpcgen.model.plan import PlannedConda
+from hpcgen.platform.conda_channels import channel_addresses, channel_of
+from hpcgen.platform.mirrors import conda_mirror
 
 
 def asked_of_conda(ctx: Context) -> PlannedConda:
@@ -54,18 +58,23 @@ def conda_request(ctx: Context, files: CondaFiles, folder: str) -> str:
         {"path": places[each.file], "sha256": each.sha256, "url": each.url}
         for each in sorted(files.packages, key=lambda each: each.name)
     ]
-    asked = question(asked_of_conda(ctx))
-    channels = ctx.supply.conda_channels(files.channels)
-    request = {"prefix": files.folder, "packages": packages, **asked, "channels": channels}
+    asked = question(asked_of_conda(ctx), partial(conda_mirror, ctx.supply.mirrors))
+    request = {"prefix": files.folder, "packages": packages, **asked}
     return json.dumps(request, indent=1) + "\n"
 
 
-def question(asked: PlannedConda) -> dict[str, object]:
-    """What a solver is asked."""
+def question(asked: PlannedConda, address: Callable[[str], str]) -> dict[str, object]:
+    """What a solver is asked; ``address`` tells the one by which a channel is asked."""
     return {
-        "channels": asked.channels,
-        "needs": asked.needs,
+        "channels": [address(each) for each in asked.channels],
+        "needs": [_from(each, address) for each in asked.needs],
         "subdir": asked.subdir,
         "virtual": asked.virtual,
         "held": asked.held,
     }
+
+
+def _from(need: str, address: Callable[[str], str]) -> str:
+    """What is asked of one package, with the address of the channel that it is to be from."""
+    channels = channel_addresses([channel_of(need)]) if channel_of(need) else []
+    return f"{address(channels[0])}::{need.partition('::')[2]}" if len(channels) == 1 else need

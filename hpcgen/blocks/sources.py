@@ -108,10 +108,6 @@ class Supply:
         """Where the files of conda packages are fetched from, by where each lies in the builder then."""
         return {f"{into}/{each.file}": conda_mirror(self.mirrors, each.url) for each in packages}
 
-    def conda_channels(self, channels: Sequence[str]) -> list[str]:
-        """The addresses by which channels are asked."""
-        return [conda_mirror(self.mirrors, each) for each in channels]
-
 
 class BundleSupply(Supply):
     """A bundle, bound at :data:`hpcgen.model.bundle_paths.MOUNT` while the steps run; no remote source is left."""

@@ -12,14 +12,11 @@ from hpcgen.config.yamlfile import Document
 from hpcgen.errors import ConflictError, InputError, Position, Problems, did_you_mean
 from hpcgen.model.conda import INDEPENDENT, SUBDIRS, CondaFile, CondaPackage, CondaPlatform, CondaWheel
 from hpcgen.model.plan import PlannedBlock, PlannedConda
+from hpcgen.platform.conda_channels import channel_addresses, channel_of
 from hpcgen.project_files.conda_text import spec_name
 
 USUAL = "conda-forge"
 """The channel where nobody names one."""
-_HOST = "https://conda.anaconda.org"
-_DEFAULTS = ("https://repo.anaconda.com/pkgs/main", "https://repo.anaconda.com/pkgs/r")
-"""What conda's channel ``defaults`` stands for: docs.conda.io, "channels", "default channels"."""
-_NO_CHANNEL = "nodefaults"
 _PINNED = r"[A-Za-z0-9][A-Za-z0-9._-]*==[0-9A-Za-z.!+]+"
 
 
@@ -66,11 +63,11 @@ def asked_of_conda(
     needs = [need.spec for each in files for need in each.needs] + list(said.packages)
     if pip and needs and "pip" not in map(spec_name, needs):
         needs.append("pip")
-    named = [channel for each in files for channel in each.channels]
+    named = list(said.channels) or [channel for each in files for channel in each.channels] or [USUAL]
     return PlannedConda(
         files={name: digest for each in files for name, digest in each.read.items()},
         subdir=subdir,
-        channels=_addresses(list(said.channels) or named or [USUAL]),
+        channels=channel_addresses([*named, *filter(None, map(channel_of, needs))]) or channel_addresses([USUAL]),
         needs=list(dict.fromkeys(needs)),
         packages=sorted(locked.packages, key=lambda each: each.name),
         pip=list(dict.fromkeys(pip)),
@@ -147,14 +144,3 @@ def _check(found: CondaPlatform, subdir: str, shown: str) -> None:
             "add it and lock anew: pixi add pip",
         )
     problems.raise_as(ConflictError)
-
-
-def _addresses(named: Sequence[str]) -> list[str]:
-    """Addresses of channels that are named as conda does."""
-    found: list[str] = []
-    for each in named:
-        if each == _NO_CHANNEL:
-            continue
-        plain = each.rstrip("/")
-        found += _DEFAULTS if plain == "defaults" else [plain if "://" in plain else f"{_HOST}/{plain}"]
-    return list(dict.fromkeys(found)) or [f"{_HOST}/{USUAL}"]

@@ -45,7 +45,7 @@ def solve_conda(asked: PlannedConda, program: str, channels: Mapping[str, str]) 
     with extra("conda", "choose conda packages"):
         if importlib.util.find_spec("rattler") is None:
             raise ImportError(name="py-rattler")
-    request = json.dumps({**question(asked), "channels": [channels[each] for each in asked.channels]})
+    request = json.dumps(question(asked, lambda channel: channels.get(channel, channel)))
     with scratch_folder("hpcgen-conda-") as folder:
         answer = _answer(folder, program, request)
     return sorted((_package(each, channels) for each in answer), key=lambda each: each.name)

@@ -44,6 +44,7 @@ def solve(channel: Channel, what: PlannedConda) -> list[CondaPackage]:
 def test_the_newest_that_fits_is_chosen_and_has_address_and_hash(channel: Channel) -> None:
     found = solve(channel, asked("speak"))
     assert [each.exact for each in found] == ["speak=1.4=h1234_0", "words=2.0=0"]
+    assert solve(channel, asked(f"{URL}::speak")) == found
     assert [each.url for each in found] == [
         f"{URL}/linux-64/speak-1.4-h1234_0.conda",
         f"{URL}/noarch/words-2.0-0.tar.bz2",
