@@ -132,10 +132,10 @@ def _pbs(each: Directive) -> list[JobFact]:
         "walltime": "time",
     }
     for part in each.value.split(","):
-        for number, piece in enumerate(part.split(":") if not part.startswith("walltime") else [part]):
+        # Several kinds of chunks are joined by "+"; what each of them is for, hpcgen has no words for.
+        pieces = [part] if part.startswith("walltime") else [] if "+" in part else part.split(":")
+        for piece in pieces:
             key, _, value = piece.partition("=")
-            if number == 0 and key in ("select", "nodes") and "+" in value:
-                continue
             if key in fields:
                 found += fact(each, fields[key], value)
     return found

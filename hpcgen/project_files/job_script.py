@@ -110,12 +110,14 @@ class _Body:
                 return
         if words[:1] in (["module"], ["ml"]):
             names = [word for word in words[1:] if word not in ("load", "add") and not word.startswith("-")]
+            names = [name for name in names if name.isprintable()]
             if not {"purge", "unload", "list", "use", "avail", "swap"} & {*words[1:2]}:
                 self.modules += [Said(self._value(name), where) for name in names]
             return
         while words and re.match(r"[A-Za-z_]\w*=", words[0]):
             words = words[1:]
-        if words:
+        # No stack has words that cannot be printed.
+        if words and all(word.isprintable() for word in words):
             filled = [self._value(word) for word in words]
             found = launched(Line(filled, where, dropped, None in self._open))
             self.launched += [found] if found is not None else []
@@ -159,7 +161,7 @@ def _commands(line: str) -> Iterator[list[str]]:
         words = line.split()
     current: list[str] = []
     for word in words:
-        if word in (";", "&&", "||", ";;"):
+        if word.endswith((";", "&&", "||")) and not word.strip("|&;<>()"):
             if current:
                 yield current
             current = []

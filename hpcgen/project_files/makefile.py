@@ -70,7 +70,11 @@ class _Reading:
 
     def programs(self) -> list[ProgramFile]:
         """What is linked, that which the first rule asks for before the others."""
-        plain = {name: where for name, where in self._linked.items() if re.fullmatch(r"[\w.+/-]+", name)}
+        plain = {
+            name: where
+            for name, where in self._linked.items()
+            if re.fullmatch(r"(?!/)[\w.+/-]+", name) and ".." not in name
+        }
         first = next((name for name in self.rules if not name.startswith(".")), "")
         asked = [first, *self.rules.get(first, (None, []))[1]]
         ordered = sorted(plain, key=lambda name: asked.index(name) if name in asked else len(asked))

@@ -31,7 +31,7 @@ class Top(NamedTuple):
 
 
 class ProjectTree(NamedTuple):
-    """The files of a project. ``whole``: there were not more than are looked at."""
+    """The files of a project with printable names. ``whole``: there were not more than are looked at."""
 
     files: list[Entry]
     tops: list[Top]
@@ -55,7 +55,8 @@ def project_tree(top: Path) -> ProjectTree:
     OSError: the folder cannot be read.
     """
     walk = _Walk(Path(os.path.realpath(top)))
-    tops = [walk.top(entry) for entry in sorted(os.scandir(walk.root), key=lambda each: each.name)]
+    entries = sorted(os.scandir(walk.root), key=lambda each: each.name)
+    tops = [walk.top(entry) for entry in entries if entry.name.isprintable()]
     return ProjectTree(walk.files, tops, walk.left > 0)
 
 
@@ -88,6 +89,8 @@ class _Walk:
             return 0
         for entry in entries:
             self.left -= 1
+            if not entry.name.isprintable():
+                continue
             if self.left <= 0:
                 return total
             if entry.is_dir(follow_symlinks=False):

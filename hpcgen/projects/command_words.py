@@ -143,3 +143,8 @@ def _subject(words: list[str]) -> str:
     names = [word for word in words if not word.startswith("-") and word not in ("python3", "bash", *RANKS.values())]
     name = names[0] if names else words[0]
     return name.removeprefix("exec ").partition(" ")[0].rpartition("/")[2].partition(".")[0]
+
+
+def commands_of(run: dict[str, Any]) -> list[list[str]]:
+    """What the ``run`` of a stack starts, in its order."""
+    return [each["command"] for each in run["steps"]] if "steps" in run else [run["command"]]

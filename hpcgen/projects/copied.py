@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from hpcgen.catalog.copied import files_of
 from hpcgen.errors import HpcgenError
 from hpcgen.model.stack import Copied
+from hpcgen.projects.command_words import commands_of
 from hpcgen.projects.draft import Draft
 from hpcgen.projects.found import Found
 from hpcgen.projects.places import APP
@@ -23,7 +24,8 @@ _LARGE = 1024**3
 
 def choose_copied(found: Found, draft: Draft) -> None:
     """The ``copy`` of the stack, where the project has code that is compiled or started."""
-    if not (found.sources or "build" in draft.data):
+    named = any(word.startswith(f"{APP}/") for words in commands_of(draft.data["run"]) for word in words)
+    if not (found.sources or "build" in draft.data or named):
         return
     ignore: dict[str, str] = {".*": "hidden files are caches, settings and secrets (.env)"}
     ignore |= dict.fromkeys(_OWN, "what hpcgen writes here")

@@ -79,7 +79,7 @@ class Draft:
 
     def because(self, path: Path, value: Any, why: str, where: Position | None = None) -> None:
         """One more reason for what stands there."""
-        self.guesses.append(Guess(path, value, why, where))
+        self.guesses.append(Guess(path, value, _shown(why), where))
 
     def add_block(self, name: str, why: str, where: Position | None = None, **options: Any) -> None:
         """A block, or one more reason for it."""
@@ -90,7 +90,7 @@ class Draft:
 
     def remark(self, text: str, where: Position | None = None) -> None:
         """Something to say beside the stack."""
-        self.remarks.append(Remark(text, where))
+        self.remarks.append(Remark(_shown(text), where))
 
     @property
     def blocks(self) -> dict[str, Any]:
@@ -105,3 +105,8 @@ class Draft:
     def settle(self) -> None:
         """Put the blocks into the order in which they are to be chosen."""
         self.data["blocks"] = dict(sorted(self.blocks.items(), key=lambda each: _ORDER.get(each[0], 0)))
+
+
+def _shown(text: str) -> str:
+    """Words of a file, which may be a stranger's, as a terminal may show them."""
+    return "".join(each if each.isprintable() else "?" for each in text)

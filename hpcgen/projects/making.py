@@ -52,8 +52,6 @@ def draft_of(top: Path, catalog: Catalog) -> Draft:
     choose_command(found, draft)
     choose_copied(found, draft)
     name_unread(found, draft)
-    if not draft.blocks:
-        draft.add_block("python", "the program is in Python")
     draft.problems[:0] = found.problems
     draft.settle()
     return draft

@@ -10,6 +10,7 @@ from hpcgen.model.own_project import JobFact, JobField, JobFile, Launched, Pytho
 from hpcgen.projects.command_words import (
     RANKS,
     by_a_shell,
+    commands_of,
     in_image,
     module_root,
     run_module,
@@ -25,6 +26,9 @@ from hpcgen.projects.places import APP
 from hpcgen.support.units import some
 
 _USUAL = ("main.py", "train.py", "run.py", "app.py", "solve.py", "simulate.py", "inference.py", "predict.py")
+PROGRAMS = {"lmp": "lammps", "gmx": "gromacs", "gmx_mpi": "gromacs", "vllm": "vllm"}
+"""Programs that blocks bring under these names."""
+BRING_PYTHON = ("python", "python_packages", "conda_packages", "mpi4py")
 _NOT_PROGRAMS = re.compile(
     r"(^|/)(tests?|docs?|examples?|benchmarks?|conftest\.py|setup\.py|noxfile\.py|tasks\.py)(/|$)|(^|/)test_"
 )
@@ -46,6 +50,7 @@ def choose_command(found: Found, draft: Draft) -> None:
             draft.remark(f"in {job.file} init sees nothing that is started", job.where)
             choose_options(job, job.facts, draft)
         _by_program(found, draft)
+    _bring(draft)
     _ranks(draft)
     _gpus(draft)
 
@@ -217,6 +222,21 @@ def _start_source(source: PythonSource, programs: list[PythonSource], found: Fou
         f"the program of the project, by its name{also}",
         source.program or Position(source.file, 1, 1),
     )
+
+
+# what has to be there for it
+
+
+def _bring(draft: Draft) -> None:
+    """The block that brings the program, where it is none of the project's; a remark where none is known to."""
+    for words in commands_of(draft.data["run"]):
+        name = words[0]
+        if name == "python3" and not draft.has_any((*BRING_PYTHON, *GPU_BLOCKS)):
+            draft.add_block("python", "the program is in Python")
+        elif name in PROGRAMS:
+            draft.add_block(PROGRAMS[name], f"the program {name} comes from this block")
+        elif not name.startswith(APP) and name not in ("python3", "bash") and not draft.has_any(BRING_PYTHON):
+            draft.remark(f"nothing here is known to bring {name}: `hpcgen list blocks`, `os_packages`, or `build`")
 
 
 # ranks and GPUs
