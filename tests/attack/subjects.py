@@ -110,7 +110,9 @@ def _stack() -> dict[str, Any]:
             "mpi": {"version": "", "provider": "mpich"},
             "os_packages": {"options": {"packages": ["git"]}},
             "python": {},
-            "python_packages": {"options": {"packages": ["h5py==3.11.0"]}},
+            "python_packages": {
+                "options": {"packages": ["h5py==3.11.0"], "files": ["pyproject.toml"], "groups": ["lock"]}
+            },
         },
         "run": {
             "command": ["python3", "train.py", "--lr", "0.1"],
