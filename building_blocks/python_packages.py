@@ -134,15 +134,16 @@ class PythonPackages(Block):
 def _lists(ctx: Context) -> list[Wheels]:
     """The lists to install, in their order."""
     project, loose = ctx.project, list(ctx.options.packages)
+    places = tuple((each.name, each.origin) for each in project.packages) if project is not None else ()
     locked = []
     if project is not None and project.hashed:
         pins = tuple(each.line for each in project.packages)
         asked = tuple(each.asked for each in project.packages)
-        places = tuple((each.name, each.origin) for each in project.packages)
         locked.append(Wheels(PROJECT, pins, hashed=True, asked=asked, places=places))
     elif project is not None:
         loose += [each.asked for each in project.packages]
-    return [*locked, *([ctx.wheels(ctx.me.name, loose)] if loose else [])]
+    rest = [msgspec.structs.replace(ctx.wheels(ctx.me.name, loose), places=places)] if loose else []
+    return [*locked, *rest]
 
 
 def _installed(ctx: Context, wheels: Wheels) -> list[Part]:

@@ -190,16 +190,23 @@ def _problem(clashes: Sequence[tuple[str, _Pin, _Pin]], python: Chosen | None, a
 
 def _text(name: str, first: _Pin, other: _Pin) -> str:
     """Both versions, or ranges, with those that the blocks ask for themselves."""
-    asked = [f"{pin.label} asks for {name}{pin.asked}" for pin in (first, other) if pin.asked and not pin.exact]
+    asked = [
+        f"{pin.label} asks for {name}{pin.asked}{'' if pin.version else _place(pin)}"
+        for pin in (first, other)
+        if pin.asked and not pin.exact
+    ]
     versions = _version(name, first) + (f" and {_version('', other)}" if other.version else "")
     return f"{versions} ({', '.join(asked)})" if asked else versions
 
 
 def _version(name: str, pin: _Pin) -> str:
     """A package in the version of a list, with the line of the user's file that says so."""
-    lines = dict(pin.of.wheels.places)
-    place = next((f" ({lines[key]})" for key in lines if canonicalize_name(pin.line.partition("==")[0]) == key), "")
-    return f"{name} {pin.version}{place}".strip()
+    return f"{name} {pin.version}{_place(pin)}".strip()
+
+
+def _place(pin: _Pin) -> str:
+    asked = {canonicalize_name(each.name) for each in _requirements([pin.line])}
+    return next((f" ({place})" for name, place in pin.of.wheels.places if name in asked), "")
 
 
 def _command(pin: _Pin, held: Sequence[str], python: Chosen | None, architecture: str) -> str:

@@ -173,6 +173,12 @@ CONFLICTS = {
         r"python 3.\S+ and python_packages 1 install different versions of one package: setuptools \S+ and "
         r"82.0.0 \(pylock.toml:10\) \(python 3.\S+ asks for setuptools<81\)[\s\S]*change the version in your file",
     ),
+    "a range that a block's list does not meet": Conflict(
+        "click\nsetuptools>=81\n",
+        r"install different versions of one package: setuptools \S+ "
+        r"\(python 3.\S+ asks for setuptools<81, python_packages 1 asks for setuptools>=81 \(requirements.txt:2\)\)",
+        file="requirements.txt",
+    ),
 }
 
 
