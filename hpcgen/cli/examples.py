@@ -155,7 +155,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hpcgen show block tensorflow",
     ),
     "site": ("hpcgen site new our-cluster --detect", "hpcgen site doctor workstation"),
-    "site new": ("hpcgen site new our-cluster --detect -o ours/site_profiles/our-cluster.yaml",),
+    "site new": (
+        "hpcgen site new our-cluster --detect -o ours/site_profiles/our-cluster.yaml",
+        "hpcgen site new our-cluster --from slurm /etc/slurm/slurm.conf --from reframe settings.py",
+    ),
     "site capture": ("hpcgen site capture our-node",),
     "site doctor": ("hpcgen site doctor our-cluster", "hpcgen site doctor our-cluster --login --json"),
     "stack": ("hpcgen stack new my-stack",),

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpcgen.cli.common import PATH, print_json, say
 from hpcgen.cli.new_files import check_absent, check_name, write_or_print
+
+if TYPE_CHECKING:
+    from hpcgen.detect.seen import Seen
+
+KINDS = ("reframe", "slurm", "spack", "stackinator")
+"""The keys of ``hpcgen.site_sources.sources.SOURCES``, which are not imported to show a help."""
 
 
 @click.command("new")
@@ -21,6 +28,21 @@ from hpcgen.cli.new_files import check_absent, check_name, write_or_print
     help="Examine a tree that `hpcgen site capture` wrote, not this machine.",
 )
 @click.option(
+    "--from",
+    "sources",
+    nargs=2,
+    type=(click.Choice(KINDS), PATH),
+    multiple=True,
+    metavar="KIND PATH",
+    help=f"Fill it in from a file: {', '.join(KINDS)}, and its path. Several add up; the first counts.",
+)
+@click.option(
+    "--system", metavar="SYSTEM", help="The system of a ReFrame settings file; by default the one called NAME."
+)
+@click.option(
+    "--run-settings", is_flag=True, help="Run a ReFrame settings file that computes things, in its own process."
+)
+@click.option(
     "-o",
     "--output",
     metavar="FILE",
@@ -28,22 +50,37 @@ from hpcgen.cli.new_files import check_absent, check_name, write_or_print
     help="Write the profile here instead of to stdout; an existing file is never replaced.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the profile, and what was and was not detected, as JSON.")
-def command(name: str, detect: bool, root: Path | None, output: Path | None, as_json: bool) -> None:
-    """Write a new site profile: a skeleton, or one filled in from this machine.
+def command(
+    name: str,
+    detect: bool,
+    root: Path | None,
+    sources: tuple[tuple[str, Path], ...],
+    system: str | None,
+    run_settings: bool,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Write a new site profile: a skeleton, or one filled in from this machine or from files.
 
-    Detection only reads, needs no privileges and uses no network. Run it on a node of the kind that jobs use. What it
-    could not see is a comment in the profile, and is listed on stderr.
+    Detection only reads, needs no privileges and uses no network. Run it on a node of the kind that jobs use. Files of
+    administrators (of Slurm, Spack, Stackinator, ReFrame) are read as data. What is not known is a comment
+    in the profile, and is listed on stderr.
     """
     from hpcgen.config.schemas import editor_comment
     from hpcgen.detect.skeleton import skeleton
 
     if root is not None and not detect:
         raise click.UsageError("--root says what --detect examines; add --detect")
+    if (system is not None or run_settings) and not any(kind == "reframe" for kind, _ in sources):
+        raise click.UsageError("--system and --run-settings are about a settings file; add --from reframe FILE")
     check_name(name, "profile")
     if output is not None:
         # Before the machine is examined, which takes a while.
         check_absent(output)
-    text, seen = _detected(name, root) if detect else (skeleton(name), {})
+    if detect or sources:
+        text, seen = _filled_in(name, _seen(detect, root, sources, system or name, run_settings), detect, root, sources)
+    else:
+        text, seen = skeleton(name), {}
     text = editor_comment(output) + text
     if as_json:
         print_json({"name": name, "text": text, **seen})
@@ -51,24 +88,55 @@ def command(name: str, detect: bool, root: Path | None, output: Path | None, as_
         write_or_print(text, output, name, "profile")
 
 
-def _detected(name: str, root: Path | None) -> tuple[str, dict[str, Any]]:
-    """The profile's text, and as data what was detected, what stays open and what has no place in a profile."""
+def _seen(
+    detect: bool, root: Path | None, sources: Sequence[tuple[str, Path]], system: str, run_settings: bool
+) -> Seen:
+    """What the files say, and then what the machine shows."""
+    found = []
+    if sources:
+        from hpcgen.cli.settings_trust import may_run
+        from hpcgen.site_sources.asked import Asked
+        from hpcgen.site_sources.sources import read_sources
+
+        found = read_sources(sources, Asked(system, may_run(run_settings)))
+    if detect:
+        from hpcgen.detect.detection import detect as examine
+        from hpcgen.detect.machine import Machine
+
+        found.append(examine(Machine.live() if root is None else Machine.captured(root)))
+    if not sources:
+        return found[0]
+    from hpcgen.detect.combine import combine
+
+    return combine(found)
+
+
+def _filled_in(
+    name: str, seen: Seen, detect: bool, root: Path | None, sources: Sequence[tuple[str, Path]]
+) -> tuple[str, dict[str, Any]]:
+    """The profile's text, and as data what is known, what stays open and what has no place in a profile."""
     import datetime
 
-    from hpcgen.detect.detection import detect
-    from hpcgen.detect.machine import Machine
     from hpcgen.detect.profile import profile_of
 
-    machine = Machine.live() if root is None else Machine.captured(root)
-    seen = detect(machine)
-    where = "the machine itself" if root is None else "a captured tree"
-    profile = profile_of(seen, name, datetime.date.today().isoformat(), where)
+    places = [str(path) for _, path in sources]
+    if detect:
+        places.append("the machine itself" if root is None else "a captured tree")
+    options = " ".join([*(f"--from {kind} {path}" for kind, path in sources), *(["--detect"] if detect else [])])
+    profile = profile_of(seen, name, datetime.date.today().isoformat(), ", ".join(places), options)
+    for each in seen.contradictions:
+        say(f"contradiction: {each}")
     for path, why in profile.open.items():
         say(f"open: {path}: {why}")
     for note in seen.notes:
         say(f"note: {note}")
-    say(f"{len(seen.facts)} facts detected, {len(profile.open)} open")
+    say(f"{len(seen.facts)} facts {'known' if sources else 'detected'}, {len(profile.open)} open")
     if not profile.complete:
         say("warning: the profile lacks required facts; `hpcgen check` names them")
     facts = {each.path: {"value": each.value, "how": each.how} for each in seen.facts.values()}
-    return profile.text, {"facts": facts, "open": profile.open, "notes": seen.notes, "complete": profile.complete}
+    contradictions = [
+        {"path": each.path, "written": [each.kept.value, each.kept.how], "other": [each.other.value, each.other.how]}
+        for each in seen.contradictions
+    ]
+    data = {"facts": facts, "open": profile.open, "notes": seen.notes, "complete": profile.complete}
+    return profile.text, {**data, **({"contradictions": contradictions} if sources else {})}

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from hpcgen.detect.combine import PARTITIONS
 from hpcgen.detect.fields import refusal
 from hpcgen.detect.seen import NODE, Seen
 from hpcgen.detect.yaml_text import comment, dump
@@ -25,9 +26,10 @@ _ORDER = (
     "file_systems",
     "image",
 )
+_OF_NODES = ("cpu.target", "cpu.cores", "memory.total_gb")
+_OF_GPUS = ("vendor", "model")
 _REQUIRED = {
     "system": ("os",),
-    f"partitions.{PARTITION}": ("cpu.target", "cpu.cores", "memory.total_gb"),
     "containers": ("preferred", "engines"),
     "scheduler": ("kind",),
     "mpi": ("flavour", "version", "abi", "root", "launcher"),
@@ -49,13 +51,16 @@ class NewProfile(msgspec.Struct, frozen=True):
     complete: bool
 
 
-def profile_of(seen: Seen, name: str, date: str, where: str = "the machine itself") -> NewProfile:
+def profile_of(
+    seen: Seen, name: str, date: str, where: str = "the machine itself", options: str = "--detect"
+) -> NewProfile:
     """Write a profile.
 
     Parameters
     ----------
     date: of the sources, such as 2026-11-20.
     where: what was looked at, for the head of the file.
+    options: of the command that writes it, for the head of the file.
     """
     data: dict[str, Any] = {}
     sources: dict[str, Any] = {}
@@ -69,19 +74,24 @@ def profile_of(seen: Seen, name: str, date: str, where: str = "the machine itsel
         sources[path] = {"from": fact.how, "checked": date, "verified": "yes"}
     _assume(data, sources, date)
     lacking = _lacking(data)
+    described = options != "--detect"
+    if described:
+        _open_required(data, lacking, still_open)
     mpi = data.pop("mpi", {}) if "mpi" in lacking else None
     if mpi is not None:
         sources = {path: source for path, source in sources.items() if path.split(".")[0] != "mpi"}
     for section in lacking:
         if section != "mpi":
             _put(data, section.split("."), {})
-    text = comment(f"Written by `hpcgen site new {name} --detect` on {date}, from {where}.")
+    text = comment(f"Written by `hpcgen site new {name} {options}` on {date}, from {where}.")
     text += comment("`hpcgen check` says what is missing; `hpcgen site doctor` compares it with the machine later.")
-    text += dump({"name": name, "title": f"{name}, as detected on {date}"})
+    text += dump({"name": name, "title": f"{name}, as {'described' if described else 'detected'} on {date}"})
+    for each in seen.contradictions:
+        text += comment(f"contradiction: {each}")
     for section in _ORDER:
         text += _section(section, data, still_open)
         if section == "mpi" and mpi is not None:
-            text += _commented_mpi(mpi)
+            text += _commented_mpi(mpi, seen)
     text += "\n" + dump({"sources": sources})
     return NewProfile(text + _notes(seen), still_open, not set(lacking) - {"mpi"})
 
@@ -108,12 +118,17 @@ def _get(data: Any, path: str) -> Any:
 
 def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
     """What a profile must say and no machine can show."""
-    data["default_partition"] = PARTITION
-    sources["default_partition"] = {
-        "from": "the one kind of node that was examined",
-        "checked": date,
-        "verified": "yes",
-    }
+    kinds = list(data.get(PARTITIONS, {})) or [PARTITION]
+    if data.get("default_partition") not in kinds:
+        data["default_partition"] = PARTITION if PARTITION in kinds else kinds[0]
+        sources["default_partition"] = {
+            "from": "the one kind of node that was examined",
+            "checked": date,
+            "verified": "yes",
+        }
+        if len(kinds) > 1:
+            assumed = {"from": "the first kind of node; nothing says which is the usual one", "verified": "no"}
+            sources["default_partition"] |= assumed
     batch = _get(data, "scheduler.kind") not in (None, "none")
     _put(data, ["network", "internet"], {"login": True, "compute": not batch, "build": True})
     sources["network.internet"] = {
@@ -127,10 +142,30 @@ def _assume(data: dict[str, Any], sources: dict[str, Any], date: str) -> None:
         sources["scheduler.account"] = {"from": "there is no batch system", "checked": date, "verified": "yes"}
 
 
+def _required(data: dict[str, Any]) -> dict[str, tuple[str, ...]]:
+    """Facts that a profile must have, by section, the partitions that are there included."""
+    required = dict(_REQUIRED)
+    for name in data.get(PARTITIONS, {}) or [PARTITION]:
+        required[f"{PARTITIONS}.{name}"] = _OF_NODES
+        if _get(data, f"{PARTITIONS}.{name}.gpu") is not None:
+            required[f"{PARTITIONS}.{name}.gpu"] = _OF_GPUS
+    return required
+
+
+def _open_required(data: dict[str, Any], lacking: list[str], still_open: dict[str, str]) -> None:
+    """What must be known and nobody spoke of."""
+    for section in lacking:
+        for field in _required(data)[section]:
+            path = f"{section}.{field}"
+            above = any(path.startswith(f"{each}.") for each in still_open)
+            if not above and _get(data, path) is None:
+                still_open.setdefault(path, "nothing that was read says it")
+
+
 def _lacking(data: dict[str, Any]) -> list[str]:
     """Sections that lack what they must have."""
     found = []
-    for section, fields in _REQUIRED.items():
+    for section, fields in _required(data).items():
         there = _get(data, section)
         if there is None and section == "mpi":
             continue
@@ -147,12 +182,13 @@ def _section(section: str, data: dict[str, Any], still_open: dict[str, str]) -> 
     return text
 
 
-def _commented_mpi(mpi: dict[str, Any]) -> str:
+def _commented_mpi(mpi: dict[str, Any], seen: Seen) -> str:
     must = ", ".join(_REQUIRED["mpi"])
     lines = dump({"mpi": mpi}).splitlines()
-    return comment(f"mpi is not complete: it must have {must}. What was detected:") + "".join(
-        f"#   {line}\n" for line in lines
-    )
+    text = comment(f"mpi is not complete: it must have {must}. What was detected:")
+    text += "".join(f"#   {line}\n" for line in lines)
+    origins = {fact.how: None for path, fact in seen.facts.items() if path.startswith("mpi.")}
+    return text + (comment(f"from {'; '.join(origins)}") if origins else "")
 
 
 def _notes(seen: Seen) -> str:

@@ -25,15 +25,40 @@ class SeenFact(msgspec.Struct, frozen=True):
     how: str
 
 
+class Contradiction(msgspec.Struct, frozen=True):
+    """Two places that say different things: ``kept`` is the one that counts, ``other`` the one that does not."""
+
+    kept: SeenFact
+    other: SeenFact
+
+    @property
+    def path(self) -> str:
+        """Of both."""
+        return self.kept.path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path} is {_short(self.kept.value)} ({self.kept.how}), "
+            f"but {_short(self.other.value)} ({self.other.how}): the first was written"
+        )
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:119]}…"
+
+
 class Seen(msgspec.Struct):
     """All facts by path, and the paths that stay open with the reason why.
 
-    ``notes``: what was seen and has no place in a profile, for people.
+    ``notes``: what was seen and has no place in a profile, for people. ``contradictions``: where several places were
+    looked at, those that do not agree.
     """
 
     facts: dict[str, SeenFact] = {}
     unseen: dict[str, str] = {}
     notes: list[str] = []
+    contradictions: list[Contradiction] = []
 
     def add(self, path: str, value: Any, how: str) -> None:
         """Note a fact; nothing known is no fact."""

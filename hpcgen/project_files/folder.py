@@ -42,6 +42,12 @@ class ProjectFolder:
         """A path that a file of the folder names, from the folder itself."""
         return os.path.normpath(Path(file).parent / path)
 
+    def holds(self, path: str) -> bool:
+        """Whether a path leads to something in the folder."""
+        top = Path(os.path.realpath(self.top))
+        found = Path(os.path.realpath(top / path)) if "\0" not in path else top.parent
+        return found.is_relative_to(top) and found.exists()
+
     def text(self, path: str, asked: Position | None = None) -> str:
         """What a file holds.
 

@@ -25,6 +25,9 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.cli.checking import check_file
 from hpcgen.cli.describe_record import described
 from hpcgen.config.user_config import load_user_config
+from hpcgen.config.yamlfile import loads
+from hpcgen.detect.combine import combine
+from hpcgen.detect.profile import profile_of
 from hpcgen.errors import HpcgenError
 from hpcgen.fleet.changes import member_states
 from hpcgen.fleet.file import load_fleet
@@ -34,6 +37,8 @@ from hpcgen.images.reference import parse_image
 from hpcgen.lockfile.lock import parse_lock
 from hpcgen.locking.wanted import check_lock
 from hpcgen.records import store
+from hpcgen.site_sources.asked import Asked
+from hpcgen.site_sources.sources import read_source
 from tests.attack.bounded import Outcome, attempt, in_processes
 from tests.attack.subjects import FLEET
 from tests.conftest import GOLDEN, ROOT, Command
@@ -199,6 +204,19 @@ def fleet(chance: random.Random, folder: Path) -> None:
     member_states(loaded, read_fleet_lock(lock))
 
 
+def site_file(chance: random.Random, folder: Path) -> None:
+    """What administrators have: files of Slurm, Spack, Stackinator and ReFrame."""
+    whole = folder / "aurelia"
+    shutil.copytree(ROOT / "tests" / "sites" / "aurelia", whole)
+    kind, place = chance.choice(
+        [("slurm", "slurm"), ("spack", "spack"), ("stackinator", "cluster"), ("reframe", "reframe")]
+    )
+    path = chance.choice(sorted((whole / place).iterdir()))
+    path.write_bytes(mutated(chance, path.read_bytes()))
+    seen = combine([read_source(kind, whole / place, Asked("aurelia"))])
+    loads(profile_of(seen, "aurelia", "2026-11-25", place, f"--from {kind} {place}").text, "aurelia.yaml")
+
+
 def settings(chance: random.Random, folder: Path) -> None:
     """The user's own settings."""
     path = folder / "config.yaml"
@@ -210,7 +228,21 @@ def settings(chance: random.Random, folder: Path) -> None:
 
 Kind = Callable[[random.Random, Path], None]
 KINDS: list[Kind] = [
-    *(profile, recipe, lock, archive, layout, tree, bundle, packed_bundle, manifest, record, fleet, settings),
+    *(
+        profile,
+        recipe,
+        lock,
+        archive,
+        layout,
+        tree,
+        bundle,
+        packed_bundle,
+        manifest,
+        record,
+        fleet,
+        site_file,
+        settings,
+    ),
 ]
 
 

@@ -38,8 +38,8 @@ def probe(machine: Machine, seen: Seen) -> None:
     seen.add("node.gpu.count", devices.count((vendor, number)), f"{_PCI}/*/class")
     cpus = _next_to(machine, sorted(path for path, device in paths.items() if device == (vendor, number)))
     seen.add("node.gpu.cpus", cpus, f"{_PCI}/*/local_cpulist, the first hardware thread of each core")
-    row = _table().get(vendor, {}).get(number, {})
-    chip = _table()["chips"].get(row.get("chip"), {})
+    row = table().get(vendor, {}).get(number, {})
+    chip = table()["chips"].get(row.get("chip"), {})
     how = f"PCI device {number} in hpcgen's table of GPUs"
     seen.add("node.gpu.model", row.get("model", f"{vendor} GPU, PCI device {number}"), how)
     seen.add("node.gpu.memory_gb", int(row.get("memory_gb") or 0) or None, how)
@@ -64,7 +64,7 @@ def _device(machine: Machine, path: str) -> tuple[str, str] | None:
     if vendor is None or kind[:6] not in ("0x0300", "0x0302", "0x0380", "0x1200"):
         return None
     # Graphics in a CPU, in a server's management chip or in a desktop is no GPU for jobs of Intel's and AMD's.
-    if vendor != "nvidia" and number not in _table()[vendor]:
+    if vendor != "nvidia" and number not in table()[vendor]:
         return None
     return vendor, number
 
@@ -123,7 +123,8 @@ def _amd(machine: Machine, seen: Seen) -> None:
 
 
 @lru_cache(maxsize=1)
-def _table() -> dict[str, Any]:
+def table() -> dict[str, Any]:
+    """The table of GPUs, ``gpus.yaml``."""
     from hpcgen.config.yamlfile import load
 
     found: dict[str, Any] = load(Path(__file__).parent.parent / "gpus.yaml").data
