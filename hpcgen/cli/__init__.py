@@ -42,7 +42,7 @@ COMMANDS = {
     "convert": "Convert an image to another format.",
     "records": "List, show, compare and remove build records.",
     "fleet": "List many images, and which have to be built.",
-    "ci": "Write the pipeline that builds a fleet.",
+    "ci": "Write pipelines of a fleet, and checks of an image.",
     "matrix": "Show which stack renders on which partition, and why not.",
     "measurements": "List measurements, and import them from other tools.",
     "model": "Fit models to measurements, and predict.",

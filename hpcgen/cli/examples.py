@@ -127,6 +127,9 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "fleet publish": ("hpcgen fleet publish --dry-run",),
     "fleet merge": ("hpcgen fleet merge one.lock other.lock",),
     "ci": ("hpcgen ci gitlab", "hpcgen ci github"),
+    "ci gitlab": ("hpcgen ci gitlab -o .gitlab-ci.yml",),
+    "ci github": ("hpcgen ci github -o .github/workflows/fleet.yml",),
+    "ci reframe": ("hpcgen ci reframe image.sif --system daint:gpu -o checks.py",),
     "model": (
         "hpcgen model fit",
         "hpcgen model predict --workload 3dgan --machine supermuc-thin --mpi host --nodes 700",

@@ -24,7 +24,8 @@ from hpcgen.verify.figures import read_figures, summary
 from hpcgen.verify.lines import KEPT_LINES
 from hpcgen.verify.starts import StartResult
 
-_MARK = "hpcgen-rank:"
+RANK_MARK = "hpcgen-rank:"
+"""Before the name of its node, in what each rank of a test prints first."""
 _LACKS = "hpcgen-lacks:"
 _NO_DEVICE = 77
 _FEW = 6
@@ -78,7 +79,7 @@ def command_of(test: RankTest) -> list[str]:
     """What each rank starts: the test's command, which first says where it runs."""
     device = sh(test.device)
     lacks = f'if [ ! -e {device} ]; then echo "{_LACKS} $(uname -n)"; exit {_NO_DEVICE}; fi; ' if test.device else ""
-    return ["sh", "-c", f'{lacks}echo "{_MARK} $(uname -n)"; {test.command}']
+    return ["sh", "-c", f'{lacks}echo "{RANK_MARK} $(uname -n)"; {test.command}']
 
 
 def fixed_launcher(whole: ImageJob, job: ImageJob) -> str:
@@ -92,7 +93,7 @@ def read_output(lines: Iterable[str]) -> Output:
     """Tell apart what the ranks say of themselves and what the test prints."""
     found = Output([], [], [])
     for line in lines:
-        for mark, names in ((_MARK, found.ranks), (_LACKS, found.lacking)):
+        for mark, names in ((RANK_MARK, found.ranks), (_LACKS, found.lacking)):
             if line.startswith(mark):
                 names.append(line.removeprefix(mark).strip())
                 break

@@ -69,7 +69,7 @@ def test_an_example_is_read_as_it_stands(line: str, tmp_path: Path, monkeypatch:
         for path in EVERY
         if path in ANYWHERE or path.split(" ")[0] in ANYWHERE
         for line in EXAMPLES[path]
-        if not re.search(r"image\.sif|--locked|^hpcgen check", line)
+        if not re.search(r"image\.sif|--locked|--from |^hpcgen check", line)
     ],
 )
 def test_an_example_runs(hpcgen: Command, line: str) -> None:
