@@ -12,7 +12,7 @@ from hpcgen.install.manifest import SHARE
 from hpcgen.launch.command import command_script, command_start
 from hpcgen.model.plan import Plan
 from hpcgen.run.image_job import ImageJob
-from hpcgen.support.quoting import VERSION_PATTERN, plain, sh, tcl
+from hpcgen.support.quoting import VERSION_PATTERN, lua, plain, sh, tcl
 from hpcgen.support.shell_words import Shell
 from hpcgen.support.templates import Template
 from hpcgen.support.writing import KitFile
@@ -21,7 +21,8 @@ KERNEL = ("python3", "-m", "ipykernel_launcher", "-f")
 """What a kernel spec of IPython starts. Source: ipykernel's kernelspec.py, make_ipkernel_cmd."""
 _TEMPLATES = Path(__file__).with_name("templates")
 _wrapper = Template(_TEMPLATES / "wrapper.sh").fill
-_module = Template(_TEMPLATES / "module.tcl").fill
+_tcl = Template(_TEMPLATES / "module.tcl").fill
+_lua = Template(_TEMPLATES / "module.lua").fill
 
 
 def files_of(
@@ -49,7 +50,7 @@ def files_of(
             command=each.name, name=name, start=sh(str(own / "start"), "the prefix"), program=sh(each.program)
         )
         found[f"bin/{each.name}"] = KitFile(text, executable=True)
-    found[f"modulefiles/{name}/{version_of(plan)}"] = KitFile(_module_text(plan, prefix, name, commands, kernel))
+    found |= _modules(plan, prefix, name, commands, kernel)
     if kernel:
         if plan.block("python") is None:
             raise PolicyError(
@@ -107,18 +108,22 @@ def _script(job: ImageJob, kernel: tuple[str, ...] = ()) -> str:
     return command_script(job.plan, job.environment, job.image, job.inside, named=job.named, kernel=kernel)
 
 
-def _module_text(plan: Plan, prefix: Path, name: str, commands: list[Command], kernel: bool) -> str:
+def _modules(plan: Plan, prefix: Path, name: str, commands: list[Command], kernel: bool) -> dict[str, KitFile]:
+    """The modulefile in Tcl, and the same in Lua."""
     title = plain(plan.stack.title, "the stack's title")
     names = " ".join(each.name for each in commands)
-    help_text = f"{title}. Commands in its image, started as on {plan.site.name}: {names}"
-    text = _module(
-        "top",
-        name=tcl(name),
-        help=tcl(help_text),
-        title=tcl(f"{name}: {title}"),
-        programs=tcl(str(prefix / "bin"), "the prefix"),
-    )
-    return text + (_module("kernels", kernels=tcl(str(prefix / "share/jupyter"))) if kernel else "")
+    words = {
+        "help": f"{title}. Commands in its image, started as on {plan.site.name}: {names}",
+        "title": f"{name}: {title}",
+        "programs": str(prefix / "bin"),
+    }
+    kernels, place = str(prefix / "share/jupyter"), f"modulefiles/{name}/{version_of(plan)}"
+    in_tcl = _tcl("top", name=name, **{key: tcl(word, key) for key, word in words.items()})
+    in_lua = _lua("top", name=name, quoted_name=lua(name), **{key: lua(word, key) for key, word in words.items()})
+    return {
+        place: KitFile(in_tcl + (_tcl("kernels", kernels=tcl(kernels)) if kernel else "")),
+        f"{place}.lua": KitFile(in_lua + (_lua("kernels", kernels=lua(kernels)) if kernel else "")),
+    }
 
 
 def _kernel_text(plan: Plan, start: Path) -> str:

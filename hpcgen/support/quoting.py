@@ -81,6 +81,17 @@ def tcl(word: str, what: str = "the word") -> str:
     return re.sub(r"[^\w./:@%+,=-]", lambda sign: f"\\{sign[0]}", plain(word, what)) or "{}"
 
 
+def lua(word: str, what: str = "the word") -> str:
+    """``word`` as a string of Lua, as Lmod's modulefiles are written in.
+
+    Raises
+    ------
+    InputError: as :func:`plain`.
+    """
+    inside = plain(word, what).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{inside}"'
+
+
 def docker_env(name: str, value: str) -> str:
     r"""One ``ENV`` instruction that BuildKit, buildah and ch-image (0.31 and later) read alike.
 

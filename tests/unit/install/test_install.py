@@ -191,12 +191,12 @@ def test_uninstall_leaves_nothing(install: Install, hpcgen: Hpcgen, prefix: Path
     before = sorted(tmp_path.rglob("*"))
     install()
     assert tree(prefix) == [
-        *("bin/sh", "bin/show", "modulefiles/mpi-hello/1"),
+        *("bin/sh", "bin/show", "modulefiles/mpi-hello/1", "modulefiles/mpi-hello/1.lua"),
         *("share/hpcgen/mpi-hello/installed.json", "share/hpcgen/mpi-hello/start"),
     ]
     done = hpcgen("uninstall", "--prefix", str(prefix))
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) == 5
+    assert len(done.stdout.splitlines()) == 6
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -337,7 +337,11 @@ def test_a_modulefile_quotes_what_a_stack_says() -> None:
     plan = planned("supermuc", "mpi-hello")
     evil = 'a } [exec rm] $x "; \\'
     plan = replace(plan, stack=replace(plan.stack, title=evil))
-    text = made(plan, "/images/a.sqfs")[0]["modulefiles/mine/1"]
+    files = made(plan, "/images/a.sqfs")[0]
+    text = files["modulefiles/mine/1"]
+    assert (
+        r"""whatis("mine: a } [exec rm] $x \"; \\\\")""".replace("\\\\\\\\", "\\\\") in files["modulefiles/mine/1.lua"]
+    )
     assert r"module-whatis mine:\ a\ \}\ \[exec\ rm\]\ \$x\ \"\;\ \\" in text
 
 
