@@ -1,6 +1,7 @@
 """The console examples in README and docs are what the command really prints; `…` stands for what is left out.
 
-Those that need a collection of the reader's own are fenced as `console example` and not run.
+Those that need a collection of the reader's own are fenced as `console example` and not run. What has a title
+(`yaml title="hpcgen.yaml"`) is a file of that name, beside which the examples after it are run.
 """
 
 from __future__ import annotations
@@ -15,23 +16,26 @@ import pytest
 
 from tests.conftest import ROOT, Command
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r'^```(?:console|\w+ title="([^"]+)")\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 
 
 def examples(page: Path) -> list[tuple[str, list[str]]]:
     """Each `$ command` of a page with the lines below it."""
+    return [each for title, block in FENCE.findall(page.read_text("utf-8")) if not title for each in commands(block)]
+
+
+def commands(block: str) -> list[tuple[str, list[str]]]:
     found: list[tuple[str, list[str]]] = []
-    for block in FENCE.findall(page.read_text("utf-8")):
-        for line in block.splitlines():
-            if line.startswith("$ "):
-                found.append((line[2:], []))
-            else:
-                found[-1][1].append(line)
+    for line in block.splitlines():
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        else:
+            found[-1][1].append(line)
     return found
 
 
-CASES = [pytest.param(page, id=page.name) for page in PAGES if examples(page)]
+CASES = [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in PAGES if examples(page)]
 
 
 def pattern(lines: list[str]) -> str:
@@ -43,21 +47,31 @@ def pattern(lines: list[str]) -> str:
 
 @pytest.mark.parametrize("page", CASES)
 def test_console_examples_are_true(page: Path, hpcgen: Command, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    for command, lines in examples(page):
-        words = shlex.split(command)
-        if words[0] == "hpcgen":
-            done = hpcgen(*words[1:])
-        else:
-            done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True)
-        if command == "echo $?":
-            continue  # the status of a command in another shell; test_bad_input has them
-        # Most examples leave the notes on stderr out.
-        printed = done.stdout + done.stderr
-        known = re.compile(pattern(lines))
-        if known.fullmatch(printed) or known.fullmatch(done.stdout):
+    for title, block in FENCE.findall(page.read_text("utf-8")):
+        if title:
+            (tmp_path / title).write_text(block, "utf-8")
             continue
-        assert request.config.getoption("--update-golden"), f"{page.name}: $ {command}\n{printed}"
-        update(page, command, lines, done.stdout or done.stderr)
+        for command, lines in commands(block):
+            check(page, command, lines, hpcgen, tmp_path, request)
+
+
+def check(
+    page: Path, command: str, lines: list[str], hpcgen: Command, folder: Path, request: pytest.FixtureRequest
+) -> None:
+    words = shlex.split(command)
+    if words[0] == "hpcgen":
+        done = hpcgen(*words[1:])
+    else:
+        done = subprocess.run(["bash", "-c", command], cwd=folder, capture_output=True, text=True)
+    if command == "echo $?":
+        return  # the status of a command in another shell; test_bad_input has them
+    # Most examples leave the notes on stderr out.
+    printed = done.stdout + done.stderr
+    known = re.compile(pattern(lines))
+    if known.fullmatch(printed) or known.fullmatch(done.stdout):
+        return
+    assert request.config.getoption("--update-golden"), f"{page.name}: $ {command}\n{printed}"
+    update(page, command, lines, done.stdout or done.stderr)
 
 
 def update(page: Path, command: str, lines: list[str], printed: str) -> None:
@@ -84,3 +98,16 @@ def test_the_examples_of_the_api_page_are_true(tmp_path: Path, monkeypatch: pyte
     said: list[str] = []
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=said.append)
     assert result.failed == 0, "".join(said)
+
+
+def test_the_pictures_are_what_their_script_makes(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The terminal's text too: it is what the commands print now."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools" / "docs"))
+    import pictures
+
+    drawn = pictures.drawings()
+    if request.config.getoption("--update-golden"):
+        pictures.main()
+    assert {path.name: path.read_text("utf-8") for path in pictures.FOLDER.iterdir()} == drawn

@@ -8,9 +8,15 @@ import sys
 from importlib.metadata import metadata
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.conftest import ROOT
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 WORKFLOW = ROOT / ".github" / "workflows" / "tests.yml"
 
@@ -44,3 +50,26 @@ def test_the_tests_that_meet_the_lowest_versions_exist() -> None:
     named = script.split("\ntests=(")[1].split(")")[0].split()
     assert len(named) > 10
     assert [name for name in named if not (ROOT / "tests" / "unit" / name).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "files"),
+    [
+        ("citation-file-format", "CITATION.cff"),
+        ("github-issue-config", ".github/ISSUE_TEMPLATE/config.yml"),
+        ("github-issue-forms", ".github/ISSUE_TEMPLATE/[!c]*.yml"),
+    ],
+)
+def test_what_platforms_read_passes_the_validator(schema: str, files: str) -> None:
+    found = sorted(ROOT.glob(files))
+    assert found
+    words = [Path(sys.executable).parent / "check-jsonschema", "--builtin-schema", f"vendor.{schema}", *found]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_what_the_readme_links_to_is_shipped() -> None:
+    linked = re.findall(r"\]\((?!https?:)([^)#]+)", (ROOT / "README.md").read_text("utf-8"))
+    shipped = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]["targets"]["sdist"]
+    names = [*shipped["include"], *(path.name for path in ROOT.glob("*.md"))]
+    assert [each for each in linked if each.split("/")[0] not in names] == []

@@ -100,7 +100,9 @@ def _table(found: Iterable[Said]) -> str:
         expected, remedies = rows.setdefault(each.message, (set(), set()))
         expected.add(each.expected)
         remedies.add(each.remedy)
-    return table(_HEAD, ([cell(message), *map(_either, rows[message])] for message in sorted(rows, key=str.lower)))
+    shown = [[cell(message), *map(_either, rows[message])] for message in sorted(rows, key=str.lower)]
+    used = [number for number in range(len(_HEAD)) if any(row[number] for row in shown)]
+    return table([_HEAD[number] for number in used], ([row[number] for number in used] for row in shown))
 
 
 def _either(texts: set[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import commands
@@ -22,10 +23,32 @@ _LINK = re.compile(r"\[([^\]]+)\]\((\.\./[^)]+)\)")
 
 def on_files(files: Files, config: Any) -> Files:
     """Called by MkDocs with the pages below docs/."""
-    for maker in (commands, fields, named, messages):
-        for path, text in maker.pages().items():
-            files.append(File.generated(config, path, content=text))
+    made = {path: text for maker in (commands, fields, named, messages) for path, text in maker.pages().items()}
+    written = [file.src_uri for file in files.documentation_pages()]
+    for path, text in made.items():
+        files.append(File.generated(config, path, content=text))
+    more = sorted(set(written) - set(_paths(config["nav"])))
+    config["nav"] += [*([{"More": more}] if more else []), {"Reference": _reference(made)}]
     return files
+
+
+def _paths(nav: Any) -> Iterator[str]:
+    """The pages that the navigation names."""
+    if isinstance(nav, str):
+        yield nav
+    else:
+        for each in nav.values() if isinstance(nav, dict) else nav:
+            yield from _paths(each)
+
+
+def _reference(made: Iterable[str]) -> list[Any]:
+    """Pages by their folders, each with its list first."""
+    folders: dict[str, list[Any]] = {}
+    alone = []
+    for path in sorted(made, key=lambda each: (not each.endswith("/index.md"), each)):
+        _, *folder, _ = path.split("/")
+        folders.setdefault(folder[0], []).append(path) if folder else alone.append(path)
+    return [*alone, *({name.capitalize(): pages} for name, pages in sorted(folders.items()))]
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
