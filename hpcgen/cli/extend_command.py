@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hpcgen.images.reference import ImageReference
     from hpcgen.kit.folder import KitFolder
     from hpcgen.model.plan import Plan
+    from hpcgen.model.record import BuildRecord
 
 
 @click.command("extend")
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the engine's commands, build nothing.")
 @click.option("--record/--no-record", default=True, help="Keep a record of the build (hpcgen records).")
 @click.option("--log", metavar="FILE", type=PATH, help="Write the engine's whole output here.")
+@click.option("--lock", metavar="FILE", type=PATH, help="Write what was added to this file, with versions and hashes.")
+@click.option("--sbom", metavar="FILE", type=PATH, help="Write the bill of materials of what was added, CycloneDX.")
 @click.option("--json", "as_json", is_flag=True, help="Print the record as JSON.")
 @START
 @licence_option
@@ -59,7 +62,11 @@ def command(ctx: click.Context, image: str, keep: Path | None, dry_run: bool, as
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.images.reference import parse_image
     from hpcgen.support.leftovers import scratch_folder
+    from hpcgen.support.writing import check_folder_of
 
+    for file in (asked["lock"], asked["sbom"]):
+        if file is not None:
+            check_folder_of(file)
     found = parse_image(image, asked["start"])
     kit = recorded_kit(found)
     engine = adding_engine(found, kit.plan, asked["engine"])
@@ -76,7 +83,28 @@ def command(ctx: click.Context, image: str, keep: Path | None, dry_run: bool, as
         if dry_run:
             dry_run_of(made, options)
             return
-        say_result(build_and_tell(made, options), as_json)
+        record = build_and_tell(made, options)
+        _write_difference(ctx, made, record, asked)
+    say_result(record, as_json)
+
+
+def _write_difference(ctx: click.Context, kit: KitFolder, record: BuildRecord, asked: dict[str, Any]) -> None:
+    """Lock and bill of materials of what was added, where they are asked for."""
+    lock_file, sbom_file, built = asked["lock"], asked["sbom"], record.image
+    if built is None or not (lock_file or sbom_file):
+        return
+    from hpcgen.images.reference import ImageReference
+    from hpcgen.locking.extended import lock_of_added
+    from hpcgen.sbom.sbom import cyclonedx
+    from hpcgen.support.writing import write_file
+
+    catalog = catalog_of(ctx)
+    image = ImageReference(built.kind, built.name, start=asked["start"])
+    lock = lock_of_added(kit.plan, catalog, image, kit.content)
+    for file, text in ((lock_file, lock.text), (sbom_file, cyclonedx(lock, [], catalog) if sbom_file else "")):
+        if file is not None:
+            write_file(file, text)
+            say(f"wrote {file}")
 
 
 def _kit(
@@ -92,7 +120,7 @@ def _kit(
     from hpcgen.builders.extended import extended_image, put_beside
     from hpcgen.kit.folder import read_kit
     from hpcgen.kit.kit import make_kit, store_kit
-    from hpcgen.planning.added_words import added_words
+    from hpcgen.planning.added_files import added_words
     from hpcgen.planning.extending import extended_plan
 
     catalog = catalog_of(ctx)

@@ -123,11 +123,11 @@ def _added(shell: BaseShell, names: Sequence[str]) -> dict[str, PackagePin]:
         said = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")] or lines[-5:]
         remedy = "check the package's name for this distribution"
         raise InputError(Problem(f"{shell.image}: {line}", remedy=remedy) for line in said)
-    found = dict(_read_uri(line, shell.image) for line in lines if line.startswith("'"))
+    found = dict(read_uri(line, shell.image) for line in lines if line.startswith("'"))
     return {name: found[name] for name in sorted(found)}
 
 
-def _read_uri(line: str, image: str) -> tuple[str, PackagePin]:
+def read_uri(line: str, image: str) -> tuple[str, PackagePin]:
     """One line of ``--print-uris``: address, NAME_VERSION_ARCHITECTURE.deb with ``:`` as ``%3a``, size, hash."""
     match = _URI.fullmatch(line)
     if match is None:

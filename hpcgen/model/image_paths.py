@@ -22,6 +22,9 @@ KIT = "/opt/hpcgen/kit"
 EXTENDED = "/opt/hpcgen/extended"
 """Kits of the images that this one was added to, each in a folder by the first 12 digits of its plan's hash."""
 
+ADDED = "/opt/hpcgen/added"
+"""What apt and pip say of what they brought into a finished image: addresses, versions and hashes."""
+
 KIT_PATH = r"[A-Za-z0-9][A-Za-z0-9._+-]*(?:/[A-Za-z0-9][A-Za-z0-9._+-]*){0,3}"
 """A file of a kit by its path below it: nothing in there can lead out of the kit or needs quotes."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 from packaging.utils import canonicalize_name
@@ -12,8 +12,9 @@ from hpcgen.errors import ConflictError, InputError, Problems
 from hpcgen.model.fields import FormatName
 from hpcgen.model.job import JobRequest
 from hpcgen.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
-from hpcgen.model.stack import OptionValue, Stack, StackBlock
-from hpcgen.planning.added_words import Added
+from hpcgen.model.project import BLOCK
+from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.planning.added_files import AddedWords
 from hpcgen.planning.copied import check_seen
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.extension import added_blocks
@@ -26,7 +27,7 @@ PACKAGES = "packages"
 def extended_plan(
     recorded: Plan,
     image: ExtendedImage,
-    added: Added,
+    added: AddedWords,
     catalog: Catalog,
     *,
     settings: Sequence[str] = (),
@@ -49,9 +50,8 @@ def extended_plan(
     InputError: nothing is added, or a place in the image is taken.
     HpcgenError: as :func:`hpcgen.planning.planner.make_plan`.
     """
-    packages = _merged(recorded, added)
+    _check_versions(recorded, added)
     copied = _copied(recorded, added, catalog)
-    held = _held(recorded, packages)
     _check_settings(recorded, settings)
     old = recorded.job
     request = JobRequest(
@@ -67,10 +67,10 @@ def extended_plan(
     plan = make_plan(
         catalog,
         recorded.site,
-        held,
+        _held(recorded),
         partition=recorded.partition,
         settings=settings,
-        added=added.blocks,
+        added=added.others,
         format=format,
         allow_unsupported=allow_unsupported,
         latest_base=recorded.latest_base,
@@ -80,12 +80,12 @@ def extended_plan(
         unchecked=("network",),
     )
     before = {block.name: block for block in recorded.blocks}
-    blocks = [_as_it_was(block, before.get(block.name), packages) for block in plan.blocks]
+    blocks = [_as_it_was(block, before.get(block.name)) for block in plan.blocks]
     plan = msgspec.structs.replace(
         plan,
         engine=recorded.engine if plan.format == recorded.format else plan.engine,
         blocks=blocks,
-        stack=_stack(recorded, plan.stack, added, packages),
+        stack=_stack(recorded, plan.stack, added),
         job=old,
         settings={**recorded.settings, **plan.settings},
         licences=[*recorded.licences, *(each for each in plan.licences if each not in recorded.licences)],
@@ -116,25 +116,16 @@ def _check_settings(recorded: Plan, settings: Sequence[str]) -> None:
     problems.raise_as(InputError)
 
 
-def _options(recorded: Plan, name: str) -> dict[str, OptionValue]:
-    block = next((each for each in recorded.blocks if each.name == name), None)
-    return dict(block.options) if block is not None else {}
-
-
-def _merged(recorded: Plan, added: Added) -> dict[str, list[str]]:
-    """By block, the packages that the image has and those that are added; ConflictError for two versions of one."""
+def _check_versions(recorded: Plan, added: AddedWords) -> None:
+    """ConflictError for packages that the image has in another version."""
+    block = recorded.block(BLOCK)
+    value = block.options.get(PACKAGES) if block is not None else None
+    there = [str(each) for each in value] if isinstance(value, list) else []
     problems = Problems()
-    result = {}
-    for name, wanted in added.packages.items():
-        value = _options(recorded, name).get(PACKAGES)
-        there = [str(each) for each in value] if isinstance(value, list) else []
-        for text in wanted:
-            clashes = [each for each in there if _name(each) == _name(text) and each != text]
-            clashes += [] if name != "python_packages" else _of_project(recorded, text)
-            problems += _clash(text, clashes)
-        result[name] = [*there, *(text for text in wanted if text not in there)]
+    for text in added.packages("pip"):
+        clashes = [each for each in there if _name(each) == _name(text) and each != text]
+        problems += _clash(text, [*clashes, *_of_project(recorded, text)])
     problems.raise_as(ConflictError)
-    return result
 
 
 def _clash(text: str, there: Sequence[str]) -> Problems:
@@ -161,7 +152,7 @@ def _name(pin: str) -> str:
     return name
 
 
-def _copied(recorded: Plan, added: Added, catalog: Catalog) -> list[PlannedCopy]:
+def _copied(recorded: Plan, added: AddedWords, catalog: Catalog) -> list[PlannedCopy]:
     """The files of this machine that are added; InputError where they cannot be copied, or jobs would not see them."""
     check_seen(recorded.site, [("--add", each.entry.to) for each in added.copies], lambda at: "--add")
     problems = Problems()
@@ -173,35 +164,34 @@ def _copied(recorded: Plan, added: Added, catalog: Catalog) -> list[PlannedCopy]
     return copied
 
 
-def _held(recorded: Plan, packages: Mapping[str, list[str]]) -> Stack:
+def _held(recorded: Plan) -> Stack:
     """A stack that asks for every block of the image in its version and with its options."""
     blocks = {}
     for block in recorded.blocks:
         options = {name: value for name, value in block.options.items() if name not in _OF_FILES}
-        if block.name in packages:
-            options[PACKAGES] = packages[block.name]
         blocks[block.name] = StackBlock(version=f"=={block.version}", options=options)
-    for name, names in packages.items():
-        blocks.setdefault(name, StackBlock(options={PACKAGES: names}))
     return msgspec.structs.replace(recorded.stack, blocks=blocks, copy=[], git=[], build=None, extends=None)
 
 
-def _as_it_was(block: PlannedBlock, before: PlannedBlock | None, packages: Mapping[str, list[str]]) -> PlannedBlock:
+def _as_it_was(block: PlannedBlock, before: PlannedBlock | None) -> PlannedBlock:
     """A block of the image as its own plan has it, with the packages that are added to it."""
     if before is None:
         return block
-    if block.name not in packages or before.options.get(PACKAGES) == packages[block.name]:
+    if PACKAGES not in before.options or before.options[PACKAGES] == block.options[PACKAGES]:
         return before
-    return msgspec.structs.replace(before, options={**before.options, PACKAGES: packages[block.name]})
+    return msgspec.structs.replace(before, options={**before.options, PACKAGES: block.options[PACKAGES]})
 
 
-def _stack(recorded: Plan, planned: Stack, added: Added, packages: Mapping[str, list[str]]) -> Stack:
+def _stack(recorded: Plan, planned: Stack, added: AddedWords) -> Stack:
     """The image's stack, with what it would have said of what is added."""
     blocks = dict(recorded.stack.blocks)
-    for name, names in packages.items():
-        said = blocks.get(name, StackBlock())
-        blocks[name] = msgspec.structs.replace(said, options={**said.options, PACKAGES: names})
-    for name in added.blocks:
-        blocks.setdefault(name, planned.blocks.get(name, StackBlock()))
+    there = {block.name: block.options.get(PACKAGES) for block in recorded.blocks}
+    for name, said in planned.blocks.items():
+        packages = said.options.get(PACKAGES)
+        if name not in there:
+            blocks.setdefault(name, said)
+        elif packages is not None and packages != there[name]:
+            known = blocks.get(name, StackBlock())
+            blocks[name] = msgspec.structs.replace(known, options={**known.options, PACKAGES: packages})
     entries = [*recorded.stack.copy, *(each.entry for each in added.copies)]
     return msgspec.structs.replace(recorded.stack, blocks=blocks, copy=entries)

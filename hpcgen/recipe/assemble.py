@@ -228,10 +228,12 @@ def _added_stages(
     kept = _in_stage("final", parts)
     final.steps += extension.prepared(kept, added)
     final.prepared = len(final.steps)
-    final.steps += _install_step("final", parts, [n for n in _package_names("final", parts) if n not in there], pins)
+    final.steps += _install_step(
+        "final", parts, [n for n in _package_names("final", parts) if n not in there], pins, extension.PACKAGES
+    )
     held, listed = extension.python_stays(added)
     final.arguments = {**final.arguments, **held}
-    final.steps += [*listed, *_steps(added, lambda part: part.block.build(part.ctx))]
+    final.steps += [*listed, *(step for part in added for step in extension.built(part))]
     folders = {path for part in added for path in part.block.runtime(part.ctx).folders} | set(bind_targets(plan))
     make = command("mkdir", "-p", *sorted(folders))
     final.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
@@ -283,13 +285,15 @@ def _install(stage: str, parts: list[Part], pins: Pins | None) -> list[tuple[str
     return _install_step(stage, parts, _package_names(stage, parts), pins)
 
 
-def _install_step(stage: str, parts: list[Part], names: list[str], pins: Pins | None) -> list[tuple[str, Run]]:
+def _install_step(
+    stage: str, parts: list[Part], names: list[str], pins: Pins | None, told: str = ""
+) -> list[tuple[str, Run]]:
     pinned = pins.packages.get(stage) if pins is not None else None  # type: ignore[call-overload]
     if pinned is not None:
         names = [f"{name}={pin.version}" for name, pin in sorted(pinned.added.items())]
     if not names:
         return []
-    return [("distribution", run("packages", install(_manager(parts), names, pins is not None)))]
+    return [("distribution", run("packages", install(_manager(parts), names, pins is not None, told)))]
 
 
 def _manager(parts: list[Part]) -> str:

@@ -13,11 +13,13 @@ import msgspec
 from hpcgen.blocks.steps import Packages, Run, Wheels, command, run
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import PolicyError, Problem
-from hpcgen.model.image_paths import EXTENDED, KIT, SCRATCH
+from hpcgen.model.image_paths import ADDED, EXTENDED, KIT, SCRATCH
 from hpcgen.model.plan import ExtendedImage, Plan, PlannedBlock
 from hpcgen.recipe.parts import Part, parts_of
 from hpcgen.support.units import some
 
+PACKAGES = f"{ADDED}/packages"
+"""What apt says of the packages that it brought."""
 PYTHON = "/opt/python"
 """The environment that pip installs into."""
 WHOLE = "build the image whole, with the added words: hpcgen build --site SITE --stack STACK --add …"
@@ -137,9 +139,28 @@ def python_stays(added: Sequence[Part]) -> tuple[dict[str, str], list[tuple[str,
     listed = f"{SCRATCH}/present.txt"
     freeze = f"{command(f'{PYTHON}/bin/python', '-m', 'pip', 'list', '--format=freeze')} > {listed}"
     step = ("hpcgen", run("hold pip to what is there", command("mkdir", "-p", SCRATCH), freeze))
-    return {"PIP_CONSTRAINT": listed}, [step]
+    return {"PIP_CONSTRAINT": listed, "PIP_REPORT": f"{SCRATCH}/report.json"}, [step]
+
+
+def built(part: Part) -> list[tuple[str, Run]]:
+    """The steps of a block that is added, and one that keeps what pip says of the packages that it brought."""
+    steps = [(part.label, step) for step in part.block.build(part.ctx) if step.commands or step.files]
+    if any(each.folder == PYTHON for _, step in steps for each in step.installs):
+        # A pip before 22.2 says nothing.
+        words = ["find", SCRATCH, "-name", "report.json", "-exec", "mv", "{}", report_of(part.planned), ";"]
+        steps.append(("hpcgen", run("keep what pip says of them", command(*words))))
+    return steps
+
+
+def report_of(block: PlannedBlock) -> str:
+    """The file of the image with what pip says of the packages that a block brought."""
+    return f"{ADDED}/{block.name}.json"
 
 
 def kit_aside(extended: ExtendedImage) -> list[str]:
-    """Commands that keep the kit of the extended image beside the new one, by the hash of its plan."""
-    return [command("mkdir", "-p", EXTENDED), command("mv", KIT, f"{EXTENDED}/{extended.content[:12]}")]
+    """Commands that keep the kit of the extended image beside the new one, and drop what was said of its packages."""
+    return [
+        command("rm", "-rf", ADDED),
+        command("mkdir", "-p", EXTENDED, ADDED),
+        command("mv", KIT, f"{EXTENDED}/{extended.content[:12]}"),
+    ]

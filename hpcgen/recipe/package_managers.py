@@ -11,13 +11,14 @@ TRACES = ("/var/cache/ldconfig/aux-cache", "/var/log/alternatives.log", "/var/lo
 """What package tools leave that differs from one build to the next."""
 
 
-def install(manager: str, names: Sequence[str], pinned: bool) -> list[str]:
+def install(manager: str, names: Sequence[str], pinned: bool, told: str = "") -> list[str]:
     """Commands that install packages and leave nothing of what was downloaded for it.
 
     Parameters
     ----------
     manager: ``values.package_manager`` of the base's release row.
     names: packages, with a version each where ``pinned``.
+    told: a file for what apt says of the packages that it fetches, with their hashes; other managers say nothing.
 
     Raises
     ------
@@ -27,7 +28,8 @@ def install(manager: str, names: Sequence[str], pinned: bool) -> list[str]:
         message = f"hpcgen knows no package manager {manager!r}"
         expected = f"{' or '.join(_INSTALL)} as package_manager in the row of the base"
         raise InputError(message, expected=expected, remedy="correct the release table of the base")
-    return _INSTALL[manager](names, pinned)
+    commands = _INSTALL[manager](names, pinned)
+    return [commands[0], _apt_tells(names, told), *commands[1:]] if told and manager == "apt" else commands
 
 
 def _apt(names: Sequence[str], pinned: bool) -> list[str]:
@@ -38,6 +40,12 @@ def _apt(names: Sequence[str], pinned: bool) -> list[str]:
         "rm -rf /var/lib/apt/lists/*",
         *([command("rm", "-rf", *TRACES)] if pinned else []),
     ]
+
+
+def _apt_tells(names: Sequence[str], told: str) -> str:
+    """Source: apt-get(8), ``--print-uris``."""
+    options = ["-o", "Acquire::ForceHash=SHA256", "install", "--print-uris", "-qq", "-y", "--no-install-recommends"]
+    return f"{command('apt-get', *options, *names)} > {told}"
 
 
 def _dnf(names: Sequence[str], pinned: bool) -> list[str]:

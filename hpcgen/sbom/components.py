@@ -18,6 +18,7 @@ from hpcgen.model.component import Component
 from hpcgen.model.lock import Lock, StageName
 from hpcgen.platform.mirrors import qualified
 from hpcgen.recipe.assemble import assemble
+from hpcgen.recipe.extension import PYTHON
 from hpcgen.recipe.stages import Assembly
 from hpcgen.support import purl
 
@@ -46,8 +47,8 @@ def contents(lock: Lock, items: Sequence[BundleItem], catalog: Catalog) -> Conte
     """
     assembly = assemble(lock.plan, catalog, lock.pins)
     view = ImageView(
-        installs=[each for _, step in assembly.builder.steps for each in step.installs],
-        copies=assembly.final.copies,
+        installs=[each for stage in assembly.stages for _, step in stage.steps for each in step.installs],
+        copies=[*assembly.final.copies, *([PYTHON] if lock.plan.extends is not None else [])],
         licences={item.sha256: item.licence for item in items},
         release=catalog.release,
     )
@@ -145,7 +146,7 @@ class _Maker:
         note = "of the stack, whose own files they are; the sha256 is that of their list in the image's kit"
         return [
             Component(f"file:{c.to}", "file", c.to, c.sha256[:12], sha256=c.sha256, where=c.to, note=note)
-            for c in self.lock.plan.copied
+            for c in self.lock.plan.brought
         ]
 
     def needs(self, held: Iterable[Component]) -> dict[str, list[str]]:

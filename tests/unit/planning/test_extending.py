@@ -12,7 +12,7 @@ from hpcgen.errors import ConflictError, HpcgenError, InputError, PolicyError
 from hpcgen.kit.kit import Kit, make_kit, plan_text, read_plan
 from hpcgen.model.fields import FormatName
 from hpcgen.model.plan import ExtendedImage, Plan
-from hpcgen.planning.added_words import added_words
+from hpcgen.planning.added_files import added_words
 from hpcgen.planning.extending import extended_plan
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.assemble import assemble
@@ -126,7 +126,7 @@ def test_files_of_this_machine_are_copied_and_those_of_the_image_are_not_asked_f
     [
         (["pip:numpy==1.26.4"], (), ConflictError, r"numpy==1.26.4 is asked for, and the image has numpy==2.1.3"),
         (["pip:NumPy==1.26.4", "pip:h5py==3.9.0"], (), ConflictError, r"(?s)NumPy==1.26.4.*h5py==3.9.0"),
-        (["pip:mpi4py==3.1.6"], (), HpcgenError, r"mpi4py 4.1.2.*3.1.6"),
+        (["pip:mpi4py==3.1.6"], (), ConflictError, r"(?s)mpi4py.*3.1.6.*4.1.2"),
         (["apt:git"], (), InputError, "has all of that already"),
         (["pip:h5py==3.11.0", "mpi4py"], (), InputError, "has all of that already"),
         (
@@ -148,10 +148,13 @@ def test_what_does_not_suit_is_said(
         kit(extended(finished, *words, settings=settings))
 
 
-def test_words_that_say_nothing_are_told_at_once(tmp_path: Path) -> None:
+def test_words_that_say_nothing_are_told_at_once(finished: Plan, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        added_words(["pip:", "conda:x", "copy:x", "copy:x=/etc/y", "copy:=/opt/y"])
-    assert len(caught.value.problems) == 5
-    found = added_words(["numactl", "pip:a==1", "apt:b", "pip:a==1", f"copy:{tmp_path}/c=/opt/c"])
-    assert (found.blocks, found.pip, found.apt) == (("numactl",), ("a==1",), ("b",))
+        added_words(["copy:x", "copy:x=/etc/y", "copy:=/opt/y"])
+    assert len(caught.value.problems) == 3
+    with pytest.raises(InputError) as caught:
+        extended(finished, "pip:", "conda:x")
+    assert len(caught.value.problems) == 2
+    found = added_words(["numactl", "pip:a==1", "pip:a==1", f"copy:{tmp_path}/c=/opt/c"])
+    assert found.others == ("numactl", "pip:a==1") and found.packages("pip") == ["a==1"]
     assert [(each.folder, each.entry.from_, each.entry.to) for each in found.copies] == [(tmp_path, "c", "/opt/c")]
