@@ -8,11 +8,17 @@ from typing import Annotated
 import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
+from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request, conda_wheels
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
+from hpcgen.project_files.conda_text import spec_name
 
 PREFIX = "/opt/conda"
+_CUDA = ("cuda-version", "cudatoolkit")
+"""Packages of which one is there wherever others are built with CUDA."""
+_WITH_CUDA = ("pytorch", "pytorch-gpu", "tensorflow", "tensorflow-gpu", "jax", "jaxlib", "cupy", "numba-cuda", "cudf")
+"""Packages that conda-forge has with CUDA, and that a solver takes so where the node has a driver for it."""
 
 FilePath = Annotated[
     str,
@@ -112,6 +118,16 @@ class CondaPackages(Block):
             starts = command(f"{PREFIX}/bin/python", "-c", "import sys; print(sys.version.split()[0])")
             tests.append(Test("python", starts, expect=python.version))
         return tests
+
+    def capabilities(self, ctx: Context) -> Capabilities:
+        """NVIDIA's GPUs, where packages with CUDA are there, or those are asked for that channels have with it."""
+        asked = asked_of_conda(ctx)
+        if asked.packages:
+            uses = any(each.name in _CUDA or "cuda" in each.build for each in asked.packages)
+        else:
+            named = [need for need in asked.needs if spec_name(need) in (*_CUDA, *_WITH_CUDA)]
+            uses = "__cuda" in asked.virtual and any("cpu" not in need for need in named)
+        return Capabilities(gpu_vendors=("nvidia",) if uses else ())
 
     def notices(self, ctx: Context) -> list[str]:
         """That nobody has chosen yet."""

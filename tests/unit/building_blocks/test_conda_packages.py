@@ -104,6 +104,37 @@ def test_what_activation_of_known_packages_would_set_is_set(tmp_path: Path) -> N
     assert found["PROJ_LIB"] == "/opt/conda/share/proj" and "GDAL_DATA" not in found
 
 
+def gpu_planned(folder: Path, **options: Any) -> Plan:
+    (folder / "mine.yaml").write_text(
+        yaml.safe_dump(
+            {
+                "name": "mine",
+                "title": "Mine",
+                "blocks": {"conda_packages": {"options": options}},
+                "run": {"command": ["speak"], "mpi": False},
+            }
+        )
+    )
+    return plan(load_site("perlmutter"), load_stack(folder / "mine.yaml"), partition="gpu")
+
+
+@pytest.mark.parametrize(
+    ("asked", "refused"),
+    [("pytorch>=2", False), ("pytorch=*=cpu_*", True), ("numpy", True), ("cuda-version=12.4", False)],
+)
+def test_packages_with_cuda_use_the_node_s_gpus(tmp_path: Path, asked: str, refused: bool) -> None:
+    if not refused:
+        assert gpu_planned(tmp_path, packages=[asked]).conda is not None
+        return
+    with pytest.raises(HpcgenError, match="nothing in the image can use"):
+        gpu_planned(tmp_path, packages=[asked])
+
+
+def test_a_lock_with_cuda_uses_the_node_s_gpus(tmp_path: Path) -> None:
+    pixi(tmp_path, package("cuda-version", "12.4", "h1_3", "noarch"), package("pytorch", "2.5.1", "cuda126_py312h1_0"))
+    assert gpu_planned(tmp_path, files=["pixi.lock"]).conda is not None
+
+
 def test_a_bundle_has_the_files_and_nothing_is_fetched(tmp_path: Path) -> None:
     pixi(tmp_path, package("speak"))
     bundled = msgspec.structs.replace(planned(tmp_path, files=["pixi.lock"]), supply="bundle")
