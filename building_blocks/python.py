@@ -17,6 +17,7 @@ class Python(Block):
     """
 
     name = "python"
+    companions = ("pip", "setuptools", "wheel")
 
     class Options(BlockOptions, frozen=True):
         """Where the interpreter comes from.

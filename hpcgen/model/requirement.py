@@ -98,6 +98,7 @@ class PackageFile(Record, frozen=True):
         that group does.
     group_names: groups and extras that the file knows, beside those that are installed anyhow.
     default_groups: those of ``pylock.toml`` that are installed anyhow.
+    ranges: of a lock, what the project itself asks for, by name, where the lock says that too.
     requires_python: the range of Pythons that it is for; empty for any.
     python_where: where it says so.
     read: sha256 of each file that was read, by path from the project's folder.
@@ -112,6 +113,7 @@ class PackageFile(Record, frozen=True):
     roots: list[Needed] = []
     group_names: list[Text] = []
     default_groups: list[Text] = []
+    ranges: dict[Text, Text] = {}
     requires_python: Text = ""
     python_where: Position | None = None
     read: dict[Text, Digest] = {}

@@ -173,16 +173,14 @@ class _Planner(msgspec.Struct, frozen=True):
         """The blocks, and what files of the user's project bring beside them."""
         documents = (self.site_document, self.stack_document)
 
-        def chosen(of_files: Sequence[Requirement] = ()) -> list[PlannedBlock]:
-            outside = [*demands, *of_files]
-            return resolve(
-                question_of(self.catalog, self.site, partition, stack, said, added, *documents, self.kept, outside)
-            )
+        def chosen(of_files: Sequence[Requirement], first: Mapping[str, str]) -> list[PlannedBlock]:
+            more = ({**first, **self.kept}, [*demands, *of_files])
+            return resolve(question_of(self.catalog, self.site, partition, stack, said, added, *documents, *more))
 
         document = self._document_of(asked)
         files = asked_files(self.catalog, stack, document, said)
         if files is None:
-            return chosen(), None
+            return chosen((), {}), None
         architecture = self.site.system.architecture
         named = [block for block, values in said.items() if "version" in values]
         blocks = resolved_with(files, self.catalog, architecture, named, chosen)

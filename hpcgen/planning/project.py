@@ -25,7 +25,7 @@ from hpcgen.support.wheel_targets import WheelTarget
 if TYPE_CHECKING:
     from hpcgen.model.requirement import PackageFile, Requirement
 
-Resolve = Callable[[Sequence[Demand]], list[PlannedBlock]]
+Resolve = Callable[[Sequence[Demand], Mapping[str, str]], list[PlannedBlock]]
 _ROUNDS = 4
 OTHERS = 200
 """So many wheels that do not suit are kept of one package, for messages."""
@@ -82,14 +82,14 @@ def resolved_with(
     Parameters
     ----------
     said: blocks whose version ``--set`` names, which then decides, whatever a file says.
-    resolve: chooses the blocks, with further requirements.
+    resolve: chooses the blocks, with further requirements and versions of blocks that are tried first.
 
     Raises
     ------
     ConflictError: the packages hang on the Python, and the Python on the blocks that bring them.
     """
     fixed = list(_pythons(asked))
-    blocks = resolve(fixed)
+    blocks = resolve(fixed, {})
     before: set[tuple[str, str, str]] = set()
     for _ in range(_ROUNDS):
         demands = list(_demands(asked, catalog, _python(blocks), architecture, said))
@@ -97,7 +97,7 @@ def resolved_with(
         if same == before:
             return blocks
         before = same
-        blocks = resolve([*fixed, *demands])
+        blocks = resolve([*fixed, *demands], _locked_versions(asked, catalog, _python(blocks), architecture))
     raise ConflictError(
         "which packages the files mean hangs on the Python, and that on the blocks that bring them",
         remedy="name one: --set python.version=RANGE",
@@ -123,20 +123,34 @@ def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, sai
     from hpcgen.project_files.pip_text import public_range
 
     demands = []
-    for each in _selected(asked, python, architecture):
+    for each in _selected(asked, catalog, python, architecture):
         block = catalog.distributions.get(each.name)
         if block is not None:
-            origin = Origin(f"{each.asked} of {each.origin}", kind="file")
-            versions = {block: "" if block in said else public_range(each.specifier)}
+            asks = _range(asked, each)
+            origin = Origin(f"{each.name}{asks} of {each.origin}", kind="file")
+            versions = {block: "" if block in said else public_range(asks)}
             demands.append(Demand(catalog.identifier(block), versions, origin, {}))
     return demands
 
 
-def _selected(asked: Asked, python: str, architecture: str) -> list[Requirement]:
+def _range(asked: Asked, package: Requirement) -> str:
+    """What the project asks for of a package: of a lock the project's own range, where the lock says that."""
+    return next((file.ranges[package.name] for file in asked.files if package.name in file.ranges), package.specifier)
+
+
+def _locked_versions(asked: Asked, catalog: Catalog, python: str, architecture: str) -> dict[str, str]:
+    """The version that a lock has of what a block brings, which is tried first where a range allows others too."""
+    wanted = _selected(asked, catalog, python, architecture)
+    named = {catalog.distributions[each.name]: each.version for each in wanted if each.name in catalog.distributions}
+    return {block: version.partition("+")[0] for block, version in named.items() if version}
+
+
+def _selected(asked: Asked, catalog: Catalog, python: str, architecture: str) -> list[Requirement]:
     """What all files mean there, a locked package before what only asks for it."""
     from hpcgen.project_files.select import selected
 
-    return [each for file in asked.files for each in selected(file, python, architecture, asked.groups)]
+    owned = catalog.distributions
+    return [each for file in asked.files for each in selected(file, python, architecture, asked.groups, owned)]
 
 
 # what is installed as the files say
@@ -152,19 +166,20 @@ def project_of(asked: Asked, catalog: Catalog, blocks: Sequence[PlannedBlock], a
     python = _python(blocks)
     glibc = str(catalog.release(blocks[0]).values.get("glibc", "2.17"))
     target = WheelTarget(python, architecture, glibc)
-    wanted = _selected(asked, python, architecture)
+    wanted = _selected(asked, catalog, python, architecture)
     held = [each for file in asked.files for each in file.constraints]
     owners = {each.name: catalog.distributions[each.name] for each in wanted if each.name in catalog.distributions}
-    companions = sorted({pattern for block in owners.values() for pattern in catalog.block(block).companions})
+    companions = {pattern: block for block in sorted(owners.values()) for pattern in catalog.block(block).companions}
+    tools = dict.fromkeys(catalog.block("python").companions, "python")
     own: dict[str, list[Requirement]] = {}
     handed: list[HandedOver] = []
     for each in wanted:
         if each.name in owners:
-            handed.append(
-                HandedOver(name=each.name, origin=each.origin, block=owners[each.name], versions=each.specifier)
-            )
-        elif any(fnmatchcase(each.name, pattern) for pattern in companions):
-            handed.append(HandedOver(name=each.name, origin=each.origin, block=_owner(each.name, owners, catalog)))
+            versions = _range(asked, each)
+            handed.append(HandedOver(name=each.name, origin=each.origin, block=owners[each.name], versions=versions))
+        elif block := _brought(each.name, {**companions, **tools} if each.hashes else companions):
+            # Locks have setuptools for packages that need it; what a line asks for by itself is held to that.
+            handed.append(HandedOver(name=each.name, origin=each.origin, block=block))
         else:
             own.setdefault(each.name, []).append(each)
     problems = Problems()
@@ -187,12 +202,9 @@ def _origin(where: Position | None, file: str) -> str:
     return f"{where.file}:{where.line}" if where is not None else file
 
 
-def _owner(name: str, owners: Mapping[str, str], catalog: Catalog) -> str:
-    return next(
-        block
-        for block in sorted(set(owners.values()))
-        if any(fnmatchcase(name, pattern) for pattern in catalog.block(block).companions)
-    )
+def _brought(name: str, companions: Mapping[str, str]) -> str:
+    """The block with which a package comes; empty where it is none of theirs."""
+    return next((block for pattern, block in companions.items() if fnmatchcase(name, pattern)), "")
 
 
 def _package(

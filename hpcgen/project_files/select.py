@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 
 from packaging.markers import Marker
@@ -34,18 +34,21 @@ def environment(python: str, architecture: str) -> dict[str, str]:
     }
 
 
-def selected(file: PackageFile, python: str, architecture: str, groups: Iterable[str] = ()) -> list[Requirement]:
+def selected(
+    file: PackageFile, python: str, architecture: str, groups: Iterable[str] = (), brought: Collection[str] = ()
+) -> list[Requirement]:
     """The packages that are wanted there, sorted by name; of each place of the file one.
 
     Parameters
     ----------
     python, architecture: as for :func:`environment`.
     groups: names of groups and extras.
+    brought: packages that somebody else brings, with all that they need.
     """
     fixed = environment(python, architecture)
     chosen = _Groups(tuple(sorted(groups)), tuple(file.default_groups))
     if file.roots:
-        return _reached(file, fixed, chosen)
+        return _reached(file, fixed, chosen, brought)
     listed = [*file.requirements, *(each for name in chosen.named for each in file.groups.get(name, []))]
     unique = {(each.name, each.where): each for each in listed if chosen.holds(each.marker, fixed)}
     return [unique[key] for key in sorted(unique)]
@@ -74,8 +77,10 @@ def _marker(text: str) -> Marker:
     return Marker(text)
 
 
-def _reached(file: PackageFile, fixed: Mapping[str, str], chosen: _Groups) -> list[Requirement]:
-    """What a graph leads to from the project on."""
+def _reached(
+    file: PackageFile, fixed: Mapping[str, str], chosen: _Groups, brought: Collection[str]
+) -> list[Requirement]:
+    """What a graph leads to from the project on, and not only through what others bring."""
     packages: dict[str, list[Requirement]] = {}
     for each in file.requirements:
         packages.setdefault(each.name, []).append(each)
@@ -91,5 +96,6 @@ def _reached(file: PackageFile, fixed: Mapping[str, str], chosen: _Groups) -> li
             _, extras = found.setdefault((package.name, package.version), (package, {"-"}))
             new = {*need.extras, ""} - extras
             extras |= new
-            waiting += [each for each in package.needs if each.extra in new]
+            if package.name not in brought:
+                waiting += [each for each in package.needs if each.extra in new]
     return [found[key][0] for key in sorted(found)]

@@ -10,7 +10,7 @@ from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import KnownWheel, Needed, PackageFile, Requirement
 from hpcgen.project_files.folder import ProjectFolder
 from hpcgen.project_files.locked import file_name, known_file, locked_package, not_from_index
-from hpcgen.project_files.pip_text import is_marker
+from hpcgen.project_files.pip_text import is_marker, is_range
 from hpcgen.project_files.toml_file import Reader, TomlFile
 
 _OWN = ("editable", "virtual", "directory")
@@ -27,11 +27,13 @@ def read_uv_lock(folder: ProjectFolder, path: str) -> PackageFile:
         reader.wrong(f"the lock has version {data.get('version')!r}", where, "1", "write it anew: uv lock")
     found: list[Requirement] = []
     roots: list[Needed] = []
+    ranges: dict[str, str] = {}
     for number, table in enumerate(reader.tables(data, "package", top)):
         where = file.header("package", number)
         source = reader.table(table, "source", where)
         if any(kind in source for kind in _OWN):
             roots += _needs(reader, table, where)
+            ranges |= _ranges(reader, table, where)
         elif (package := _package(reader, table, source, where)) is not None:
             found.append(package)
     python = reader.text(data, "requires-python", top)
@@ -45,6 +47,7 @@ def read_uv_lock(folder: ProjectFolder, path: str) -> PackageFile:
         locked=True,
         requirements=found,
         roots=roots,
+        ranges=ranges,
         group_names=sorted({each.extra for each in roots if each.extra}),
         requires_python=python,
         python_where=file.key("", "requires-python") if python else None,
@@ -73,6 +76,15 @@ def _needs(reader: Reader, table: dict[str, Any], where: Position) -> list[Neede
             listed = reader.tables(table[kind], extra, where)
             found += [_needed(reader, each, canonicalize_name(extra), where) for each in listed]
     return found
+
+
+def _ranges(reader: Reader, table: dict[str, Any], where: Position) -> dict[str, str]:
+    """What the project itself asks for, by name; of what it asks for several times nothing."""
+    found: dict[str, list[str]] = {}
+    for each in reader.tables(reader.table(table, "metadata", where), "requires-dist", where):
+        name = canonicalize_name(reader.text(each, "name", where, needed=True))
+        found.setdefault(name, []).append(reader.text(each, "specifier", where))
+    return {name: said[0] for name, said in sorted(found.items()) if len(said) == 1 and is_range(said[0])}
 
 
 def _needed(reader: Reader, table: dict[str, Any], extra: str, where: Position) -> Needed:

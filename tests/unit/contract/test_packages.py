@@ -169,9 +169,10 @@ CONFLICTS = {
         before='jax: {version: "==0.10.2"}, ',
     ),
     "a package in another version than a block takes": Conflict(
-        lock(locked("plain", "1.0", ANY), locked("setuptools", "82.0.0", ANY)),
+        "setuptools==82.0.0\n",
         r"python 3.\S+ and python_packages 1 install different versions of one package: setuptools \S+ and "
-        r"82.0.0 \(pylock.toml:10\) \(python 3.\S+ asks for setuptools<81\)[\s\S]*change the version in your file",
+        r"82.0.0 \(requirements.txt:1\) \(python 3.\S+ asks for setuptools<81\)[\s\S]*change the version in your file",
+        file="requirements.txt",
     ),
     "a range that a block's list does not meet": Conflict(
         "click\nsetuptools>=81\n",

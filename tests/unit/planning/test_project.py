@@ -97,6 +97,47 @@ def test_packages_of_frameworks_come_from_their_blocks_and_take_their_companions
     assert "torch==2.7.1 of requirements.txt:1 asks for pytorch ==2.7.1" in "; ".join(map(str, torch.reasons))
 
 
+UV = """version = 1
+requires-python = ">=3.10"
+
+[[package]]
+name = "demo"
+version = "1"
+source = {{ virtual = "." }}
+dependencies = [{{ name = "torch" }}]
+
+[package.metadata]
+requires-dist = [{{ name = "torch", specifier = ">=2.6" }}]
+
+[[package]]
+name = "setuptools"
+version = "84.2.1"
+source = {{ registry = "https://index.example.org/simple" }}
+wheels = [{{ url = "https://index.example.org/setuptools-84.2.1-py3-none-any.whl", hash = "sha256:{zeros}1" }}]
+
+[[package]]
+name = "torch"
+version = "{torch}"
+source = {{ registry = "https://index.example.org/simple" }}
+dependencies = [{{ name = "setuptools" }}]
+wheels = [{{ url = "https://index.example.org/torch-{torch}-py3-none-any.whl", hash = "sha256:{zeros}2" }}]
+"""
+
+
+@pytest.mark.parametrize(("torch", "taken"), [("2.10.0", "2.10.0"), ("2.15.0", "2.13.0"), ("2.11.0", "2.13.0")])
+def test_the_range_of_the_project_bounds_a_block_and_the_locked_version_comes_first(
+    tmp_path: Path, torch: str, taken: str
+) -> None:
+    """2.15.0 is for GPUs here, and 2.11.0 in no table; the lock says that the project takes others too."""
+    plan = planned(tmp_path, {"uv.lock": UV.format(torch=torch, zeros="0" * 63)})
+    pytorch = plan.block("pytorch")
+    assert pytorch is not None and pytorch.version == taken
+    assert plan.project is not None and not plan.project.packages
+    assert [(each.name, each.block, each.versions) for each in plan.project.handed_over] == [
+        ("torch", "pytorch", ">=2.6")
+    ]
+
+
 def test_the_build_that_a_file_names_is_the_site_s_to_choose(tmp_path: Path) -> None:
     plan = planned(tmp_path, {"requirements.txt": "torch==2.7.1+cu126\n"})
     torch = plan.block("pytorch")
