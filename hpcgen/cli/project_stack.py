@@ -87,4 +87,15 @@ def changed_since(catalog: Catalog, recorded: Plan) -> str:
     blocks = [name for name, block in with_code(stack).blocks.items() if old.blocks.get(name) != block]
     copied = catalog.copied.planned(stack, catalog.stack_document(PROJECT)) if stack.copy else []
     files = [each.to for each in copied if each not in recorded.copied]
-    return ", ".join([*(f"the block {name}" for name in blocks), *(f"what is copied to {path}" for path in files)])
+    told = [*(f"the block {name}" for name in blocks), *(f"what is copied to {path}" for path in files)]
+    return ", ".join([*told, *_changed_lists(catalog, recorded)])
+
+
+def _changed_lists(catalog: Catalog, recorded: Plan) -> list[str]:
+    """Files with Python packages that are not as they were for the recorded plan."""
+    from hpcgen.planning.project import asked_files
+
+    before = recorded.project.files if recorded.project is not None else {}
+    asked = asked_files(catalog, catalog.stack(PROJECT), catalog.stack_document(PROJECT), {})
+    now = {path: digest for file in asked.files for path, digest in file.read.items()} if asked is not None else {}
+    return [path for path, digest in sorted(now.items()) if before.get(path) != digest]

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+import hpcgen as hpcgen_library
+from hpcgen.catalog.catalog import Catalog
+from hpcgen.cli.project_stack import changed_since
 from hpcgen.model.record import BuildRecord, BuiltImage
 from hpcgen.records.store import save
 from tests.conftest import Command
@@ -144,3 +147,14 @@ def test_what_changed_since_the_last_build_is_told(hpcgen: Command, stack: Path,
     assert done.returncode == 1
     assert "the recipe project changed" in done.stdout and "python3 first.py → python3 second.py" in done.stdout
     assert "stack project asks for hwloc" in done.stdout.partition("blocks")[2]
+
+
+def test_a_changed_list_of_packages_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    stack = "{name: p, title: t, blocks: {python_packages: {options: {files: [requirements.txt]}}}, run: {mpi: false, "
+    Path("hpcgen.yaml").write_text(stack + "command: [python3, a.py]}}", "utf-8")
+    Path("requirements.txt").write_text("h5py==3.11.0\n", "utf-8")
+    plan = hpcgen_library.plan("workstation", "hpcgen.yaml", catalog=Catalog())
+    assert changed_since(Catalog(), plan) == ""
+    Path("requirements.txt").write_text("h5py==3.12.1\n", "utf-8")
+    assert changed_since(Catalog(), plan) == "requirements.txt"
