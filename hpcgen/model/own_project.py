@@ -32,7 +32,7 @@ class BuildFile(Record, frozen=True):
 
     Parameters
     ----------
-    mpi, fortran: what asks for them.
+    mpi, fortran, gpus: what asks for MPI, for a Fortran compiler, and for one of code for GPUs.
     programs: in their order.
     libraries: what is looked for with ``find_package``, MPI left out.
     installs: where something is installed.
@@ -44,6 +44,7 @@ class BuildFile(Record, frozen=True):
     kind: BuildKind
     mpi: Said | None = None
     fortran: Said | None = None
+    gpus: Said | None = None
     programs: list[ProgramFile] = []
     libraries: list[Said] = []
     installs: Position | None = None

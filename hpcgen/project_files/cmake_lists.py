@@ -18,6 +18,7 @@ _COMMENT = re.compile(r"#(?!\[=*\[).*")
 _WORD = re.compile(r'"((?:[^"\\]|\\.)*)"|([^\s";]+)')
 _PLACE = re.compile(r"\$\{(?:CMAKE|PROJECT)_(?:CURRENT_)?BINARY_DIR\}/?([\w./-]*)")
 _FILES = 50
+_GPU_LANGUAGES, _GPU_PACKAGES = {"CUDA", "HIP"}, {"CUDA", "CUDAToolkit", "hip", "HIP"}
 NAME = "CMakeLists.txt"
 
 
@@ -37,6 +38,7 @@ def read_cmake(folder: ProjectFolder, path: str = NAME) -> BuildFile:
         "cmake",
         reading.mpi,
         reading.fortran,
+        reading.gpus,
         [ProgramFile(f"{place}/{name.rpartition('/')[2]}" if place else name, at) for name, at in reading.programs],
         list(reading.libraries.values()),
         reading.installs,
@@ -49,6 +51,7 @@ class _Reading:
         self.folder = folder
         self.mpi: Said | None = None
         self.fortran: Said | None = None
+        self.gpus: Said | None = None
         self.minimum: Said | None = None
         self.installs: Position | None = None
         self.programs: list[tuple[str, Position]] = []
@@ -66,11 +69,14 @@ class _Reading:
 
     def _call(self, call: _Call, path: str, below: str) -> None:
         words, first = call.words, call.words[0] if call.words else ""
+        found = call.name == "find_package" and first in _GPU_PACKAGES
+        if found or (call.name in ("project", "enable_language") and _GPU_LANGUAGES & {*words}):
+            self.gpus = self.gpus or Said(f"{call.name}({' '.join(words)})", call.where)
         if call.name == "find_package" and first == "MPI":
             self.mpi = self.mpi or Said(f"find_package({' '.join(words)})", call.where)
             if "Fortran" in words:
                 self.fortran = self.fortran or Said(f"find_package({' '.join(words)})", call.where)
-        elif call.name == "find_package" and first:
+        elif call.name == "find_package" and first and not found:
             self.libraries.setdefault(first, Said(first, call.where))
         elif call.name in ("project", "enable_language") and "Fortran" in words:
             self.fortran = self.fortran or Said(f"{call.name}({' '.join(words)})", call.where)

@@ -14,6 +14,7 @@ _MPI = re.compile(
     r"(?<![\w/.-])(mpi(?:cc|cxx|c\+\+|CC|icc|icpc|icx|icpx|gcc|gxx|fort|f77|f90|f08|ifort|ifx)|h5pcc)(?![\w-])"
 )
 _FORTRAN = re.compile(r"(?<![\w/.-])(gfortran|mpifort|mpif77|mpif90|mpif08|mpiifort|mpiifx|\$[({]FC[)}])(?![\w-])")
+_GPUS = re.compile(r"(?<![\w.-])(nvcc|hipcc)(?![\w-])")
 _ASSIGNED = re.compile(r"^[ ]*(?:export[ ]+)?([\w.]+)[ \t]*(\?=|::?=|=)[ \t]*(.*?)[ \t]*$")
 _RULE = re.compile(r"^([^\s#:=][^:=]*):(?!=)(?!:)[ \t]*([^#=]*)")
 _USED = re.compile(r"\$[({](\w+)[)}]")
@@ -31,6 +32,7 @@ def read_makefile(folder: ProjectFolder, path: str) -> BuildFile:
         "make",
         reading.mpi,
         reading.fortran,
+        reading.gpus,
         reading.programs(),
         installs=reading.rules["install"][0] if "install" in reading.rules else None,
         weak=reading.weak,
@@ -42,6 +44,7 @@ class _Reading:
         self.path = path
         self.mpi: Said | None = None
         self.fortran: Said | None = None
+        self.gpus: Said | None = None
         self.weak: dict[str, Said] = {}
         self.values: dict[str, str] = {}
         self.rules: dict[str, tuple[Position, list[str]]] = {}
@@ -53,6 +56,7 @@ class _Reading:
         text = line.partition("#")[0]
         self.mpi = self.mpi or self._said(_MPI, text, number)
         self.fortran = self.fortran or self._said(_FORTRAN, text, number)
+        self.gpus = self.gpus or self._said(_GPUS, text, number)
         if line.startswith("\t"):
             if (match := _OUTPUT.search(text)) and not re.search(r"(?<=\s)-c(?=\s)", text):
                 name = self._target if match[1] == "$@" else self._value(match[1])

@@ -27,13 +27,21 @@ _UNREAD = {
     "renv.lock": "no block brings R packages; `os_packages: [r-base]` brings R",
     "DESCRIPTION": "no block brings R packages; `os_packages: [r-base]` brings R",
 }
+_COVERED = {
+    "setup.py": "python_packages",
+    "setup.cfg": "python_packages",
+    "pixi.toml": "conda_packages",
+    "Pipfile": "python_packages",
+    "Pipfile.lock": "python_packages",
+}
+"""Files of which nothing is missing once another file is taken for that block."""
 
 
 def name_unread(found: Found, draft: Draft) -> None:
     """A remark for each."""
     for pattern, what in _UNREAD.items():
         for top in found.tree.tops:
-            taken = top.name == "setup.py" and "python_packages" in draft.blocks
+            taken = _COVERED.get(top.name) in draft.blocks
             if not top.folder and fnmatchcase(top.name, pattern) and not taken:
                 draft.remark(f"{top.name} is there and was not read: {what}", Position(top.name, 1, 1))
     if not found.tree.whole:

@@ -63,7 +63,7 @@ def _take(found: Found, catalog: Catalog, draft: Draft, name: str, others: list[
     why = _WHY.get(name, "what the project asks for")
     if others:
         why += f"; taken rather than {some(others)}" + (
-            ", which have no hashes" if name in _PYTHON_LOCKS + _CONDA_LOCKS and _loose(others) else ""
+            ", without hashes" if name in _PYTHON_LOCKS + _CONDA_LOCKS and _loose(others) else ""
         )
     where = Position(name, 1, 1)
     if conda:

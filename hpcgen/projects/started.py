@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hpcgen.errors import Position
-from hpcgen.model.own_project import JobFact, JobField, JobFile, Launched, PythonSource
+from hpcgen.model.own_project import JobFact, JobField, JobFile, Launched, PythonSource, Said
 from hpcgen.projects.command_words import (
     RANKS,
     by_a_shell,
@@ -52,7 +52,7 @@ def choose_command(found: Found, draft: Draft) -> None:
         _by_program(found, draft)
     _bring(draft)
     _ranks(draft)
-    _gpus(draft)
+    _gpus(draft, found.build.gpus if found.build is not None else None)
 
 
 def _job(found: Found, draft: Draft) -> JobFile | None:
@@ -247,10 +247,18 @@ def _ranks(draft: Draft) -> None:
         draft.put(("run", "mpi"), False, "nothing here asks for MPI: the program is started once")
 
 
-def _gpus(draft: Draft) -> None:
+def _gpus(draft: Draft, compiled: Said | None) -> None:
     option = next((each for each in draft.options if each.words[0] == "--gpus"), None)
     using = next((name for name in GPU_BLOCKS if name in draft.blocks), draft.gpu_package or None)
-    if using is None and option is None:
+    if using is None and compiled is not None:
+        text = (
+            f"{compiled.text} compiles for GPUs, which init leaves to you: name a block that brings the compiler "
+            "(`cuda: {options: {obtain: archive}}` has nvcc), and then remove `gpus_per_node: 0`"
+        )
+        draft.remark(text, compiled.where)
+        draft.put(("run", "gpus_per_node"), 0, "no block here brings a compiler for GPUs", compiled.where)
+        draft.options = [each for each in draft.options if each is not option]
+    elif using is None and option is None:
         draft.put(("run", "gpus_per_node"), 0, "nothing here is known to compute on GPUs")
     elif using is None and option is not None:
         text = (

@@ -94,3 +94,17 @@ def test_the_tree_is_not_left_and_environments_are_not_entered(tmp_path: Path) -
         "out": "link",
         "venv": "environment",
     }
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("CMakeLists.txt", "project(x LANGUAGES CXX CUDA)\n"),
+        ("CMakeLists.txt", "find_package(CUDAToolkit 12 REQUIRED)\n"),
+        ("Makefile", "a: a.cu\n\tnvcc -o a a.cu\n"),
+    ],
+)
+def test_code_for_gpus_is_seen(tmp_path: Path, name: str, text: str) -> None:
+    folder = written(tmp_path, {name: text})
+    found = read_cmake(folder) if name == "CMakeLists.txt" else read_makefile(folder, name)
+    assert found.gpus is not None and found.libraries == []

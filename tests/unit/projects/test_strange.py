@@ -97,3 +97,10 @@ def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="cannot be read"):
         draft_of(tmp_path / "file", Catalog())
+
+
+def test_code_for_gpus_is_left_to_the_person_and_told(tmp_path: Path) -> None:
+    (tmp_path / "Makefile").write_text("a: a.cu\n\tnvcc -o a a.cu\n", "utf-8")
+    draft = draft_of(tmp_path, Catalog())
+    assert any(each.text.startswith("nvcc compiles for GPUs") for each in draft.remarks)
+    assert draft.data["run"] == {"command": ["/app/a"], "mpi": False, "gpus_per_node": 0}
