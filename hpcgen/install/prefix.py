@@ -65,7 +65,7 @@ def install(
         write_file(path, text, folders=True)
     write_among(prefix, {**files, marker: KitFile(manifest_text(record))}, frozenset(retired), marker)
     if old is not None:
-        _remove(Path(path) for path in old.outside if path not in record.outside)
+        _remove_outside(path for path in old.outside if path not in record.outside)
     return record
 
 
@@ -87,13 +87,13 @@ def uninstall(prefix: Path, installed: Installed, *, force: bool = False) -> lis
     problems = Problems()
     marker = prefix / manifest_path(installed.name)
     paths = {prefix / each.path: each.sha256 for each in installed.files}
-    paths |= {Path(path): sha256 for path, sha256 in installed.outside.items()}
-    for path, sha256 in paths.items():
+    every = paths | {Path(path): sha256 for path, sha256 in installed.outside.items()}
+    for path, sha256 in every.items():
         if not force and os.path.lexists(path) and _hash(path) != sha256:
             problems.add(f"{path} was changed after it was installed", remedy="keep a copy of it, then --force")
     problems.raise_as(OutputError)
     # The record last: what stops here is continued by the same command.
-    removed = _remove([*paths, marker])
+    removed = [*_remove_outside(installed.outside), *_remove([*paths, marker])]
     for folder in installed.folders:
         with contextlib.suppress(OSError):
             (prefix / folder).rmdir()
@@ -136,6 +136,16 @@ def _hash(path: Path) -> str:
         return hash_file(path)[0]
     except OSError:
         return ""
+
+
+def _remove_outside(paths: Iterable[str]) -> list[Path]:
+    """Remove files elsewhere, with their folder and the one above where these are empty then."""
+    removed = _remove(map(Path, paths))
+    for path in removed:
+        for folder in list(path.parents)[:2]:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+    return removed
 
 
 def _remove(paths: Iterable[Path]) -> list[Path]:

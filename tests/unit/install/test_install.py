@@ -16,12 +16,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpcgen.errors import PolicyError
+from hpcgen.errors import OutputError, PolicyError
 from hpcgen.install.commands import Command
 from hpcgen.install.files import devcontainer_text, files_of
-from hpcgen.install.manifest import manifest_path
+from hpcgen.install.manifest import Installed, manifest_path
+from hpcgen.install.prefix import install as write
+from hpcgen.install.prefix import uninstall
 from hpcgen.model.plan import Plan
 from hpcgen.run.image_job import ImageJob
+from hpcgen.support.writing import KitFile
 from tests.conftest import GOLDEN
 from tests.conftest import Command as Hpcgen
 from tests.unit.launch.test_command import planned
@@ -347,3 +350,22 @@ def test_an_engine_that_the_launcher_starts_makes_no_commands() -> None:
     plan = replace(planned("supermuc", "mpi-hello"), engine="pyxis")
     with pytest.raises(PolicyError, match="pyxis starts containers by an option of srun"):
         made(plan, "/images/a.sqfs")
+
+
+def test_a_dev_container_goes_with_the_rest(tmp_path: Path) -> None:
+    place = tmp_path / "project/.devcontainer/mine/devcontainer.json"
+    (tmp_path / "project").mkdir()
+    about = Installed(
+        hpcgen="1", name="mine", version="1", stack="a", site="b", engine="podman", image="c", commands=[], files=[]
+    )
+    files = {"bin/x": KitFile("x")}
+    done = write(tmp_path / "apps", about, files, {place: "{}"})
+    assert place.read_text() == "{}"
+    place.write_text("changed")
+    with pytest.raises(OutputError, match="was changed after it was installed"):
+        uninstall(tmp_path / "apps", done)
+    assert (tmp_path / "apps/bin/x").exists()
+    assert place in uninstall(tmp_path / "apps", done, force=True)
+    write(tmp_path / "apps", about, files, {place: "{}"})
+    uninstall(tmp_path / "apps", write(tmp_path / "apps", about, files))
+    assert [path.name for path in tmp_path.iterdir()] == ["project"] and not list((tmp_path / "project").iterdir())
