@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from hpcgen.cli.common import catalog_of, print_json, say
+from hpcgen.cli.described_sites import KINDS, read_files, sources_option
 from hpcgen.cli.words import PARTITION, SITE
 from hpcgen.errors import TestFailedError
 from hpcgen.support.units import some
@@ -32,6 +33,7 @@ _WIDE = 100
     "--locks", type=_FOLDER, metavar="DIR", help="A folder with locks and kits: name those that are affected."
 )
 @click.option("--unseen", is_flag=True, help="Also list what was not detected, and what the profile does not state.")
+@sources_option(f"Compare it with a file, not with this machine: {', '.join(KINDS)}, and its path.")
 @click.option("--json", "as_json", is_flag=True, help="Print the whole report as JSON.")
 @click.pass_context
 def command(
@@ -42,23 +44,26 @@ def command(
     login: bool,
     locks: Path | None,
     unseen: bool,
+    sources: tuple[tuple[str, Path], ...],
     as_json: bool,
 ) -> None:
-    """Compare a profile with the machine that this runs on, and report what has drifted.
+    """Compare a profile with the machine that this runs on, or with files, and report what has drifted.
 
     Reads only, without rights and without the network. Ends with 9 if something is wrong that breaks images or jobs.
     """
     if login and partition is not None:
         raise click.UsageError("--partition and --login exclude each other: a login node is in no partition")
-    from hpcgen.detect.machine import Machine
-    from hpcgen.doctor import report_on
-    from hpcgen.schedulers import scheduler_for
-
+    if sources and (root is not None or login):
+        raise click.UsageError("--from compares with files alone: without --root and --login")
     catalog = catalog_of(ctx)
-    machine = Machine.live() if root is None else Machine.captured(root)
-    variable = scheduler_for(catalog.site(name).scheduler).queue_variable
-    queue = os.environ.get(variable, "") if root is None else ""
-    report = report_on(catalog, name, machine, partition=partition, queue=queue, login=login)
+    if sources:
+        from hpcgen.detect.combine import combine
+        from hpcgen.doctor.described import report_on_files
+
+        seen = combine(read_files(sources, catalog.site(name).name))
+        report = report_on_files(catalog, name, seen, partition)
+    else:
+        report = _of_machine(catalog, name, root, partition, login)
     if report.drift:
         report = _with_dependents(catalog, name, report, locks)
     if as_json:
@@ -71,6 +76,17 @@ def command(
     say(f"{name}: {errors} errors, {warnings} warnings" if errors or warnings else f"{name}: no drift")
     if errors:
         ctx.exit(TestFailedError.exit_code)
+
+
+def _of_machine(catalog: Catalog, name: str, root: Path | None, partition: str | None, login: bool) -> Report:
+    from hpcgen.detect.machine import Machine
+    from hpcgen.doctor import report_on
+    from hpcgen.schedulers import scheduler_for
+
+    machine = Machine.live() if root is None else Machine.captured(root)
+    variable = scheduler_for(catalog.site(name).scheduler).queue_variable
+    queue = os.environ.get(variable, "") if root is None else ""
+    return report_on(catalog, name, machine, partition=partition, queue=queue, login=login)
 
 
 def _with_dependents(catalog: Catalog, name: str, report: Report, locks: Path | None) -> Report:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpcgen.cli.common import PATH, print_json, say
+from hpcgen.cli.described_sites import KINDS, read_files, sources_option
 from hpcgen.cli.new_files import check_absent, check_name, write_or_print
 
 if TYPE_CHECKING:
     from hpcgen.detect.seen import Seen
-
-KINDS = ("reframe", "slurm", "spack", "stackinator")
-"""The keys of ``hpcgen.site_sources.sources.SOURCES``, which are not imported to show a help."""
 
 
 @click.command("new")
@@ -27,15 +25,7 @@ KINDS = ("reframe", "slurm", "spack", "stackinator")
     type=PATH,
     help="Examine a tree that `hpcgen site capture` wrote, not this machine.",
 )
-@click.option(
-    "--from",
-    "sources",
-    nargs=2,
-    type=(click.Choice(KINDS), PATH),
-    multiple=True,
-    metavar="KIND PATH",
-    help=f"Fill it in from a file: {', '.join(KINDS)}, and its path. Several add up; the first counts.",
-)
+@sources_option(f"Fill it in from a file: {', '.join(KINDS)}, and its path. Several add up; the first counts.")
 @click.option(
     "--system", metavar="SYSTEM", help="The system of a ReFrame settings file; by default the one called NAME."
 )
@@ -92,13 +82,7 @@ def _seen(
     detect: bool, root: Path | None, sources: Sequence[tuple[str, Path]], system: str, run_settings: bool
 ) -> Seen:
     """What the files say, and then what the machine shows."""
-    found = []
-    if sources:
-        from hpcgen.cli.settings_trust import may_run
-        from hpcgen.site_sources.asked import Asked
-        from hpcgen.site_sources.sources import read_sources
-
-        found = read_sources(sources, Asked(system, may_run(run_settings)))
+    found = read_files(sources, system, run_settings) if sources else []
     if detect:
         from hpcgen.detect.detection import detect as examine
         from hpcgen.detect.machine import Machine
