@@ -11,9 +11,7 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import pytest
-from bare import without_servers, write_bare_base
-from container_tools import BaseImage, Buildah, ChImage, Tool
+from container_tools import BaseImage, ChImage
 from test_rendered_kits import render_by_command, site_profile
 
 from tests.helpers.file_server import make_certificate, serving
@@ -25,7 +23,6 @@ int main(int count, char **words) {
     return 0;
 }
 """
-SED = "solver: solver.sh\n\t(echo '#!/bin/sh'; sed s/FROM/make/ $<) > $@\n\tchmod 755 $@\n"
 MAKEFILE = "solver: solver.c\n\t$(CC) $(CFLAGS) -DFROM='\"make\"' -o $@ $<\n"
 
 
@@ -54,10 +51,28 @@ def stack(content: bytes, *commands: str) -> dict[str, Any]:
     }
 
 
+def project(folder: Path) -> Path:
+    """What a user has: code and hpcgen.yaml in one folder; the log of an older run stays behind."""
+    (folder / "src").mkdir(parents=True)
+    for name, text in (("solver.c", PROGRAM), ("Makefile", MAKEFILE), ("old.log", ""), (".hpcgenignore", "*.log\n")):
+        (folder / "src" / name).write_text(text)
+    own = {
+        "name": "project",
+        "title": "our solver",
+        "blocks": {},
+        "run": {"command": ["solver", "x y"], "mpi": False, "gpus_per_node": 0},
+        "copy": [{"from": "src", "to": "/app"}],
+        "build": {"commands": ["make"]},
+    }
+    file = folder / "hpcgen.yaml"
+    file.write_text(json.dumps(own))
+    return file
+
+
 def test_a_program_is_compiled_and_started(
     machine_facts: dict[str, Any], plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
 ) -> None:
-    """One stack installs into the prefix; the other leaves it empty, so that its whole folder is kept."""
+    """One installs into the prefix, one leaves it empty so that its folder is kept, a project stays where it is."""
     content, key = archive(), make_certificate(tmp_path)
     with serving(key) as server:
         server.files["solver-1.tar.gz"] = content
@@ -71,50 +86,19 @@ def test_a_program_is_compiled_and_started(
             (ours / folder / f"{each['name']}.yaml").write_text(json.dumps(each))
         kept = {**stack(content, "make"), "name": "whole"}
         (ours / "recipes" / "whole.yaml").write_text(json.dumps(kept))
-        for name, file in (("own", "bin/solver"), ("whole", "src/solver")):
-            kit, image = tmp_path / name, tmp_path / f"image-{name}"
+        own = str(project(tmp_path / "project"))
+        for name, file in (
+            ("own", "application/bin/solver"),
+            ("whole", "application/src/solver"),
+            (own, "../app/solver"),
+        ):
+            kit, image = tmp_path / f"kit-{Path(name).stem}", tmp_path / f"image-{Path(name).stem}"
             render_by_command(ours, kit, "--site", "here", "--stack", name, "--format", "charliecloud")
-            # With a cache the second image compiles its program alone.
+            # With a cache the later images compile their program alone.
             ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path)
-            assert (image / "opt" / "application" / file).is_file()
+            assert (image / "opt" / file).is_file()
             assert not (image / "opt" / "hpcgen" / "build").exists()
             words = [sys.executable, "-m", "hpcgen", "--collection", str(ours), "run", str(image)]
             done = subprocess.run(words, env=ch_image.env, capture_output=True, text=True, cwd=tmp_path, check=False)
             assert "solved x y with make" in done.stdout, done.stdout + done.stderr
-
-
-@pytest.mark.parametrize("engine", ["ch-image", pytest.param("buildah", marks=pytest.mark.slow)])
-def test_the_stacks_own_code_is_compiled_where_it_lies(
-    engine: str, machine_facts: dict[str, Any], base_image: BaseImage, testbed_env: dict[str, str], tmp_path: Path
-) -> None:
-    """The project of a user: code and hpcgen.yaml in one folder; objects and a log of an older build stay behind."""
-    write_bare_base(tmp_path / "ours")
-    site = without_servers(site_profile(machine_facts, base_image))
-    (tmp_path / "ours/site_profiles").mkdir()
-    (tmp_path / "ours/site_profiles/here.yaml").write_text(json.dumps(site))
-    project = tmp_path / "project"
-    (project / "src").mkdir(parents=True)
-    for name, text in (("solver.sh", "echo solved $1 with FROM\n"), ("Makefile", SED), ("old.log", "old")):
-        (project / "src" / name).write_text(text)
-    (project / "src/.hpcgenignore").write_text("*.log\n")
-    own = {
-        "name": "own",
-        "title": "our solver",
-        "blocks": {"debian": {}},
-        "run": {"command": ["solver", "x y"], "mpi": False},
-    }
-    own |= {"copy": [{"from": "src", "to": "/app"}], "build": {"commands": ["make"]}}
-    (project / "hpcgen.yaml").write_text(json.dumps(own))
-    here = Tool({**testbed_env, "HPCGEN_RECORDS": str(tmp_path / "records"), "BUILDAH_ISOLATION": "chroot"})
-    image = str(tmp_path / "image") if engine == "ch-image" else "localhost/own:1"
-    words = [sys.executable, "-m", "hpcgen", "--collection", str(tmp_path / "ours")]
-    try:
-        here.run([*words, "build", "--site", "here", "--engine", engine, "-o", image], cwd=project)
-        seen = "ls /app && solver 'x y'"
-        if engine == "ch-image":
-            said = here.run(["ch-run", image, "--set-env", "--", "sh", "-c", seen]).stdout
-        else:
-            said = Buildah(here.env).exec(image, ["sh", "-c", seen]).stdout
-    finally:
-        here.run(["buildah", "rmi", "localhost/own:1"], check=False)
-    assert said.split("\n") == ["Makefile", "solver", "solver.sh", "solved x y with make", ""]
+        assert sorted(each.name for each in (image / "app").iterdir()) == ["Makefile", "solver", "solver.c"]

@@ -45,7 +45,7 @@ def collection(folder: Path, profile: dict[str, Any], *stacks: dict[str, Any]) -
     return folder
 
 
-def test_buildah_adds_files_to_an_image(
+def test_files_are_added_to_an_image_of_a_store(
     machine_facts: dict[str, Any], base_image: BaseImage, testbed_env: dict[str, str], tmp_path: Path
 ) -> None:
     ours = collection(tmp_path / "ours", without_servers(site_profile(machine_facts, base_image)), STACK)
@@ -72,7 +72,7 @@ def test_buildah_adds_files_to_an_image(
         assert lock.content == new["content"] and not lock.pins.packages
         assert '"/opt/data"' in (tmp_path / "more.json").read_text()
         again = here.run([*words[:-1], "localhost/small:3", "--dry-run"], cwd=tmp_path).stdout
-        assert "buildah build" in again
+        assert "podman build" in again
         here.run([*hpcgen, "rebuild", more, "-o", str(tmp_path / "kit")])
         recipe = (tmp_path / "kit" / "Dockerfile").read_text()
         assert f"\nFROM {image}\n" in recipe and "apt-get" not in recipe

@@ -102,7 +102,7 @@ def _explained(source):
         told = f"its weight {name} has {size / 1e9:.1f} GB" if size > MESSAGE_BYTES else "its weights are too large"
         raise Cannot(
             f"it cannot be quantised: {told}, and {held}",
-            "leave the 8-bit variants out for this model, or split that layer; fp16 and OpenVINO have no such limit",
+            "leave the 8-bit variants out for this model, or split that layer",
         ) from failure
 
 
