@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import HpcgenError, InputError, Position, Problems
+from hpcgen.model.image_paths import KIT
 from hpcgen.model.plan import Plan, PlannedCopy
 from hpcgen.model.stack import Copied, Stack
 from hpcgen.support.hashing import hash_file, read_plain
@@ -264,6 +265,9 @@ def _walk(folder: Path, above: str, ignore: list[str]) -> Iterator[tuple[str, Pa
         if entry.name in ALWAYS_LEFT or any(_fits(path, pattern) for pattern in ignore):
             continue
         if entry.is_dir(follow_symlinks=False):
+            # An image that was built in the project's folder is no part of the project.
+            if Path(entry.path + KIT).is_dir():
+                continue
             yield from _walk(Path(entry.path), f"{path}/", ignore)
         else:
             yield path, Path(entry.path)

@@ -76,8 +76,8 @@ class Copied(Record, frozen=True, rename={"from_": "from"}):
 
     ``from_``: its path from the folder of the stack's file. ``to``: what it becomes in the image, a folder's content
     below it. ``ignore``: patterns of what stays behind, with ``*``, ``?`` and ``[…]``, each held against the path from
-    ``from_`` and against the name alone; of a folder all that is in it. ``.git`` and ``__pycache__`` always stay, and
-    what the folder's own ``.hpcgenignore`` names, a pattern a line.
+    ``from_`` and against the name alone; of a folder all that is in it. ``.git``, ``__pycache__`` and images
+    of hpcgen's always stay, and what the folder's own ``.hpcgenignore`` names, a pattern a line.
     """
 
     from_: CopySource

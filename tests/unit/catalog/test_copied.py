@@ -56,8 +56,9 @@ def test_where_when_and_for_whom_they_were_written_is_all_the_same(tmp_path: Pat
     os.utime(there.parent / "models/a.bin", (1, 1))
     (there.parent / "models/a.bin").chmod(0o600)
     (there.parent / "models/empty").mkdir()
-    for name in (".git", "sub/__pycache__"):
-        (there.parent / "models" / name).mkdir()
+    # An image that was built there, with its kit.
+    for name in (".git", "sub/__pycache__", "image/opt/hpcgen/kit"):
+        (there.parent / "models" / name).mkdir(parents=True)
         (there.parent / "models" / name / "left").write_text("behind")
     assert planned(there).copied == first.copied
 
