@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpcgen.errors import HpcgenError, InputError
-from hpcgen.project_files.conda_files import knows, read_conda
+from hpcgen.project_files.conda_files import read_conda
 
 URL = "https://conda.example.org/forge"
 ZLIB = f"{URL}/linux-64/zlib-1.3.1-hb9d3cd8_2.conda"
@@ -258,24 +258,6 @@ def test_a_lock_with_an_address_that_no_shell_must_see_is_refused(tmp_path: Path
     evil = ZLIB.replace("zlib-", "$(id)/zlib-")
     with pytest.raises(InputError):
         read_conda(written(tmp_path, "pixi.lock", PIXI_6.replace(ZLIB, evil)), "pixi.lock")
-
-
-@pytest.mark.parametrize(
-    ("name", "known"),
-    [
-        ("environment.yml", True),
-        ("environment-gpu.yaml", True),
-        ("pixi.lock", True),
-        ("conda-lock.yml", True),
-        ("gpu.conda-lock.yml", True),
-        ("conda-linux-64.lock", True),
-        ("uv.lock", False),
-        ("docker-compose.yml", False),
-        ("requirements.txt", False),
-    ],
-)
-def test_which_files_are_known_by_their_names(name: str, known: bool) -> None:
-    assert knows(name) is known
 
 
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
