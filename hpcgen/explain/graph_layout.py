@@ -17,7 +17,7 @@ _PASSAGE = 14.0
 Edge = tuple[str, str]
 
 
-class Layout(msgspec.Struct, frozen=True):
+class Drawing(msgspec.Struct, frozen=True):
     """``centres``: x and y of each node's middle; ``lines``: for each edge the points that it goes through."""
 
     centres: dict[str, tuple[float, float]]
@@ -26,7 +26,7 @@ class Layout(msgspec.Struct, frozen=True):
     height: float
 
 
-def layered(widths: Mapping[str, float], edges: Sequence[Edge], height: float, gap: float, between: float) -> Layout:
+def layered(widths: Mapping[str, float], edges: Sequence[Edge], height: float, gap: float, between: float) -> Drawing:
     """Lay out a graph without circles.
 
     Parameters
@@ -58,7 +58,7 @@ def layered(widths: Mapping[str, float], edges: Sequence[Edge], height: float, g
         for number, row in enumerate(rows)
         for name in row
     }
-    return Layout(
+    return Drawing(
         centres={name: place[name] for name in widths},
         lines={edge: [place[name] for name in chain] for edge, chain in chains.items()},
         width=right - left,

@@ -85,7 +85,7 @@ class Copied(Record, frozen=True, rename={"from_": "from"}):
     ignore: list[Text] = []
 
 
-class GitCode(Record, frozen=True, rename={"from_": "from"}):
+class GitSource(Record, frozen=True, rename={"from_": "from"}):
     """A git repository whose files go into the image, as they are at ``commit``, without its submodules."""
 
     from_: SourceAddress
@@ -144,7 +144,7 @@ class Stack(Record, frozen=True):
     blocks: dict[Name, StackBlock]
     run: RunSpec
     copy: list[Copied] = []
-    git: list[GitCode] = []
+    git: list[GitSource] = []
     build: BuildSpec | None = None
     commands: list[Program] = []
     notes: list[Text] = []
