@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from hpcgen.api import default_catalog, load_site, load_stack, plan
+from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import ConflictError, HpcgenError, InputError
 from hpcgen.lockfile.diff.changes import changes
 from hpcgen.locking.locking import lock_of
@@ -55,7 +56,13 @@ def planned(folder: Path, site: str = "workstation", mpi: bool = False, **option
     run = {"command": ["speak"], "mpi": mpi}
     stack = {"name": "mine", "title": "Mine", "blocks": blocks, "run": run}
     (folder / "mine.yaml").write_text(yaml.safe_dump(stack, sort_keys=False))
-    return plan(load_site(site), load_stack(folder / "mine.yaml"))
+    return planned_from(folder / "mine.yaml", site)
+
+
+def planned_from(stack: Path, site: str = "workstation", **asked: Any) -> Plan:
+    """By a catalog of its own: a folder of another test may have had this one's name, and its files are kept."""
+    catalog = Catalog()
+    return plan(load_site(site, catalog=catalog), load_stack(stack, catalog=catalog), catalog=catalog, **asked)
 
 
 def commands(assembly: Assembly) -> str:
@@ -115,7 +122,7 @@ def gpu_planned(folder: Path, **options: Any) -> Plan:
             }
         )
     )
-    return plan(load_site("perlmutter"), load_stack(folder / "mine.yaml"), partition="gpu")
+    return planned_from(folder / "mine.yaml", "perlmutter", partition="gpu")
 
 
 @pytest.mark.parametrize(
@@ -263,7 +270,7 @@ def test_a_package_that_a_block_brings_too_is_said(tmp_path: Path) -> None:
         "blocks": {"pytorch": {}, "conda_packages": {"options": {"packages": ["python=3.12", "pytorch"]}}},
         "run": {"command": ["python"], "mpi": False},
     }
-    made = plan(load_site("workstation"), load_stack(stack))
+    made = planned_from(stack)
     found = [each.message for each in made.findings if each.name == "conda packages"]
     assert found == ["pytorch is a conda package and the block pytorch: what starts is that of /opt/conda"]
 
