@@ -75,24 +75,12 @@ def _plans(old: str, new: str) -> Found:
 def _since_last_build(catalog: Catalog) -> Found:
     """The plan of the image that was built last in this folder against what the same command would plan now."""
     from hpcgen.cli.project_stack import PROJECT, wanted_here
-    from hpcgen.compare.plans import planned_changes
+    from hpcgen.compare.plans import planned_changes, replanned
     from hpcgen.images.recorded import recorded_kit
     from hpcgen.lockfile.diff.changes import changes_text
-    from hpcgen.planning.planner import make_plan
 
     old = recorded_kit(wanted_here(catalog, None, say)).plan
-    stack = catalog.stack(PROJECT)
-    new = make_plan(
-        catalog,
-        catalog.site(old.site.name),
-        stack,
-        partition=old.partition,
-        settings=[f"{name}={value}" for name, value in old.settings.items()],
-        format=old.format,
-        latest_base=old.latest_base,
-        stack_document=catalog.stack_document(PROJECT),
-        allow_unsupported=True,
-    )
+    new = replanned(old, catalog, catalog.stack(PROJECT), catalog.stack_document(PROJECT))
     found = planned_changes(old, new)
     return found, changes_text(found)
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import asked_plan, catalog_of, options_given, print_json, word_or_plan_options
-from hpcgen.cli.recorded_plan import recorded_plan
+from hpcgen.cli.common import asked_plan, catalog_of, print_json, word_or_plan_options
+from hpcgen.cli.recorded_plan import named_plan
 from hpcgen.errors import InputError, Problems, UnknownNameError
 
 if TYPE_CHECKING:
@@ -68,9 +68,7 @@ def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case
     if origin is None:
         plan = asked_plan(ctx, catalog, {**asked, "command": ()})
         return Case(plan, catalog, site=asked["site"], stack=asked["stack"])
-    if more := options_given(asked, free=("notes",)):
-        raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
-    found = recorded_plan(origin)
+    found = named_plan(origin, asked)
     case = Case(found.plan, catalog, found.sealed(origin))
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, options_given, print_json, say
+from hpcgen.cli.common import PATH, asked_plan, catalog_of, optional_plan_options, print_json, say
 from hpcgen.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,11 +79,9 @@ def _form_of(output: Path | None) -> str:
 def _plan(ctx: click.Context, catalog: Catalog, origin: str | None, asked: dict[str, Any]) -> Plan:
     if origin is None:
         return asked_plan(ctx, catalog, {**asked, "command": ()})
-    if more := options_given(asked, free=("notes",)):
-        raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
-    from hpcgen.cli.recorded_plan import recorded_plan
+    from hpcgen.cli.recorded_plan import named_plan
 
-    return recorded_plan(origin).plan
+    return named_plan(origin, asked).plan
 
 
 def _inputs(plan: Plan, catalog: Catalog) -> dict[str, list[tuple[str, str]]]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import click
 import msgspec
+
+from hpcgen.cli.common import options_given
 
 if TYPE_CHECKING:
     from hpcgen.model.lock import Lock
@@ -24,6 +28,13 @@ class RecordedPlan(msgspec.Struct, frozen=True):
         from hpcgen.lockfile.lock import is_sealed, parse_lock
 
         return parse_lock(self.lock, f"the lock of {origin}") if is_sealed(self.lock) else None
+
+
+def named_plan(origin: str, asked: Mapping[str, Any]) -> RecordedPlan:
+    """As :func:`recorded_plan`, of what ``--from`` names; UsageError where options of a plan are given beside it."""
+    if more := options_given(asked, free=("notes",)):
+        raise click.UsageError(f"{', '.join(more)}: what {origin} has is planned already")
+    return recorded_plan(origin)
 
 
 def recorded_plan(origin: str) -> RecordedPlan:

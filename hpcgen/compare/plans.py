@@ -11,7 +11,10 @@ from hpcgen.lockfile.diff.plan_changes import plan_changes
 from hpcgen.model.plan import Plan
 
 if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
+    from hpcgen.config.yamlfile import Document
     from hpcgen.model.lock import Lock
+    from hpcgen.model.stack import Stack
 
 
 def planned_changes(
@@ -34,3 +37,26 @@ def planned_changes(
         moved = sorted(name for name in files[0].keys() & files[1].keys() if files[0][name] != files[1][name])
         found = [Change(what="result", name=name, old="", new="", why=why) for name in moved]
     return found
+
+
+def replanned(plan: Plan, catalog: Catalog, stack: Stack, document: Document | None = None) -> Plan:
+    """What the words of a plan that was made before come to now; errors as :func:`hpcgen.planning.planner.make_plan`.
+
+    Parameters
+    ----------
+    stack: what stands for the plan's own now.
+    document: its file.
+    """
+    from hpcgen.planning.planner import make_plan
+
+    return make_plan(
+        catalog,
+        catalog.site(plan.site.name),
+        stack,
+        partition=plan.partition,
+        settings=[f"{name}={value}" for name, value in plan.settings.items()],
+        format=plan.format,
+        latest_base=plan.latest_base,
+        stack_document=document,
+        allow_unsupported=True,
+    )

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.compare.plans import planned_changes
+from hpcgen.compare.plans import planned_changes, replanned
 from hpcgen.doctor.dependents import Dependent, depends_on
 from hpcgen.errors import HpcgenError
 from hpcgen.fleet.advisories import Advisory, hits, unjudged
 from hpcgen.model.component import Component
 from hpcgen.model.fields import Record
-from hpcgen.planning.planner import make_plan
 from hpcgen.support import purl
 
 _NOT_THE_IMAGE = ("hpcgen", "job")
@@ -88,16 +87,7 @@ def _replanned(each: Dependent, catalog: Catalog, blocks: Sequence[str], unknown
     """What would be planned otherwise now by the same words."""
     plan = each.plan
     try:
-        new = make_plan(
-            catalog,
-            catalog.site(plan.site.name),
-            catalog.stack(plan.stack.name),
-            partition=plan.partition,
-            settings=[f"{name}={value}" for name, value in plan.settings.items()],
-            format=plan.format,
-            latest_base=plan.latest_base,
-            allow_unsupported=True,
-        )
+        new = replanned(plan, catalog, catalog.stack(plan.stack.name))
     except HpcgenError as error:
         unknown.append(f"{each.label}: it cannot be planned now: {error.problems[0].message}")
         return []
