@@ -9,20 +9,27 @@ import msgspec
 
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, Problem, Problems
-from hpcgen.model.stack import Program, Stack
+from hpcgen.model.stack import OfferedCommand, Program, Stack
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command of the host, and the program in the image that it starts: a name or an absolute path."""
+    """A command of the host, and the program in the image that it starts: a name or an absolute path.
+
+    ``words``: what shells complete after it, beside files.
+    """
 
     name: str
     program: str
+    words: tuple[str, ...] = ()
 
 
 def commands_of(stack: Stack) -> list[Command]:
     """The commands that a stack names; by default the programs that its jobs start."""
     if stack.commands:
-        return [_command(each) for each in stack.commands]
+        return [
+            _command(each.program, each.words) if isinstance(each, OfferedCommand) else _command(each)
+            for each in stack.commands
+        ]
     started = [words[0] for words in (stack.run.command, *(step.command for step in stack.run.steps)) if words]
     return [_command(f"{PurePosixPath(each).name}={each}" if "/" in each else each) for each in dict.fromkeys(started)]
 
@@ -46,7 +53,8 @@ def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *,
     elif own is not None or trust:
         found = commands_of(own if own is not None else recorded)
     else:
-        names = " ".join(f"--command {word}" for word in recorded.commands) or "--command NAME=/PATH/IN/THE/IMAGE"
+        programs = [each.program if isinstance(each, OfferedCommand) else each for each in recorded.commands]
+        names = " ".join(f"--command {word}" for word in programs) or "--command NAME=/PATH/IN/THE/IMAGE"
         raise InputError(
             f"there is no stack {recorded.name} of yours, and the image's own record does not decide what commands "
             "there are on this host",
@@ -62,7 +70,7 @@ def wanted_commands(asked: Sequence[str], recorded: Stack, own: Stack | None, *,
     return found
 
 
-def _command(word: str) -> Command:
+def _command(word: str, words: Sequence[str] = ()) -> Command:
     try:
         record_from(word, Program)
     except msgspec.ValidationError as failure:
@@ -74,4 +82,4 @@ def _command(word: str) -> Command:
             )
         ) from failure
     name, _, path = word.partition("=")
-    return Command(name, path or name)
+    return Command(name, path or name, tuple(words))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from hpcgen.errors import PolicyError
 from hpcgen.install.commands import Command
+from hpcgen.install.completions import completion_files
 from hpcgen.install.manifest import SHARE
 from hpcgen.launch.command import command_script, command_start
 from hpcgen.model.plan import Plan
@@ -50,6 +52,7 @@ def files_of(
             command=each.name, name=name, start=sh(str(own / "start"), "the prefix"), program=sh(each.program)
         )
         found[f"bin/{each.name}"] = KitFile(text, executable=True)
+    found |= completion_files(commands, name)
     found |= _modules(plan, prefix, name, commands, kernel)
     if kernel:
         if plan.block("python") is None:
@@ -118,12 +121,19 @@ def _modules(plan: Plan, prefix: Path, name: str, commands: list[Command], kerne
         "programs": str(prefix / "bin"),
     }
     kernels, place = str(prefix / "share/jupyter"), f"modulefiles/{name}/{version_of(plan)}"
+    completed = str(prefix / "share") if any(each.words for each in commands) else ""
     in_tcl = _tcl("top", name=name, **{key: tcl(word, key) for key, word in words.items()})
     in_lua = _lua("top", name=name, quoted_name=lua(name), **{key: lua(word, key) for key, word in words.items()})
     return {
-        place: KitFile(in_tcl + (_tcl("kernels", kernels=tcl(kernels)) if kernel else "")),
-        f"{place}.lua": KitFile(in_lua + (_lua("kernels", kernels=lua(kernels)) if kernel else "")),
+        place: KitFile(in_tcl + _more(_tcl, tcl, completed, kernels if kernel else "")),
+        f"{place}.lua": KitFile(in_lua + _more(_lua, lua, completed, kernels if kernel else "")),
     }
+
+
+def _more(fill: Callable[..., str], quoted: Callable[[str], str], completed: str, kernels: str) -> str:
+    """What a modulefile also sets: where shells find words to complete, where Jupyter finds kernels."""
+    text = fill("completions", share=quoted(completed)) if completed else ""
+    return text + (fill("kernels", kernels=quoted(kernels)) if kernels else "")
 
 
 def _kernel_text(plan: Plan, start: Path) -> str:

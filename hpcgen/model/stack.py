@@ -131,6 +131,23 @@ Program = Annotated[
 """A command that an image gives the host: its name, and where the program is if the image does not find it by that."""
 
 
+CompletedWord = Annotated[
+    str,
+    matching(
+        r"^-{0,2}[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$(?!\n)",
+        "a subcommand or an option: letters, digits and . _ + -, without spaces and =",
+        "--epochs",
+    ),
+]
+
+
+class OfferedCommand(Record, frozen=True):
+    """A command with what shells complete after it: ``words`` are its subcommands and options, beside files."""
+
+    program: Program
+    words: list[CompletedWord] = []
+
+
 class Stack(Record, frozen=True):
     """A stack recipe: blocks in order of importance, the newest that fits is chosen in that order.
 
@@ -146,7 +163,7 @@ class Stack(Record, frozen=True):
     copy: list[Copied] = []
     git: list[GitSource] = []
     build: BuildSpec | None = None
-    commands: list[Program] = []
+    commands: list[Program | OfferedCommand] = []
     notes: list[Text] = []
     extends: Name | None = None
     suits: list[Suited] = []

@@ -125,7 +125,7 @@ def _stack() -> dict[str, Any]:
         "copy": [{"from": "pyproject.toml", "to": "/opt/tried/read.md", "ignore": ["*.log"]}],
         "git": [{"from": "https://example.org/group/code.git", "commit": "c" * 40, "to": "/opt/tried/code"}],
         "build": {"in": "/opt/tried/code", "commands": ["make"]},
-        "commands": ["python3", "train=/app/bin/train"],
+        "commands": ["python3", {"program": "train=/app/bin/train", "words": ["fit", "--epochs"]}],
         "notes": ["A note."],
         "suits": [
             {
