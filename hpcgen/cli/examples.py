@@ -45,6 +45,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "explain": (
         "hpcgen explain tensorflow OMP_NUM_THREADS --site supermuc --stack tf-horovod",
         "hpcgen explain kit/job.slurm:8",
+        "hpcgen explain numpy torch",
     ),
     "graph": ("hpcgen graph --site supermuc --stack tf-horovod", "hpcgen graph --from image.sif -o plan.svg"),
     "diff": (

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpcgen.cli.common import asked_plan, catalog_of, print_json, word_or_plan_options
+from hpcgen.cli.common import asked_plan, catalog_of, print_json, say, word_or_plan_options
+from hpcgen.cli.project_stack import stack_here
 from hpcgen.cli.recorded_plan import named_plan
-from hpcgen.errors import InputError, Problems, UnknownNameError
+from hpcgen.errors import HpcgenError, InputError, Problems, UnknownNameError
+from hpcgen.model.bundle_paths import LOCK
 
 if TYPE_CHECKING:
+    from hpcgen.catalog.catalog import Catalog
     from hpcgen.explain.case import Case
+    from hpcgen.model.plan import Plan
 
 
 @click.command("explain")
@@ -22,15 +26,15 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, origin: str | None, as_json: bool, **asked: Any) -> None:
     """Say where things in a kit come from: the fact, the stack's line, the block, the rule, and what was refused.
 
-    WORD is a block, BLOCK.OPTION, a variable, a package, a folder, a module, a fact's path, a line of the job script,
-    or FILE:LINE of the recipe, the job script or selftest.sh; KIT/FILE:LINE needs neither --site nor --stack. Without
-    a word, what can be asked for is listed.
+    WORD is a block, BLOCK.OPTION, a variable, a package of Python, conda or the distribution, a folder, a module, a
+    fact's path, a line of the job script, or FILE:LINE of the recipe, the job script or selftest.sh; KIT/FILE:LINE
+    needs neither --site nor --stack. Without a word, what can be asked for is listed.
     """
     from hpcgen.explain.answers import explain, words
     from hpcgen.explain.explanation import explanation_text
 
     given = tuple(asked.pop("words"))
-    case = _case(ctx, origin or _kit_of(given, asked), asked)
+    case = _case(ctx, origin or _there(given, asked), asked)
     if not given:
         listed = words(case)
         if as_json:
@@ -52,12 +56,16 @@ def command(ctx: click.Context, origin: str | None, as_json: bool, **asked: Any)
         click.echo("\n\n".join(explanation_text(each) for each in found))
 
 
-def _kit_of(given: tuple[str, ...], asked: dict[str, Any]) -> str | None:
-    """The kit that a word of the kind KIT/FILE:LINE names, or the present folder if that is one."""
+def _there(given: tuple[str, ...], asked: dict[str, Any]) -> str | None:
+    """The kit that a word such as KIT/FILE:LINE names, or what the present folder has: a kit, or a project's lock."""
     if asked["site"] is not None or asked["stack"] is not None:
         return None
     folders = [Path(word.rpartition(":")[0]).parent for word in given if "/" in word] or [Path()]
-    return next((str(folder) for folder in folders if (folder / "plan.json").is_file()), None)
+    kit = next((str(folder) for folder in folders if (folder / "plan.json").is_file()), None)
+    if kit is None and stack_here() is not None and Path(LOCK).is_file():
+        say(f"what {LOCK} of this folder has; --site plans anew")
+        return LOCK
+    return kit
 
 
 def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case:
@@ -67,9 +75,9 @@ def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case
     catalog = catalog_of(ctx)
     if origin is None:
         plan = asked_plan(ctx, catalog, {**asked, "command": ()})
-        return Case(plan, catalog, site=asked["site"], stack=asked["stack"])
+        return Case(plan, catalog, site=asked["site"], stack=asked["stack"] or stack_here())
     found = named_plan(origin, asked)
-    case = Case(found.plan, catalog, found.sealed(origin))
+    case = Case(found.plan, catalog, found.sealed(origin), stack=_own_stack(catalog, found.plan))
     for name, there in found.files.items():
         if name in case.files and case.files[name] != there:
             raise InputError(
@@ -78,3 +86,12 @@ def _case(ctx: click.Context, origin: str | None, asked: dict[str, Any]) -> Case
                 remedy="render the kit again, and explain that",
             )
     return case
+
+
+def _own_stack(catalog: Catalog, plan: Plan) -> str | None:
+    """The stack of the present folder, if the plan is of one of that name."""
+    here = stack_here()
+    try:
+        return here if here is not None and catalog.stack(here).name == plan.stack.name else None
+    except HpcgenError:
+        return None

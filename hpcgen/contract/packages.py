@@ -165,7 +165,7 @@ def _gpu(case: Case, every: Iterable[ProjectPackage], hosts: _Hosts) -> Iterator
     """Builds for CUDA and ROCm against the vendor of the node's GPUs, and against its driver."""
     gpu, path = case.partition.gpu, f"partitions.{case.plan.partition}.gpu"
     cuda = {each.name: (each, number) for each in every if (number := _cuda_of(each))}
-    rocm = [each for each in every if _ROCM.search(f"{each.name}+{each.version.partition('+')[2]}")]
+    rocm = [each for each in every if gpu_vendor(each) == "amd"]
     if gpu is None:
         useless = [_said(each) for each, _ in cuda.values()] + [_said(each) for each in rocm]
         if useless:
@@ -193,6 +193,13 @@ def _cuda_of(package: ProjectPackage) -> str:
     """The CUDA that a package is built for, by its name or version; empty where neither says one."""
     found = _CUDA.search(f"{package.name}+{package.version.partition('+')[2]}")
     return (found[1] or found[2]) if found else ""
+
+
+def gpu_vendor(package: ProjectPackage) -> str:
+    """Whose GPUs a package is built for, by its name or version; empty where neither says so."""
+    if _ROCM.search(f"{package.name}+{package.version.partition('+')[2]}"):
+        return "amd"
+    return "nvidia" if _cuda_of(package) else ""
 
 
 def _mpi(case: Case, package: ProjectPackage, hosts: _Hosts) -> Iterator[Check]:

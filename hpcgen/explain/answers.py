@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
-from hpcgen.explain import blocks, image, jobs
+from hpcgen.explain import blocks, conda_package, image, jobs, os_package, python_package
 from hpcgen.explain.case import Case, value_at
 from hpcgen.explain.explanation import Explanation, Ground
 from hpcgen.model.reasons import JOB_WORDS
@@ -29,7 +30,7 @@ def explain(case: Case, word: str) -> list[Explanation]:
     if found is not None and (name := found["file"].rpartition("/")[2]) in case.files:
         return of_line(case, name, int(found["line"]))
     index = _index(case)
-    subjects = index.get(word.strip(), [])
+    subjects = index.get(word.strip(), []) or _packages(index, word)
     if not subjects and value_at(msgspec.to_builtins(case.plan.site), word) is not None:
         return [_fact(case, word)]
     if not subjects and value_at(msgspec.to_builtins(case.plan.stack), word) is not None:
@@ -37,8 +38,17 @@ def explain(case: Case, word: str) -> list[Explanation]:
     if not subjects:
         message = f"nothing in the kit of {case.plan.stack.name} for {case.plan.site.name} is called {word!r}"
         known = sorted(name for name in [*index, *case.facts] if len(name) < 80)
-        raise UnknownNameError(message, remedy=did_you_mean(word, known))
+        raise UnknownNameError(message, remedy=did_you_mean(word, known) + _before_a_lock(case))
     return [each for subject in subjects for each in of_subject(case, subject)]
+
+
+def _before_a_lock(case: Case) -> str:
+    """That what packages need in turn is not known yet."""
+    plan = case.plan
+    loose = plan.project is not None and plan.project.packages and not plan.project.hashed
+    if case.lock is None and (loose or (plan.conda is not None and not plan.conda.packages)):
+        return "; what packages need in turn is known from a lock: `hpcgen lock`, then --from hpcgen.lock"
+    return ""
 
 
 def of_line(case: Case, name: str, line: int) -> list[Explanation]:
@@ -57,7 +67,7 @@ def of_line(case: Case, name: str, line: int) -> list[Explanation]:
 def of_subject(case: Case, subject: Subject) -> list[Explanation]:
     """What is said of one thing."""
     kind, name, stage = subject
-    staged = {"variable": image.variable, "argument": image.argument, "step": image.step, "package": image.package}
+    staged = {"variable": image.variable, "argument": image.argument, "step": image.step, "package": os_package.package}
     named = {
         "block": blocks.block,
         "option": blocks.option,
@@ -72,6 +82,9 @@ def of_subject(case: Case, subject: Subject) -> list[Explanation]:
         "module": jobs.module,
         "engine": jobs.engine,
         "fact": _fact,
+        "Python package": python_package.package,
+        "Python package left out": python_package.not_installed,
+        "conda package": conda_package.package,
     }
     alone = {"launch": jobs.launch, "command": jobs.command, "unset": jobs.unset}
     if kind in staged:
@@ -120,6 +133,12 @@ def _index(case: Case) -> dict[str, list[Subject]]:
             names.append(JOB_WORDS.get(subject.name, subject.name))
         for name in filter(None, dict.fromkeys(names)):
             found.setdefault(name, []).append(subject)
+    for name in python_package.left_out(case):
+        found.setdefault(name, [Subject("Python package left out", name)])
+    for name, stage in os_package.locked(case):
+        known = found.setdefault(name, [])
+        if Subject("package", name, stage) not in known:
+            known.append(Subject("package", name, stage))
     found["base"] = found[case.assembly.final.image.pulled] = [Subject("base", "", "final")]
     found["engine"] = found[case.plan.engine] = [Subject("engine", case.plan.engine)]
     found["partition"] = [Subject("fact", "default_partition")]
@@ -131,6 +150,13 @@ def _index(case: Case) -> dict[str, list[Subject]]:
             for word in (line, *re.findall(r"^#[A-Z]+ (--?[A-Za-z-]+)", line)):
                 found.setdefault(word, [subject])
     return found
+
+
+def _packages(index: Mapping[str, list[Subject]], word: str) -> list[Subject]:
+    """Packages that a word means as pip and conda read it: ``Scikit_Learn``, ``dask[array]>=2024``."""
+    name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", word.strip())
+    found = index.get(canonicalize_name(name[0]), []) if name is not None else []
+    return [each for each in found if each.kind.startswith(("Python", "conda"))]
 
 
 def _subjects(case: Case) -> Iterator[Subject]:
@@ -153,5 +179,7 @@ def _all_subjects(case: Case) -> Iterator[Subject]:
     for stage in ("builder", "final"):
         yield from (Subject("package", name, stage) for name in case.assembly.packages.get(stage, []))
     for _block, item in case.assembly.inputs:
-        yield from (Subject("input", one.name) for one in item.pinned())
+        yield from (Subject("input", one.name) for one in item.pinned() if one.kind != "conda")
+    yield from (Subject("Python package", name) for name in python_package.names(case))
+    yield from (Subject("conda package", name) for name in conda_package.names(case))
     yield from (Subject("job variable", name) for name in case.start.variables.inside)

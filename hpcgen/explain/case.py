@@ -13,6 +13,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.provenance import Fact, facts_of, shown_value
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import HpcgenError
+from hpcgen.explain.asked_files import AskedFiles
 from hpcgen.explain.explanation import Ground
 from hpcgen.launch.script import job_script
 from hpcgen.launch.start import Start, start
@@ -83,6 +84,11 @@ class Case:
     # the files that it was made of
 
     @cached_property
+    def asked_files(self) -> AskedFiles:
+        """Files of the user's project, as far as they are here."""
+        return AskedFiles(self.plan, self.catalog, self.stack_document)
+
+    @cached_property
     def site_document(self) -> Document | None:
         """The profile, if it is here."""
         try:
@@ -122,18 +128,37 @@ class Case:
         if fact is None or (value is None and not below):
             return Ground(kind="site", text=text)
         assert self.site_document is not None
-        steps = [int(step) if step.isdigit() else step for step in path.split(".")]
-        return Ground(kind="site", text=text, place=place(self.site_document.position(steps)), source=fact.source)
+        where = place(self.site_document.position(_steps(path)))
+        return Ground(kind="site", text=text, place=where, source=fact.source)
 
     def said_by_stack(self, path: str, what: str = "") -> Ground:
         """What the plan's stack says at a path."""
         value = value_at(msgspec.to_builtins(self.plan.stack), path)
         text = f"{self.plan.stack.name}: {path}: {shown_value(value)}"
-        document = self.stack_document
-        there = (
-            place(document.position(path.split("."))) if document is not None and document.has(path.split(".")) else ""
-        )
-        return Ground(kind="stack", text=f"{text}; {what}" if what else text, place=there)
+        document, steps = self.stack_document, _steps(path)
+        there = document is not None and (document.has(path.split(".")) or value_at(document.data, path) is not None)
+        where = place(document.position(steps)) if there and document is not None else ""
+        return Ground(kind="stack", text=f"{text}; {what}" if what else text, place=where)
+
+    def option_words(self, block: str, option: str) -> list[str]:
+        """The words of a block's option that is a list; none where the plan has no such block."""
+        planned = self.plan.block(block)
+        value = planned.options.get(option) if planned is not None else None
+        return [str(word) for word in value] if isinstance(value, list) else []
+
+    def said_in_list(self, block: str, option: str, number: int, otherwise: str = "") -> Ground:
+        """Who says a word of such an option: a line of the stack, or what the command line put there.
+
+        Parameters
+        ----------
+        otherwise: an ``--add`` that can have done so.
+        """
+        path, setting = f"blocks.{block}.options.{option}.{number}", f"{block}.{option}"
+        if setting in self.plan.settings:
+            return Ground(kind="command", text=f"--set {setting}={self.plan.settings[setting]}")
+        if otherwise and self.stack_document is not None and value_at(self.stack_document.data, path) is None:
+            return Ground(kind="command", text=otherwise)
+        return self.said_by_stack(path)
 
     def method(self, block: str, name: str, what: str) -> Ground:
         """What a method of a block says, with the place of the method."""
@@ -152,9 +177,18 @@ class Case:
         return ""
 
 
+def parts_in(case: Case, stage: str) -> list[Part]:
+    """The blocks that a stage has."""
+    return [part for part in case.parts if stage == "builder" or not part.planned.build_only]
+
+
 def place(position: Any) -> str:
     """A file and a line, without the column."""
     return f"{position.file}:{position.line}" if position.line else str(position)
+
+
+def _steps(path: str) -> list[str | int]:
+    return [int(step) if step.isdigit() else step for step in path.split(".")]
 
 
 def value_at(data: Any, path: str) -> Any:

@@ -7,11 +7,12 @@ from typing import Literal
 
 from hpcgen.model.fields import Record, Source
 
-GroundKind = Literal["site", "stack", "command", "block", "release", "job", "lock", "rule"]
+GroundKind = Literal["site", "stack", "file", "command", "block", "release", "job", "lock", "rule"]
 
 _TITLES: dict[GroundKind, str] = {
     "site": "site profile",
     "stack": "stack",
+    "file": "project file",
     "command": "asked for",
     "block": "block",
     "release": "release table",

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from hpcgen.explain.case import Case
+from hpcgen.explain.case import Case, parts_in
 from hpcgen.explain.explanation import Explanation, Ground
 from hpcgen.recipe.assemble import bind_targets, bound_file_systems
-from hpcgen.recipe.parts import Part
 from hpcgen.recipe.stages import Stage
 
 
 def _stage(case: Case, name: str) -> Stage:
     return case.assembly.builder if name == "builder" else case.assembly.final
-
-
-def _parts(case: Case, stage: str) -> list[Part]:
-    return [part for part in case.parts if stage == "builder" or not part.planned.build_only]
 
 
 def base(case: Case, stage: str) -> Explanation:
@@ -39,7 +34,7 @@ def base(case: Case, stage: str) -> Explanation:
 def variable(case: Case, name: str, stage: str) -> Explanation:
     """A variable of a stage: every block that sets it, or puts a folder into it."""
     grounds = []
-    for part in _parts(case, stage):
+    for part in parts_in(case, stage):
         said = part.block.environment(part.ctx)
         plain, paths = [said.both], [said.paths]
         if stage == "builder":
@@ -102,24 +97,6 @@ def _own_step(case: Case, label: str, about: str, stage: str) -> list[Ground]:
     return [Ground(kind="rule", text=f"hpcgen does this in every image: {about}")]
 
 
-def package(case: Case, name: str, stage: str) -> Explanation:
-    """A package of the distribution: the blocks that ask for it."""
-    manager = str(case.parts[0].ctx.base.release.values["package_manager"])
-    grounds = []
-    for part in _parts(case, stage):
-        wanted = part.block.packages(part.ctx)
-        uses = [("to run", wanted.run), *([("to build", wanted.build)] if stage == "builder" else [])]
-        for use, names in uses:
-            if name in names.get(manager, []):
-                grounds.append(case.method(part.planned.name, "packages", f"{part.label} asks for it {use}"))
-    version = ""
-    pinned = case.lock.pins.packages.get(stage) if case.lock is not None else None  # type: ignore[call-overload]
-    if pinned is not None and name in pinned.added:
-        version = pinned.added[name].version
-        grounds.append(Ground(kind="lock", text=f"sha256:{pinned.added[name].sha256}"))
-    return Explanation(kind="package of the distribution", name=name, value=version, stage=stage, grounds=grounds)
-
-
 def fetched(case: Case, name: str) -> Explanation:
     """An archive, a Python package or a git tree that a block takes from outside."""
     grounds, value = [], ""
@@ -136,7 +113,7 @@ def fetched(case: Case, name: str) -> Explanation:
 def kept(case: Case, path: str) -> Explanation:
     """A folder that the final stage takes from the builder, or has empty."""
     grounds = []
-    for part in _parts(case, "final"):
+    for part in parts_in(case, "final"):
         runtime = part.block.runtime(part.ctx)
         said = "keeps this of what was built" if path in runtime.copies else "needs this folder"
         if path in (*runtime.copies, *runtime.folders):
