@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
-from packaging.version import Version
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, Facts, Situation, need
 from hpcgen.blocks.capabilities import Capabilities
@@ -14,6 +13,7 @@ from hpcgen.blocks.gcc_packages import gcc_libraries
 from hpcgen.blocks.gpu_collectives import gpu_networks, with_verbs
 from hpcgen.blocks.hub import from_hub, hub_environment, hub_image, hub_packages, system_packages
 from hpcgen.blocks.nvidia import COMPANIONS, LICENCES
+from hpcgen.blocks.pytorch_wheels import wheel_accelerator, why_no_wheel
 from hpcgen.blocks.steps import (
     Environment,
     Image,
@@ -35,29 +35,6 @@ INSTALLED = "/opt/python/lib*/python3*/site-packages/torch"
 
 OF_CUDA = ("torch", "triton", "nvidia-*", "cuda-*")
 """What a wheel without CUDA does not need of the list that has all for the one with CUDA."""
-
-OLDEST_DRIVER = {"x86_64": "440.33", "aarch64": "580"}
-"""The first NVIDIA driver that runs a CUDA of one of the wheels. A test holds it against the table."""
-
-OLDEST_CAPABILITY = {"x86_64": "3.7", "aarch64": "8.0"}
-"""The oldest GPU of NVIDIA's that one of the wheels has code for. A test holds it against the table."""
-
-AMD_TARGETS = frozenset(
-    {
-        "gfx900",
-        "gfx906",
-        "gfx908",
-        "gfx90a",
-        "gfx942",
-        "gfx1030",
-        "gfx1100",
-        "gfx1101",
-        "gfx1102",
-        "gfx1200",
-        "gfx1201",
-    }
-)
-"""What the wheels with ROCm have code for. A test holds it against the table."""
 
 OPENBLAS = {
     "apt": ("libopenblas-dev", "libopenblas0"),
@@ -140,11 +117,13 @@ class Pytorch(Block):
     @classmethod
     def defaults(cls, facts: Facts) -> dict[str, Any]:
         """What computes on the partition's GPU, if anything does, and the wheel that has it."""
-        gpu = facts.partition.gpu
-        if gpu is not None and not _why_not(facts):
-            if gpu.vendor == "nvidia":
-                return {"accelerator": "cuda", "install": "pip", "compile": True}
-            return {"accelerator": "rocm", "install": "wheel", "compile": True}
+        accelerator = wheel_accelerator(facts)
+        if accelerator != "cpu":
+            return {
+                "accelerator": accelerator,
+                "install": "pip" if accelerator == "cuda" else "wheel",
+                "compile": True,
+            }
         # The index's wheels for ARM are without CUDA up to 2.10.
         return {"install": "wheel" if facts.architecture == "x86_64" else "pip"}
 
@@ -258,7 +237,7 @@ class Pytorch(Block):
         """That a GPU is not used, and what will not work."""
         notes, gpu = [], ctx.facts.partition.gpu
         if ctx.options.accelerator == "cpu" and gpu is not None:
-            why = _why_not(ctx.facts) or "pytorch.accelerator=cpu was asked for"
+            why = why_no_wheel(ctx.facts) or "pytorch.accelerator=cpu was asked for"
             notes.append(f"pytorch {ctx.version} computes on the CPU, not on {gpu.model}: {why}")
         if not ctx.options.compile and ctx.me.at_least("2"):
             notes.append(
@@ -275,25 +254,6 @@ class Pytorch(Block):
         if ctx.options.install != "source":
             return ""
         return "hours, 20 GB of disk, and about 2 GB of memory for each compile step"
-
-
-def _why_not(facts: Facts) -> str:
-    """Why no wheel computes on the partition's GPU; empty if one does, or nothing is known against it."""
-    gpu = facts.partition.gpu
-    if gpu is None or gpu.vendor == "intel":
-        return "there is no wheel with a hash for GPUs of Intel here"
-    if gpu.vendor == "nvidia":
-        driver, capability = OLDEST_DRIVER[facts.architecture], OLDEST_CAPABILITY[facts.architecture]
-        if gpu.driver is not None and Version(gpu.driver) < Version(driver):
-            return f"the node's driver is {gpu.driver}, and the wheels with CUDA need {driver} or newer"
-        if gpu.capability is not None and Version(gpu.capability) < Version(capability):
-            return f"the wheels with CUDA have no code for capability {gpu.capability}"
-        return ""
-    if facts.architecture != "x86_64":
-        return "the wheels with ROCm are for x86_64 alone"
-    if gpu.target is not None and gpu.target not in AMD_TARGETS:
-        return f"the wheels with ROCm have no code for {gpu.target}"
-    return ""
 
 
 def _has_nccl(ctx: Context) -> bool:

@@ -10,6 +10,7 @@ import pytest
 from packaging.specifiers import SpecifierSet
 
 import hpcgen
+from hpcgen.blocks.pytorch_wheels import AMD_TARGETS, OLDEST_CAPABILITY, OLDEST_DRIVER
 from hpcgen.blocks.steps import Run, WheelFile, Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import HpcgenError, PolicyError
@@ -139,17 +140,15 @@ def test_a_gpu_that_no_wheel_serves_is_computed_on_the_cpu_and_said(collection: 
 
 
 def test_the_block_knows_the_bounds_of_its_table() -> None:
-    block = Catalog().block("pytorch")
-    module = __import__("sys").modules[block.__module__]
     ways = [way for row in Catalog().releases("pytorch").values() for way in row.ways]
     ways = [way for way in ways if way.only["install"] != ["hub"]]
     for architecture in ("x86_64", "aarch64"):
         cuda = [each for each in ways if each.only["accelerator"] == ["cuda"] and each.host]
         cuda = [each for each in cuda if architecture in (each.architectures or ["x86_64"])]
-        for fact, known in (("driver", module.OLDEST_DRIVER), ("capability", module.OLDEST_CAPABILITY)):
+        for fact, known in (("driver", OLDEST_DRIVER), ("capability", OLDEST_CAPABILITY)):
             lowest = [spec.version for w in cuda for spec in SpecifierSet(w.host[fact]) if spec.operator == ">="]
             assert min(lowest, key=lambda text: [int(part) for part in text.split(".")]) == known[architecture]
-    assert {target for way in ways for target in way.targets} == module.AMD_TARGETS
+    assert {target for way in ways for target in way.targets} == AMD_TARGETS
 
 
 def test_a_compiler_is_kept_for_torch_compile(collection: Path) -> None:

@@ -1,0 +1,57 @@
+"""For which GPUs there are wheels of PyTorch; what is compiled against it has to agree with that."""
+
+from __future__ import annotations
+
+from packaging.version import Version
+
+from hpcgen.blocks.declared import Facts
+
+OLDEST_DRIVER = {"x86_64": "440.33", "aarch64": "580"}
+"""The first NVIDIA driver that runs a CUDA of one of the wheels. A test holds it against the table."""
+
+OLDEST_CAPABILITY = {"x86_64": "3.7", "aarch64": "8.0"}
+"""The oldest GPU of NVIDIA's that one of the wheels has code for. A test holds it against the table."""
+
+AMD_TARGETS = frozenset(
+    {
+        "gfx900",
+        "gfx906",
+        "gfx908",
+        "gfx90a",
+        "gfx942",
+        "gfx1030",
+        "gfx1100",
+        "gfx1101",
+        "gfx1102",
+        "gfx1200",
+        "gfx1201",
+    }
+)
+"""What the wheels with ROCm have code for. A test holds it against the table."""
+
+
+def wheel_accelerator(facts: Facts) -> str:
+    """What a wheel of PyTorch computes on there by default: ``cuda``, ``rocm`` or ``cpu``."""
+    gpu = facts.partition.gpu
+    if gpu is None or why_no_wheel(facts):
+        return "cpu"
+    return "cuda" if gpu.vendor == "nvidia" else "rocm"
+
+
+def why_no_wheel(facts: Facts) -> str:
+    """Why no wheel computes on the partition's GPU; empty if one does, or nothing is known against it."""
+    gpu = facts.partition.gpu
+    if gpu is None or gpu.vendor == "intel":
+        return "there is no wheel with a hash for GPUs of Intel here"
+    if gpu.vendor == "nvidia":
+        driver, capability = OLDEST_DRIVER[facts.architecture], OLDEST_CAPABILITY[facts.architecture]
+        if gpu.driver is not None and Version(gpu.driver) < Version(driver):
+            return f"the node's driver is {gpu.driver}, and the wheels with CUDA need {driver} or newer"
+        if gpu.capability is not None and Version(gpu.capability) < Version(capability):
+            return f"the wheels with CUDA have no code for capability {gpu.capability}"
+        return ""
+    if facts.architecture != "x86_64":
+        return "the wheels with ROCm are for x86_64 alone"
+    if gpu.target is not None and gpu.target not in AMD_TARGETS:
+        return f"the wheels with ROCm have no code for {gpu.target}"
+    return ""
