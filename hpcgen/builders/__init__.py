@@ -10,7 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpcgen.builders.choosing import choose_builder
-from hpcgen.builders.running import BuildOptions, Watcher, build_kit
+from hpcgen.builders.running import BuildOptions, build_kit
+from hpcgen.builders.watching import Watcher
 from hpcgen.kit.folder import read_kit
 from hpcgen.kit.kit import Kit
 from hpcgen.model.record import BuildRecord

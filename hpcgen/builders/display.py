@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hpcgen.builders.running import Watcher
+from hpcgen.builders.watching import Watcher
 from hpcgen.support.progress import LINE_S
 
 if TYPE_CHECKING:

@@ -22,10 +22,12 @@ from hpcgen.builders.choosing import choose_builder
 from hpcgen.builders.disks import Disks
 from hpcgen.builders.log import log_file
 from hpcgen.builders.progress import BuildProgress
+from hpcgen.builders.taken_over import TakenOver
 from hpcgen.builders.unfinished import build_folder, note
+from hpcgen.builders.watching import Watcher
 from hpcgen.builders.written import Written
 from hpcgen.engines import Engine
-from hpcgen.engines.building import EngineCommand, Target, Work, query
+from hpcgen.engines.building import EngineCommand, Work, query
 from hpcgen.engines.steps import Event, Recipe, without_test
 from hpcgen.errors import BuildFailedError, HpcgenError, OutputError
 from hpcgen.kit.copied import check_copied
@@ -67,28 +69,6 @@ class BuildOptions(msgspec.Struct, frozen=True):
     log: Path | None = None
     record: bool = True
     bundle: Path | None = None
-
-
-class Watcher:
-    """Told about a build while it goes on; this one says nothing."""
-
-    def began(self, kit: KitFolder, builder: str, target: Target, progress: BuildProgress) -> None:
-        """The engine is about to be started."""
-
-    def ended(self, index: int) -> None:
-        """A step has ended; ``index`` counts from 0."""
-
-    def line(self, text: str) -> None:
-        """The engine printed a line."""
-
-    def tick(self) -> None:
-        """Called several times a second while a builder runs, for a display that moves."""
-
-    def note(self, text: str) -> None:
-        """Something that a person should know."""
-
-    def finished(self) -> None:
-        """The engine has ended, however it did."""
 
 
 class Prepared(msgspec.Struct, frozen=True):
@@ -190,6 +170,7 @@ class _Run:
         self.output: list[str] = []
         self.users = users_in(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
         self.disks = Disks()
+        self.taken_over = TakenOver(self.work)
         self.written = Written(self.progress, self.builder.growing(self.work))
 
     def go(self) -> BuildRecord:
@@ -206,6 +187,7 @@ class _Run:
             if self.work.target.is_file:
                 self._tell_left(put_in_place(Path(self.work.target.temporary), Path(self.work.target.name)))
             self._run_all(self.builder.publish(self.work))
+            self.taken_over.tell(self.watcher)
             built = True
         except KeyboardInterrupt:
             self.progress.stopped = True
@@ -241,6 +223,7 @@ class _Run:
             check_copied(self.kit.folder, self.kit.copied)
         if self.work.recipe.parent != self.kit.folder:
             self.work.recipe.write_text(self.kit.recipe, encoding="utf-8")
+        self.taken_over.prepare()
         for name, text in self.builder.more_files(self.work).items():
             self.work.recipe.with_name(name).write_text(text, encoding="utf-8")
 
@@ -253,7 +236,7 @@ class _Run:
             status = stream(
                 call.argv(),
                 self._line,
-                env={**os.environ, **call.env},
+                env=self.taken_over.environment(call.env),
                 cwd=call.cwd,
                 on_tick=self._tick,
                 on_update=self.written.update,

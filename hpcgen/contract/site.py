@@ -9,6 +9,9 @@ from hpcgen.engines import engine_format
 from hpcgen.recipe.formats import engines_reading
 from hpcgen.support.units import some
 
+OTHER_FORMAT = "leave --format out"
+"""The remedy where no engine of the site reads the recipe."""
+
 
 def policy(case: Case) -> list[Check]:
     """The site is open, and admits the engine."""
@@ -26,11 +29,11 @@ def policy(case: Case) -> list[Check]:
     expected = f"the format {' or '.join(allowed)}"
     if known is None:
         reason = f"the profile of {site.name} lists no engine for the format {case.plan.format}"
-        found.append(Check(name, "broken", reason, "leave --format out", expected, "containers.engines"))
+        found.append(Check(name, "broken", reason, OTHER_FORMAT, expected, "containers.engines"))
     else:
         reason = f"{site.name} does not allow {_refused(case)}"
         path = f"containers.engines.{engine}"
-        found.append(Check(name, "broken", reason, "leave --format out", expected, path))
+        found.append(Check(name, "broken", reason, OTHER_FORMAT, expected, path))
     return closed + found
 
 

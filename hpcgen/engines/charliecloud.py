@@ -187,6 +187,9 @@ class Charliecloud(Engine):
         import getpass
 
         own = {**_SIGNATURE, "USER": getpass.getuser()}
+        if work.plan.extends is not None:
+            # The cache would take in every file of a finished image first, which lasts longer than the steps.
+            own["CH_IMAGE_CACHE"] = "disabled"
         return {"TMPDIR": str(work.scratch), **{name: value for name, value in own.items() if not os.environ.get(name)}}
 
     def _storage(self) -> Path | None:

@@ -8,9 +8,10 @@ import msgspec
 from packaging.utils import canonicalize_name
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, InputError, Problems
+from hpcgen.contract.site import OTHER_FORMAT
+from hpcgen.errors import ConflictError, InputError, PolicyError, Problems
 from hpcgen.model.fields import FormatName
-from hpcgen.model.job import JobRequest
+from hpcgen.model.job import Job, JobRequest
 from hpcgen.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
 from hpcgen.model.project import BLOCK
 from hpcgen.model.stack import Stack, StackBlock
@@ -53,52 +54,77 @@ def extended_plan(
     _check_versions(recorded, added)
     copied = _copied(recorded, added, catalog)
     _check_settings(recorded, settings)
-    old = recorded.job
-    request = JobRequest(
-        nodes=old.nodes,
-        ranks_per_node=old.ranks_per_node,
-        threads_per_rank=old.threads_per_rank,
-        memory_per_rank_gb=old.memory_per_rank_gb,
-        gpus_per_node=old.gpus_per_node,
-        queue=old.queue or None,
-        command=old.command or None,
-        steps=old.steps or None,
-    )
-    plan = make_plan(
-        catalog,
-        recorded.site,
-        _held(recorded),
-        partition=recorded.partition,
-        settings=settings,
-        added=added.others,
-        format=format,
-        allow_unsupported=allow_unsupported,
-        latest_base=recorded.latest_base,
-        job=request,
-        command=command,
-        kept={block.name: block.version for block in recorded.blocks},
-        unchecked=("network",),
-    )
-    before = {block.name: block for block in recorded.blocks}
-    blocks = [_as_it_was(block, before.get(block.name)) for block in plan.blocks]
-    plan = msgspec.structs.replace(
-        plan,
-        engine=recorded.engine if plan.format == recorded.format else plan.engine,
-        blocks=blocks,
-        stack=_stack(recorded, plan.stack, added),
-        job=old,
-        settings={**recorded.settings, **plan.settings},
-        licences=[*recorded.licences, *(each for each in plan.licences if each not in recorded.licences)],
-        copied=[*recorded.copied, *copied],
-        project=recorded.project,
-        conda=recorded.conda,
-        extends=image,
-    )
+    try:
+        planned = make_plan(
+            catalog,
+            recorded.site,
+            _held(recorded),
+            partition=recorded.partition,
+            settings=settings,
+            added=added.others,
+            format=format,
+            allow_unsupported=allow_unsupported,
+            latest_base=recorded.latest_base,
+            job=_request(recorded.job),
+            command=command,
+            kept={block.name: block.version for block in recorded.blocks},
+            unchecked=("network",),
+        )
+    except PolicyError as error:
+        raise _by_kind_of_image(error) from None
+    plan = _whole(recorded, planned, added, copied, image)
     if taken := plan.contradiction():
         raise InputError(taken, "--add", remedy="choose another place for what is copied")
     if not (added_blocks(plan) or plan.brought):
         raise InputError("the image has all of that already", "--add", remedy="name something that it lacks")
     return plan
+
+
+def _request(job: Job) -> JobRequest:
+    """What asks for the job of the image once more."""
+    return JobRequest(
+        nodes=job.nodes,
+        ranks_per_node=job.ranks_per_node,
+        threads_per_rank=job.threads_per_rank,
+        memory_per_rank_gb=job.memory_per_rank_gb,
+        gpus_per_node=job.gpus_per_node,
+        queue=job.queue or None,
+        command=job.command or None,
+        steps=job.steps or None,
+    )
+
+
+def _by_kind_of_image(error: PolicyError) -> PolicyError:
+    """The same refusal; the recipe's format follows from the kind of the image, since there is no ``--format`` here."""
+    remedy = "convert the image to a kind that engines of the site build (hpcgen convert)"
+    return PolicyError(
+        [
+            msgspec.structs.replace(each, remedy=each.remedy.replace(OTHER_FORMAT, remedy, 1))
+            if each.remedy.startswith(OTHER_FORMAT)
+            else each
+            for each in error.problems
+        ]
+    )
+
+
+def _whole(
+    recorded: Plan, planned: Plan, added: AddedWords, copied: Sequence[PlannedCopy], image: ExtendedImage
+) -> Plan:
+    """The plan of the image as it was, with what a plan of the whole has beside it."""
+    before = {block.name: block for block in recorded.blocks}
+    return msgspec.structs.replace(
+        planned,
+        engine=recorded.engine if planned.format == recorded.format else planned.engine,
+        blocks=[_as_it_was(block, before.get(block.name)) for block in planned.blocks],
+        stack=_stack(recorded, planned.stack, added),
+        job=recorded.job,
+        settings={**recorded.settings, **planned.settings},
+        licences=[*recorded.licences, *(each for each in planned.licences if each not in recorded.licences)],
+        copied=[*recorded.copied, *copied],
+        project=recorded.project,
+        conda=recorded.conda,
+        extends=image,
+    )
 
 
 def _check_settings(recorded: Plan, settings: Sequence[str]) -> None:

@@ -34,6 +34,7 @@ def test_a_folder_is_brought_into_the_store_and_added_to_there(image: Path, hpcg
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert f" import {image} hpcgen-extended-" in lines[1] and lines[2].startswith("(cd BUILD")
+    assert all("CH_IMAGE_CACHE=disabled" in line for line in lines[1:3])
     assert f"mv {image.parent}/.hpcgen-" in done.stdout and f"{image}-extended\n" in done.stdout
     recipe = (image.parent / "kit" / "build.sh").read_text()
     assert "\nFROM hpcgen-extended-" in recipe and "--no-install-recommends bc &&" in recipe

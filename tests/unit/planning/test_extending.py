@@ -158,3 +158,11 @@ def test_words_that_say_nothing_are_told_at_once(finished: Plan, tmp_path: Path)
     found = added_words(["numactl", "pip:a==1", "pip:a==1", f"copy:{tmp_path}/c=/opt/c"])
     assert found.others == ("numactl", "pip:a==1") and found.packages("pip") == ["a==1"]
     assert [(each.folder, each.entry.from_, each.entry.to) for each in found.copies] == [(tmp_path, "c", "/opt/c")]
+
+
+def test_a_format_that_the_site_refuses_has_a_remedy_without_the_option_that_extend_lacks() -> None:
+    plan = make_plan(CATALOG, CATALOG.site("lumi-g"), CATALOG.stack("mpi-hello"), allow_unsupported=True)
+    with pytest.raises(PolicyError) as caught:
+        extended_plan(plan, base_of(plan), added_words(["apt:bc"]), CATALOG, format="charliecloud")
+    said = str(caught.value)
+    assert "hpcgen convert" in said and "--format" not in said

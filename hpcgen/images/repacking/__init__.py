@@ -1,0 +1,1 @@
+"""A squashfs written again with the compressed blocks of an older one, where a file is as it was."""

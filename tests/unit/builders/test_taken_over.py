@@ -1,0 +1,104 @@
+"""The ``mksquashfs`` that engines find while a finished image is added to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpcgen.builders.taken_over import TakenOver
+from hpcgen.builders.watching import Watcher
+from hpcgen.engines.building import Target, Work
+from hpcgen.kit.kit import read_plan
+from hpcgen.model.plan import ExtendedImage
+from hpcgen.model.record import ImageKindName
+from tests.conftest import GOLDEN
+from tests.unit.images.test_repacking import check, packed
+
+REAL = '#!/bin/sh\nif [ "$1" = -version ]; then echo mksquashfs version 4.5.1; else echo whole >"$2"; fi\n'
+
+
+class Notes(Watcher):
+    """Keeps what a person is told."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "folder"
+    made.mkdir()
+    for number in range(20):
+        (made / str(number)).write_bytes(os.urandom(3000))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def mksquashfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "bin" / "mksquashfs"
+    program.parent.mkdir()
+    program.write_text(REAL)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def work_for(tmp_path: Path, image: str, kind: ImageKindName = "squashfs") -> Work:
+    text = (GOLDEN / "workstation" / "mpi-hello" / "plan.json").read_bytes()
+    plan = read_plan(msgspec.json.decode(text), "plan.json")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir(exist_ok=True)
+    base = ExtendedImage(image=image, file=image, content="0" * 64, blocks=[], copied=[])
+    changed = msgspec.structs.replace(plan, extends=base)
+    target = Target(kind, "new.sqfs", ".new.sqfs")
+    return Work(changed, tmp_path, tmp_path / "recipe", tmp_path, "1", scratch, target, [])
+
+
+def written(taken: TakenOver, *words: str) -> None:
+    subprocess.run(["mksquashfs", *words], env=taken.environment({}), check=True, capture_output=True)
+
+
+def told(taken: TakenOver) -> list[str]:
+    notes = Notes()
+    taken.tell(notes)
+    return notes.said
+
+
+def test_an_engine_writes_only_what_is_new(folder: Path, tmp_path: Path) -> None:
+    packed(folder, tmp_path / "old.sqfs")
+    (folder / "more").write_bytes(os.urandom(5000))
+    taken = TakenOver(work_for(tmp_path, "old.sqfs"))
+    taken.prepare()
+    written(taken, str(folder), str(tmp_path / "new.sqfs"), "-noappend", "-all-root")
+    check(tmp_path / "new.sqfs", folder)
+    assert told(taken) == ["0.1 MB of the finished image were taken over, 0.0 MB are new"]
+
+
+def test_the_real_one_writes_the_whole_and_it_is_said_why(folder: Path, tmp_path: Path) -> None:
+    packed(folder, tmp_path / "old.sqfs")
+    taken = TakenOver(work_for(tmp_path, "old.sqfs"))
+    taken.prepare()
+    written(taken, str(folder), str(tmp_path / "new.sqfs"), "-noappend", "-comp", "zstd")
+    assert (tmp_path / "new.sqfs").read_text() == "whole\n"
+    assert told(taken) == ["the file was written whole: mksquashfs is given -comp"]
+
+
+def test_an_engine_that_uses_another_is_said(folder: Path, tmp_path: Path) -> None:
+    packed(folder, tmp_path / "old.sqfs")
+    taken = TakenOver(work_for(tmp_path, "old.sqfs"))
+    taken.prepare()
+    assert told(taken) == ["new.sqfs was written whole: the engine uses a mksquashfs of its own"]
+
+
+@pytest.mark.parametrize("kind", ["directory", "ch-image", "tar"])
+def test_nothing_else_is_touched(kind: ImageKindName, folder: Path, tmp_path: Path) -> None:
+    packed(folder, tmp_path / "old.sqfs")
+    taken = TakenOver(work_for(tmp_path, "old.sqfs", kind))
+    taken.prepare()
+    assert taken.environment({})["PATH"] == os.environ["PATH"] and told(taken) == []
