@@ -73,6 +73,11 @@ def collectives_environment(plan: Plan, engine: Engine) -> dict[str, str]:
     return found
 
 
+def by_plugin_folders(path: str, folders: tuple[str, ...]) -> str:
+    """A path that the loader looks through, after the folders of the engine's plugin."""
+    return ":".join([*folders, *filter(None, [path])])
+
+
 def collectives_text(plan: Plan, engine: Engine) -> str:
     """What the preflight says; "" where there is nothing to say."""
     network = gpu_network(plan, engine)

@@ -12,14 +12,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpcgen._version import __version__
+from hpcgen.engines import Call
 from hpcgen.errors import PolicyError
+from hpcgen.launch.collectives import by_engine, by_plugin_folders, collectives_environment, plugin_folders
 from hpcgen.launch.parts import container_part, exports_part, image_part, start_part
 from hpcgen.launch.start import Start, host_mpi, start
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import Bind
+from hpcgen.schedulers import scheduler_for
 from hpcgen.schedulers.none import Direct
-from hpcgen.support.quoting import plain
+from hpcgen.support.quoting import plain, sh_assign
 from hpcgen.support.shell_words import Shell, line, loading
 from hpcgen.support.templates import Template
 
@@ -75,8 +78,22 @@ def command_start(
         host_network=kernel,
         ranks_outside=how.mpi is not None and how.mpi.flavour != "intel" and not kernel,
     )
+    call = _reaching_other_nodes(plan, how, call, image_environment)
     exported = {name: value for name, value in how.variables.exported.items() if name not in OF_THE_JOB}
     return replace(how, call=call, outer=[], variables=replace(how.variables, exported=exported))
+
+
+def between_nodes(plan: Plan, how: Start) -> dict[str, str]:
+    """What a command sets as part of a job of several nodes: as such a job of hpcgen, but for what the site says.
+
+    Parameters
+    ----------
+    how: as the command is started on one node.
+    """
+    if not how.engine.started_by_launcher:
+        return {}
+    found = collectives_environment(_of_several_nodes(plan), how.engine)
+    return {name: value for name, value in found.items() if name not in how.variables.exported}
 
 
 def command_script(
@@ -115,12 +132,36 @@ def command_script(
         _fill("connection", usage=usage, file_name=name) if kernel else "",
         image_part(plan, how, name, image, named),
         exports_part(how, Direct()),
+        _between_part(plan, how) if not kernel else "",
         _fill("ranks", join=how.engine.join_words()) if _joins(how) else "",
         "" if how.engine.host_environment else _fill("terminal"),
         container_part(how, name),
         _fill("kernel", words=line(kernel), inside=CONNECTION) if kernel else _fill("program"),
     ]
     return "\n".join(str(part) for part in parts if part)
+
+
+def _of_several_nodes(plan: Plan) -> Plan:
+    return replace(plan, job=replace(plan.job, nodes=max(2, plan.job.nodes)))
+
+
+def _reaching_other_nodes(plan: Plan, how: Start, call: Call, image_environment: Mapping[str, str]) -> Call:
+    """A call whose ranks may be on several nodes: with the engine's plugin, and what only these are told."""
+    several = _of_several_nodes(plan)
+    inside = dict(call.inside)
+    if folders := plugin_folders(several, how.engine):
+        path = inside.get("LD_LIBRARY_PATH", image_environment.get("LD_LIBRARY_PATH", ""))
+        inside["LD_LIBRARY_PATH"] = by_plugin_folders(path, folders)
+    inherited = (*call.inherited, *between_nodes(plan, how))
+    return replace(call, inside=inside, inherited=inherited, gpu_collectives=by_engine(several, how.engine))
+
+
+def _between_part(plan: Plan, how: Start) -> str:
+    found = between_nodes(plan, how)
+    if not found:
+        return ""
+    settings = [f'[ "${{{name}+set}}" ] || export {sh_assign(name, value)}' for name, value in found.items()]
+    return _fill("between", nodes=scheduler_for(plan.site.scheduler).node_count or "1", settings=settings)
 
 
 def _joins(how: Start) -> bool:

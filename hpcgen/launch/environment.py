@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from hpcgen.engines import Engine
-from hpcgen.launch.collectives import collectives_environment, plugin_folders
+from hpcgen.launch.collectives import by_plugin_folders, collectives_environment, plugin_folders
 from hpcgen.model.plan import Plan
 from hpcgen.model.site import MPI_LAUNCHERS, HostMpi
 from hpcgen.schedulers import SCHEDULERS, scheduler_for
@@ -111,7 +111,7 @@ def variables(
             unset["FI_PROVIDER_PATH"] = None
     if folders := plugin_folders(plan, engine):
         path = inside.get("LD_LIBRARY_PATH", image.get("LD_LIBRARY_PATH", ""))
-        inside.put({"LD_LIBRARY_PATH": ":".join([*folders, *filter(None, [path])])}, "collectives")
+        inside.put({"LD_LIBRARY_PATH": by_plugin_folders(path, folders)}, "collectives")
     if inner:
         inside.put(_of_inner_launcher(plan), "launcher")
         # The image has no programs of a batch system.

@@ -88,6 +88,8 @@ class Scheduler:
     job_variable: is set in an allocation.
     queue_variable: holds the name of the queue there; "" if none does.
     node_list: words of shell that print the nodes of a job, each in a line; "" where nobody has said how.
+    node_count: shell for how many nodes a job has, or the step of it that a program runs in; "" where nobody has said
+        how without starting a program on every rank.
     launcher_variables: by these an MPI's launcher knows that it is in a job, and wants programs of the batch system.
     mpi_environment: variables that an MPI's own launcher needs in its jobs, by the MPI's flavour.
     output_variables: by these a person has its launcher label or redirect what ranks print.
@@ -121,6 +123,7 @@ class Scheduler:
     job_variable: ClassVar[str] = ""
     queue_variable: ClassVar[str] = ""
     node_list: ClassVar[str] = ""
+    node_count: ClassVar[str] = ""
     launcher_variables: ClassVar[tuple[str, ...]] = ()
     mpi_environment: ClassVar[Mapping[str, Mapping[str, str]]] = {}
     output_variables: ClassVar[tuple[str, ...]] = ()

@@ -55,6 +55,7 @@ class GridEngine(Scheduler):
     job_variable = "SGE_JOB_SPOOL_DIR"
     queue_variable = "QUEUE"
     node_list = """awk '{ print $1 }' "${PE_HOSTFILE:-}\""""
+    node_count = "${NHOSTS:-1}"
     # Hydra reads it; Open MPI wants ARC, JOB_ID and SGE_ROOT as well.
     launcher_variables = ("PE_HOSTFILE",)
     # Otherwise Intel MPI starts as many ranks on a node as the job has slots there, not as many as -ppn says.

@@ -63,6 +63,7 @@ class Slurm(Scheduler):
     job_variable = "SLURM_JOB_ID"
     queue_variable = "SLURM_JOB_PARTITION"
     node_list = 'scontrol show hostnames "${SLURM_JOB_NODELIST:-}"'
+    node_count = "${SLURM_STEP_NUM_NODES:-${SLURM_JOB_NUM_NODES:-1}}"
     launcher_variables = ("SLURM_JOBID", "SLURM_JOB_ID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
     # With the last, ranks write to a terminal: each line ends with a carriage return.
     output_variables = ("SLURM_LABELIO", "SLURM_STDERRMODE", "SLURM_STDOUTMODE", "SLURM_UNBUFFEREDIO")

@@ -47,6 +47,13 @@ if [ -z "$ranks" ]; then
 fi
 joined=()
 [ "$ranks" -le 1 ] || joined=(@{join})
+#: between
+# GPUs of several nodes send by the site's network, or the library of collectives stops. On one node these are not set: they
+# would stop what needs no network. What the caller has set stays.
+nodes=@{nodes} all=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE:-1}}
+if [ "$nodes" -gt 1 ] || [ "$all" -gt "${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS:-$all}}" ]; then
+    @{settings}
+fi
 #: terminal
 terminal=
 if [ -t 0 ] && [ -t 1 ]; then

@@ -44,6 +44,7 @@ def script(made: Plan, kernel: tuple[str, ...] = ()) -> str:
         ("workstation", "docker"),
         ("workstation", "podman"),
         ("lumi-c", "charliecloud"),
+        ("perlmutter", ""),
     ],
 )
 def test_shellcheck_finds_nothing(site: str, engine: str, kernel: tuple[str, ...], tmp_path: Path) -> None:
@@ -64,6 +65,45 @@ def test_ranks_of_a_node_share_a_container_where_their_mpi_needs_it(counts: str,
     for env in ({}, {"MPI_LOCALNRANKS": "1", "SLURM_STEP_TASKS_PER_NODE": "4"}):
         assert subprocess.run(["bash", "-euc", shown], env=env, capture_output=True).stdout == b"1 \n"
     assert "joined" not in script(plan("supermuc"))  # Intel MPI does without
+
+
+ON_TWO = (
+    {"SLURM_STEP_NUM_NODES": "2", "SLURM_JOB_NUM_NODES": "2"},
+    {"SLURM_JOB_NUM_NODES": "2"},
+    {"OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_SIZE": "2"},
+    {"PMI_SIZE": "4", "MPI_LOCALNRANKS": "2"},
+)
+ON_ONE: tuple[dict[str, str], ...] = (
+    {},
+    {"SLURM_STEP_NUM_NODES": "1", "SLURM_JOB_NUM_NODES": "2"},
+    {"PMI_SIZE": "4", "MPI_LOCALNRANKS": "4"},
+    {"PMI_SIZE": "4"},
+)
+
+
+@pytest.mark.parametrize("env", [*ON_TWO, *ON_ONE])
+def test_gpus_of_several_nodes_send_by_the_sites_network(env: dict[str, str]) -> None:
+    """And on one node nothing is set that would stop what needs no network."""
+    text = script(planned("perlmutter", "pytorch-ddp"))
+    assert "--nccl" in text and "\n    -e NCCL_NET\n" in text
+    assert "LD_LIBRARY_PATH=/opt/udiImage/modules/nccl-plugin/lib:" in text
+    part = text[text.index("nodes=${SLURM") : text.index("\nfi\n", text.index("nodes=${SLURM"))] + "\nfi\n"
+    shown = part + 'echo "${NCCL_NET-none} ${NCCL_SOCKET_IFNAME-none} ${GLOO_SOCKET_IFNAME-none}"'
+
+    def said(env: dict[str, str]) -> str:
+        return subprocess.run(["bash", "-euc", shown], env=env, capture_output=True, text=True).stdout
+
+    assert said(env) == ("AWS Libfabric hsn0 hsn0\n" if env in ON_TWO else "none none none\n")
+    if env in ON_TWO:
+        assert said({**env, "NCCL_NET": "Socket"}) == "Socket hsn0 hsn0\n"
+
+
+def test_what_the_site_says_of_networks_stays() -> None:
+    made = planned("leonardo", "pytorch-ddp")
+    assert "export NCCL_NET=IB" in script(made)
+    told = replace(made, site=replace(made.site, environment={"NCCL_NET": "Socket", "UCX_TLS": "rc"}))
+    assert "\nexport NCCL_NET=Socket\nexport UCX_TLS=rc\n" in script(told)
+    assert "NCCL" not in script(planned("supermuc", "pytorch-ddp"))
 
 
 def test_docker_and_podman_get_input_terminal_and_signals() -> None:
