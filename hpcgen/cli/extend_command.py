@@ -10,7 +10,7 @@ import click
 from hpcgen.cli.common import PATH, START, catalog_of, collection_words, option_group, say, say_findings
 from hpcgen.cli.engine_choice import EngineChoice
 from hpcgen.cli.licences import licence_option, with_licences
-from hpcgen.cli.words import IMAGE, SETTING
+from hpcgen.cli.words import IMAGE, SETTING, SITE
 from hpcgen.model.image_paths import NOTEST
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     help="Add this: pip:NAME==VERSION, apt:NAME (of the base's package manager), copy:FOLDER=/opt/NAME, or a block.",
 )
 @click.option("--set", "settings", multiple=True, type=SETTING, help="Set an option or the version of an added block.")
+@click.option(
+    "--site", type=SITE, help="Reach the network as this site does (mirrors, proxy, certificates), not the image's."
+)
 @click.option("-o", "--output", metavar="IMAGE", help="The new image; by default IMAGE's name with -extended.")
 @click.option("--engine", type=EngineChoice("builders"), help="The program that builds; by default by IMAGE's kind.")
 @click.option("--kit", "keep", metavar="DIR", type=PATH, help="Keep the new kit in this folder.")
@@ -134,6 +137,7 @@ def _kit(
         settings=asked["settings"],
         format=engine.format,
         allow_unsupported=asked["allow_unsupported"],
+        network=catalog.site(asked["site"]).network if asked["site"] is not None else None,
         command=lambda: _again(ctx, image, asked),
     )
     if not dry_run:
@@ -179,5 +183,6 @@ def _again(ctx: click.Context, image: ImageReference, asked: dict[str, Any]) -> 
         words += ["--add", f"{shown}{equals}{target}"]
     for setting in asked["settings"]:
         words += ["--set", setting]
+    words += ["--site", asked["site"]] if asked["site"] is not None else []
     words += ["--allow-unsupported"] if asked["allow_unsupported"] else []
     return " ".join(sh(word) for word in words)

@@ -12,6 +12,7 @@ from hpcgen.contract.site import OTHER_FORMAT
 from hpcgen.errors import ConflictError, InputError, PolicyError, Problems
 from hpcgen.model.fields import FormatName
 from hpcgen.model.job import Job, JobRequest
+from hpcgen.model.network import Network
 from hpcgen.model.plan import ExtendedImage, Plan, PlannedBlock, PlannedCopy
 from hpcgen.model.project import BLOCK
 from hpcgen.model.stack import Stack, StackBlock
@@ -33,6 +34,7 @@ def extended_plan(
     *,
     settings: Sequence[str] = (),
     format: FormatName | None = None,
+    network: Network | None = None,
     allow_unsupported: bool = False,
     command: Callable[[], str] | None = None,
 ) -> Plan:
@@ -44,6 +46,7 @@ def extended_plan(
     image: what is known of that, with the blocks of its plan.
     settings: ``--set`` for blocks that are added.
     format: of the recipe, where it is another one than the image was built from.
+    network: how the build reaches what it takes, where that is not as the image's site has it.
 
     Raises
     ------
@@ -51,6 +54,9 @@ def extended_plan(
     InputError: nothing is added, or a place in the image is taken.
     HpcgenError: as :func:`hpcgen.planning.planner.make_plan`.
     """
+    if network is not None:
+        site = msgspec.structs.replace(recorded.site, network=network)
+        recorded = msgspec.structs.replace(recorded, site=site)
     _check_versions(recorded, added)
     copied = _copied(recorded, added, catalog)
     _check_settings(recorded, settings)

@@ -166,3 +166,13 @@ def test_a_format_that_the_site_refuses_has_a_remedy_without_the_option_that_ext
         extended_plan(plan, base_of(plan), added_words(["apt:bc"]), CATALOG, format="charliecloud")
     said = str(caught.value)
     assert "hpcgen convert" in said and "--format" not in said
+
+
+def test_the_network_may_be_that_of_another_site(finished: Plan) -> None:
+    pip = "https://pypi.example.org/simple"
+    other = msgspec.structs.replace(finished.site.network.mirrors, pip=pip)
+    network = msgspec.structs.replace(finished.site.network, mirrors=other)
+    words = added_words(["pip:zarr==2.18.3"])
+    plan = extended_plan(finished, base_of(finished), words, CATALOG, network=network, allow_unsupported=True)
+    assert pip in kit(plan).files["files/site/pip.conf"].text
+    assert plan.site.name == finished.site.name and plan.job == finished.job
