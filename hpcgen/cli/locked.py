@@ -35,6 +35,7 @@ def plan_of_lock(
     engine: the program that builds, if it is asked for: where no format is, the one that it reads.
     """
     from hpcgen.bundle.copied_files import bundled_tree
+    from hpcgen.contract.chosen import hold_chosen, was_overruled
     from hpcgen.lockfile.lock import for_build, read_lock
     from hpcgen.locking.wanted import check_lock
     from hpcgen.model.bundle_paths import LOCK
@@ -48,6 +49,8 @@ def plan_of_lock(
         catalog.copied.places.append(partial(bundled_tree, bundle))
     else:
         look_for_copied(catalog, lock, locked)  # type: ignore[arg-type]
+    allow = asked["allow_unsupported"] or was_overruled(lock.plan)
+    held = hold_chosen(lock.plan, catalog, lock.pins.wheels, allow_unsupported=allow)
     words = [*collection_words(ctx), "render", *(["--locked", LOCK] if bundle is None else ["--bundle", "BUNDLE"])]
     plan = for_build(lock, bundled=bundle is not None)
     format = asked["format"]
@@ -67,7 +70,7 @@ def plan_of_lock(
         plan = msgspec.structs.replace(plan, site=with_mirrors(plan.site, asked["mirrors"]))
         words += [word for mirror in asked["mirrors"] for word in ("--mirror", mirror)]
     command = " ".join(sh(word) for word in ["hpcgen", *words])
-    return catalog, msgspec.structs.replace(plan, command=command), lock
+    return catalog, msgspec.structs.replace(plan, command=command, findings=[*plan.findings, *held]), lock
 
 
 def look_for_copied(catalog: Catalog, lock: Lock, file: Path, stack: str | None = None) -> None:

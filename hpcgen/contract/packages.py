@@ -7,10 +7,11 @@ or ask of a host (an MPI of their own, a CPU) is in the release table of the blo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
+from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.requirements import in_range
 from hpcgen.contract.case import Case, Check, holds, skipped
@@ -55,12 +56,54 @@ def packages(case: Case) -> list[Check]:
     project = case.plan.project
     if project is None or not project.packages:
         return [skipped(NAME, "no file of a project asks for packages")]
-    row = case.releases.get(BLOCK)
-    hosts = msgspec.convert(dict(row.values) if row is not None else {}, _Hosts)
     found = [check for each in project.packages for check in _of_file(case, each)]
-    found += _gpu(case, project.packages, hosts)
-    found += [check for each in project.packages for check in (*_mpi(case, each, hosts), *_cpu(case, each, hosts))]
+    found += _of_host(case, project.packages)
     return found or [holds(NAME, f"nothing known stands against the {len(project.packages)} packages of the files")]
+
+
+def chosen(case: Case, lines: Iterable[str]) -> list[Check]:
+    """The same of what ``hpcgen lock`` chose for ranges, and of what that needs; files and C library it minds itself.
+
+    What the files lock was held before. A build for GPUs that no line asks for is doubtful at most: some packages
+    need NVIDIA's libraries everywhere, and run without.
+
+    Parameters
+    ----------
+    lines: requirements with versions and hashes, of lists of the user's own packages.
+    """
+    project = case.plan.project
+    named = {each.name: each for each in project.packages} if project is not None else {}
+    asked: list[ProjectPackage] = []
+    others: list[ProjectPackage] = []
+    for line in lines:
+        name, _, version = line.partition(" --hash")[0].partition(";")[0].strip().partition("==")
+        plain = canonicalize_name(name.partition("[")[0])
+        mine = named.get(plain)
+        if mine is not None and mine.version:
+            continue
+        origin = f"{mine.origin}, chosen by the lock" if mine is not None else "chosen by the lock"
+        package = ProjectPackage(name=plain, asked=f"{plain}=={version}", origin=origin, version=version)
+        (others if mine is None else asked).append(package)
+    hosts = _hosts(case)
+    # What their names say was held when the plan was made.
+    found = [check for each in asked for check in _cpu(case, each, hosts)]
+    return [*found, *map(_at_most_doubtful, _of_host(case, others))]
+
+
+def _hosts(case: Case) -> _Hosts:
+    row = case.releases.get(BLOCK)
+    return msgspec.convert(dict(row.values) if row is not None else {}, _Hosts)
+
+
+def _of_host(case: Case, every: Sequence[ProjectPackage]) -> list[Check]:
+    hosts = _hosts(case)
+    found = list(_gpu(case, every, hosts))
+    return found + [check for each in every for check in (*_mpi(case, each, hosts), *_cpu(case, each, hosts))]
+
+
+def _at_most_doubtful(check: Check) -> Check:
+    on_gpus = check.path.endswith((".gpu", ".gpu.driver"))
+    return msgspec.structs.replace(check, outcome="doubtful") if on_gpus and check.outcome == "broken" else check
 
 
 def _said(package: ProjectPackage) -> str:

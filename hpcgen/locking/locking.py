@@ -14,6 +14,7 @@ from hpcgen.blocks.inputs.image import Image
 from hpcgen.blocks.steps import Wheels
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.own_files import named_files
+from hpcgen.contract.chosen import hold_chosen, was_overruled
 from hpcgen.errors import FetchError, HpcgenError, InputError, PolicyError, Problems, did_you_mean
 from hpcgen.lockfile.lock import parse_lock, sealed_text
 from hpcgen.model.bazel import BazelPin
@@ -79,6 +80,8 @@ def make_lock(
             conda = _conda(plan, catalog, old if "wheels" in kept else None, say)
             wheels |= _conda_wheels(plan, catalog, conda, loose, old if "wheels" in kept else None, say)
         problems.raise_as(FetchError)
+        for each in hold_chosen(plan, catalog, wheels, allow_unsupported=was_overruled(plan)):
+            say(f"warning: {each.message}" + (f" ({each.remedy})" if each.remedy else ""))
         packages, keys, epoch = found
         pins = Pins(
             images={name: _portable(pin) for name, pin in pinned.items()},

@@ -44,6 +44,22 @@ def test_engine_chooses_the_format_of_a_locked_kit(lock: Path) -> None:
     assert (kit / "Singularity.def").is_file()
 
 
+def test_what_a_lock_chose_is_held_against_its_node_when_a_kit_is_made(lock: Path) -> None:
+    wheels = {"python_packages": [f"mpich==4.3.2 --hash=sha256:{'1' * 64}"]}
+    stack = lock.parent / "mine.yaml"
+    stack.write_text(
+        "name: mine\ntitle: mine\nblocks: {mpi: {}, python_packages: {options: {packages: [app==1.0]}}}\n"
+        "run: {command: [app]}\n"
+    )
+    lock.write_text(locks.lock(str(stack), "supermuc", pinned=locks.pins(wheels=wheels)).text)
+    kit = str(lock.parent / "kit")
+    refused = hpcgen("render", "--locked", str(lock), "-o", kit)
+    assert "mpich 4.3.2 (chosen by the lock) brings MPICH" in str(refused.exception)
+    allowed = hpcgen("render", "--locked", str(lock), "--allow-unsupported", "-o", kit)
+    assert allowed.exit_code == 0, allowed.output
+    assert "warning: mpich 4.3.2" in allowed.output
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

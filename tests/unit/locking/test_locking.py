@@ -9,6 +9,7 @@ import pytest
 
 from hpcgen.blocks.steps import image
 from hpcgen.catalog.catalog import Catalog
+from hpcgen.errors import PolicyError
 from hpcgen.kit.kit import make_kit
 from hpcgen.locking import base_images as images
 from hpcgen.locking import os_packages, wheels
@@ -152,3 +153,23 @@ def test_what_is_given_by_hand_or_by_a_mirror_that_names_the_image_has_a_digest_
     lock = make_lock(msgspec.structs.replace(asked, site=site), CATALOG)
     assert (network.sources, network.digest) == (["containers-storage:localhost/debian:12"], "")
     assert lock.pins.images["debian:12"].dated is None
+
+
+def test_what_was_chosen_is_held_against_the_node_before_anything_is_fetched(
+    network: Network, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = plan().stack
+    blocks = {**asked.blocks, "python_packages": StackBlock(options={"packages": ["some-tables==1.0"]})}
+    site = CATALOG.site("workstation")
+    cpu = msgspec.structs.replace(site.partitions["main"].cpu, target="x86_64")
+    old = msgspec.structs.replace(site.partitions["main"], cpu=cpu)
+    site = msgspec.structs.replace(site, partitions={"main": old})
+    stack = msgspec.structs.replace(asked, blocks=blocks)
+    monkeypatch.setattr(wheels, "lock_wheels", lambda *words, **more: [f"polars==1.30.0 --hash=sha256:{'c' * 64}"])
+    made = make_plan(CATALOG, site, stack, settings=["base.provider=debian"])
+    with pytest.raises(PolicyError, match=r"polars 1.30.0 \(chosen by the lock\) needs avx"):
+        make_lock(made, CATALOG)
+    said: list[str] = []
+    allowed = msgspec.structs.replace(made, command=f"{made.command} --allow-unsupported")
+    assert make_lock(allowed, CATALOG, say=said.append).pins.wheels["python_packages"]
+    assert any(line.startswith("warning: polars 1.30.0") for line in said)
