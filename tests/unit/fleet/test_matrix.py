@@ -141,10 +141,11 @@ def test_columns_go_on_below_where_the_line_is_full() -> None:
 
 
 def test_the_command_lists_reasons_where_little_is_asked(hpcgen: Command) -> None:
-    listed = hpcgen("matrix", "--site", "darwin", "--only", "refused", "--processes", "1")
+    stacks = ("--stack", "onnxruntime", "--stack", "tf-horovod")
+    listed = hpcgen("matrix", "--site", "darwin", *stacks, "--only", "refused", "--processes", "1")
     assert listed.returncode == 0 and "renders" not in listed.stdout
     assert re.search("^darwin:gpu-mi50 +onnxruntime ", listed.stdout, re.MULTILINE)
-    shown = hpcgen("matrix", "--site", "darwin", "--site", "workstation", "--processes", "1")
+    shown = hpcgen("matrix", "--site", "darwin", "--site", "workstation", *stacks, "--processes", "1")
     assert "leaves the node's GPUs alone" in shown.stdout and "darwin:gpu-mi50" in shown.stdout
     assert hpcgen("matrix", "--json", "--markdown").returncode == 2
     assert hpcgen("matrix", "--site", "nowhere").returncode == 4
