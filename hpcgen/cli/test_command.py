@@ -11,62 +11,31 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec.structs import replace
 
-from hpcgen.cli.common import PATH, TRUST, catalog_of, options_given, print_json, say, shows_progress
-from hpcgen.cli.engine_choice import EngineChoice
-from hpcgen.cli.numbers import COUNT, SECONDS
+from hpcgen.cli.common import PATH, catalog_of, options_given, print_json, say, shows_progress
 from hpcgen.cli.own_job_options import submit_own_call, submitted_options
 from hpcgen.cli.project_stack import wanted_here
-from hpcgen.cli.words import IMAGE, PARTITION, SITE
+from hpcgen.cli.test_options import TEST_OPTIONS, job_for_tests, place_of, test_options
+from hpcgen.cli.words import IMAGE
 from hpcgen.errors import Problem, TestFailedError
 
 if TYPE_CHECKING:
     from hpcgen.catalog.catalog import Catalog
     from hpcgen.images.reference import ImageReference
-    from hpcgen.model.fields import EngineName
     from hpcgen.model.record import TestRun
 
 
 @click.command("test")
 @click.argument("image", type=IMAGE, required=False)
-@click.option("--site", type=SITE, help="Another site than the image's, or your own profile of it.")
-@TRUST
-@click.option("--partition", type=PARTITION, help="Kind of node.")
-@click.option("--engine", type=EngineChoice("runners"), help="An engine other than the site's preferred one.")
-@click.option(
-    "--nodes",
-    type=COUNT,
-    default=1,
-    help="Start the ranks over so many nodes of an allocation, and the blocks' tests for several nodes.",
-)
-@click.option(
-    "--ranks-per-node", type=COUNT, help="MPI ranks; by default those of the layout, on one node at least two."
-)
-@click.option("--threads", type=COUNT, help="Threads of each rank.")
+@test_options
 @click.option("--json", "as_json", is_flag=True, help="Print the results as JSON.")
 @click.option("--junit", metavar="FILE", type=PATH, help="Also write the results as JUnit XML.")
-@click.option(
-    "--timeout",
-    type=SECONDS,
-    default=900.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Time limit for each start of the image.",
-)
 @submitted_options
 def command(
     ctx: click.Context,
     image: str | None,
-    site: str | None,
-    trust_image: bool,
-    partition: str | None,
-    engine: EngineName | None,
-    nodes: int,
-    ranks_per_node: int | None,
-    threads: int | None,
     as_json: bool,
     junit: Path | None,
-    timeout: float,
-    **submission: Any,
+    **asked: Any,
 ) -> None:
     """Run the self-tests of every block in IMAGE right here, and check the image against this machine.
 
@@ -77,56 +46,37 @@ def command(
     from hpcgen.verify import verify_image
 
     catalog = catalog_of(ctx)
-    start = not submission["submit"]
+    start = not asked["submit"]
     reference = (
-        parse_image(image, start) if image is not None else replace(wanted_here(catalog, site, say), start=start)
+        parse_image(image, start)
+        if image is not None
+        else replace(wanted_here(catalog, asked["site"], say), start=start)
     )
-    profile = catalog.site(site) if site is not None else None
-    where: dict[str, Any] = {"trust": trust_image, "site": profile, "partition": partition, "engine": engine}
-    if submission["submit"]:
-        _submit(reference, catalog, (nodes, ranks_per_node, threads), submission, where)
+    if asked["submit"]:
+        _submit(reference, catalog, asked)
         return
-    if given := options_given(submission, free=()):
+    if given := options_given(asked, free=TEST_OPTIONS):
         raise click.UsageError(f"{', '.join(given)} requires --submit")
     with interruptible(), _progress() as tell:
         run = verify_image(
             reference,
             catalog,
-            nodes=nodes,
-            ranks_per_node=ranks_per_node,
-            threads=threads,
-            timeout_s=timeout,
+            nodes=asked["nodes"],
+            ranks_per_node=asked["ranks_per_node"],
+            threads=asked["threads"],
+            timeout_s=asked["timeout"],
             on_begin=tell,
-            **where,
+            **place_of(catalog, asked),
         )
     _write(run, reference, as_json, junit)
     _fail(run)
 
 
-def _submit(
-    image: ImageReference,
-    catalog: Catalog,
-    size: tuple[int, int | None, int | None],
-    asked: dict[str, Any],
-    where: dict[str, Any],
-) -> None:
+def _submit(image: ImageReference, catalog: Catalog, asked: dict[str, Any]) -> None:
     """The same command as a job, whose output has the results."""
     from hpcgen.cli.personal import account_for
-    from hpcgen.model.job import JobRequest
-    from hpcgen.verify import job_of_tests
 
-    nodes, ranks, threads = size
-    request = JobRequest(
-        nodes=nodes, ranks_per_node=ranks, threads_per_rank=threads, walltime=asked["time"], queue=asked["queue"]
-    )
-    job = job_of_tests(
-        image,
-        catalog,
-        request,
-        account=lambda here: account_for(here, asked["account"]),
-        elsewhere=True,
-        **where,
-    )
+    job = job_for_tests(image, catalog, asked, lambda here: account_for(here, asked["account"]))
     submit_own_call(job, f"Tests of {job.plan.stack.name} on {job.plan.site.name} by hpcgen.", asked)
 
 
