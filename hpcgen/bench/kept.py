@@ -135,7 +135,11 @@ class KeptRounds:
         except FileNotFoundError:
             return None
         except OSError as failure:
-            raise InputError(f"this file cannot be read: {failure.strerror}", str(path)) from failure
+            raise InputError(
+                f"this file cannot be read: {failure.strerror}",
+                str(path),
+                remedy="make it readable, or take it out of the folder of --keep",
+            ) from failure
         if len(data) > MAX_BYTES:
             raise _damaged(path, "it is too large")
         return data

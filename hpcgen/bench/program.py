@@ -123,5 +123,10 @@ def read_results(lines: list[str]) -> list[Result | Refusal]:
             data = msgspec.json.decode(text, type=dict[str, Any])
             found.append(msgspec.convert(data, Refusal) if "cannot" in data else msgspec.convert(data, Result))
         except msgspec.MsgspecError as failure:
-            raise InputError(Problem(f"a line of the program is damaged: {failure}")) from failure
+            raise InputError(
+                Problem(
+                    f"a line of the program is damaged: {failure}",
+                    remedy="measure again; if it is so again, something in the image writes into its standard output",
+                )
+            ) from failure
     return found

@@ -221,7 +221,10 @@ def job_of(cell: Outcome, seconds: float) -> ImageJob:
     job = replace(job, plan=replace(job.plan, job=replace(job.plan.job, command=command)), inside=inside)
     start(job.plan, job.environment)
     if fixed := fixed_launcher(whole, job):
-        raise PolicyError(f"{fixed} starts all ranks of the allocation, whatever is asked for")
+        raise PolicyError(
+            f"{fixed} starts all ranks of the allocation, whatever is asked for",
+            remedy="ask for a job of just the ranks that are measured, or leave out what changes their number",
+        )
     return job
 
 

@@ -68,7 +68,11 @@ def block_options(
         return BlockChoice(msgspec.convert(values, block.Options, strict=False))
     except msgspec.ValidationError as error:
         where_first = next((where(name) for name in (*settings, *stack)), None)
-        raise UnknownNameError(f"the options of {block.name} do not go together: {error}", where_first) from error
+        raise UnknownNameError(
+            f"the options of {block.name} do not go together: {error}",
+            where_first,
+            remedy=f"hpcgen show block {block.name} lists them with their values",
+        ) from error
     except Exception as error:
         raise block_error(error, block.Options.__post_init__) from error  # type: ignore[attr-defined]
 

@@ -282,7 +282,10 @@ def by_path(wants: Sequence[Wanted]) -> dict[str, list[Wanted]]:
         same = found.setdefault(file_path(want.sha256, want.file), [])
         sizes = {each.size for each in [*same, want]} - {None}
         if len(sizes) > 1:
-            raise InputError(f"{want.file} is listed with {' and '.join(map(str, sorted(sizes, key=str)))} bytes")
+            raise InputError(
+                f"{want.file} is listed with {' and '.join(map(str, sorted(sizes, key=str)))} bytes",
+                remedy="make the lock again: hpcgen lock",
+            )
         if not any((each.kind, each.name) == (want.kind, want.name) for each in same):
             same.append(want)
     # Whoever knows the size speaks first.

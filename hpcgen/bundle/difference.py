@@ -32,6 +32,7 @@ from hpcgen.net.part import Part
 from hpcgen.support.hashing import CHUNK, sha256_of
 from hpcgen.support.progress import TransferProgress, Watch
 
+_AGAIN = "copy or fetch that bundle again; `hpcgen bundle verify` names all that is damaged"
 _SHOWN = 20
 
 
@@ -140,7 +141,9 @@ def _working(output: Output) -> Iterator[Workspace]:
         check_target(output.target, output.split)
     with workspace(output.target) as place:
         if place.resume_publishing():
-            raise OutputError(f"{output.target} was already complete; it has its final name now")
+            raise OutputError(
+                f"{output.target} was already complete; it has its final name now", remedy="nothing is left to do"
+            )
         check_target(output.target, output.split)
         with explained_disk(place):
             for folder in (place.bundle, place.parts):
@@ -162,14 +165,22 @@ def _bring(wants: Sequence[tuple[str, BundleReader]], manifest: Manifest, place:
         for path, source in wants:
             reason = _bring_one(items.get(path), path, source, place)
             if reason:
-                problems.add(f"{path} {reason}", str(source.path))
+                problems.add(
+                    f"{path} {reason}",
+                    str(source.path),
+                    remedy=_AGAIN,
+                )
             progress.moved(path, items[path].size if path in items else 0)
             progress.end(path)
             watch.tick()
     finally:
         watch.end()
     if problems:
-        more = [Problem(f"{len(problems) - _SHOWN} more files are damaged or missing")] if problems[_SHOWN:] else []
+        more = (
+            [Problem(f"{len(problems) - _SHOWN} more files are damaged or missing", remedy=_AGAIN)]
+            if problems[_SHOWN:]
+            else []
+        )
         raise InputError([*problems[:_SHOWN], *more])
 
 

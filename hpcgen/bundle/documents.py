@@ -149,5 +149,5 @@ def load_manifest(path: Path) -> tuple[Manifest, bytes]:
             f"{path} cannot be read: {failure.strerror}", remedy="name a bundle: its folder or its tar file"
         ) from failure
     if len(data) > MANIFEST_BYTES:
-        raise InputError(f"{path} is larger than any manifest")
+        raise InputError(f"{path} is larger than any manifest", remedy="name a bundle: its folder or its tar file")
     return read_record(data, Manifest, str(path)), data

@@ -18,7 +18,7 @@ from hpcgen.support.units import size
 def check_target(target: Path, split: int | None) -> None:
     """OutputError where the target, or what would take its place, already exists."""
     if target.name in ("", "..") or target.name.endswith(".partial"):
-        raise OutputError(f"{target} cannot be the name of a bundle")
+        raise OutputError(f"{target} cannot be the name of a bundle", remedy="-o NAME, or NAME.tar")
     if split is not None and target.suffix != ".tar":
         raise InputError("only a tar file is split", "--split", remedy=f"-o {target.name}.tar")
     others = [target.with_name(f"{target.name}.000"), target.with_name(f"{target.name}.SHA256SUMS")]

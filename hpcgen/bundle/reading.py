@@ -59,7 +59,10 @@ class BundleReader:
         if held is None:
             raise InputError(f"{self.path} has no {path}", remedy="name a complete bundle")
         if held.size > most:
-            raise InputError(f"{path} in {self.path} is far too large: {held.size} bytes")
+            raise InputError(
+                f"{path} in {self.path} is far too large: {held.size} bytes",
+                remedy="this is no bundle of hpcgen's; copy or fetch it again",
+            )
         with held.open() as stream:
             return stream.read(most)
 

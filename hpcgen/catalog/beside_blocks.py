@@ -60,7 +60,10 @@ class BesideBlocks:
         if name not in self._texts:
             path = self._find("files", name)
             if path is None:
-                raise InputError(f"no collection has building_blocks/files/{name}")
+                raise InputError(
+                    f"no collection has building_blocks/files/{name}",
+                    remedy="put the file there, or name the collection that has it with --collection",
+                )
             self._texts[name] = _text(path)
         return self._texts[name]
 

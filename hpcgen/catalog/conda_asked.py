@@ -128,9 +128,17 @@ def _check(found: CondaPlatform, subdir: str, shown: str) -> None:
     names: dict[str, CondaPackage] = {}
     for each in found.packages:
         if each.subdir not in (subdir, INDEPENDENT):
-            problems.add(f"{each.exact} is for {each.subdir}, and the nodes are {subdir}", shown)
+            problems.add(
+                f"{each.exact} is for {each.subdir}, and the nodes are {subdir}",
+                shown,
+                remedy="write the lock anew with the tool that wrote it",
+            )
         if names.setdefault(each.name, each) is not each:
-            problems.add(f"the lock has both {names[each.name].exact} and {each.exact}", shown)
+            problems.add(
+                f"the lock has both {names[each.name].exact} and {each.exact}",
+                shown,
+                remedy="write the lock anew with the tool that wrote it",
+            )
     for wheel in found.wheels:
         if wheel.sha256 is None or not re.fullmatch(_PINNED, f"{wheel.name}=={wheel.version}"):
             message = f"{wheel.name or wheel.url} of the lock is no release of a package index with a sha256"

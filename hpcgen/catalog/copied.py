@@ -222,7 +222,10 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
             )
     problems.raise_as(InputError)
     if not found:
-        raise InputError(f"nothing is copied of {entry.from_!r}: it has no file, or `ignore` leaves out all of them")
+        raise InputError(
+            f"nothing is copied of {entry.from_!r}: it has no file, or `ignore` leaves out all of them",
+            remedy="take the entry out of `copy`, or patterns out of `ignore` and .hpcgenignore",
+        )
     return found
 
 
@@ -259,7 +262,10 @@ def _walk(folder: Path, above: str, ignore: list[str]) -> Iterator[tuple[str, Pa
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as failure:
-        raise InputError(f"the folder {folder} cannot be read: {failure.strerror}") from failure
+        raise InputError(
+            f"the folder {folder} cannot be read: {failure.strerror}",
+            remedy="make it readable, or leave it out with `ignore`",
+        ) from failure
     for entry in entries:
         path = f"{above}{entry.name}"
         if entry.name in ALWAYS_LEFT or any(_fits(path, pattern) for pattern in ignore):

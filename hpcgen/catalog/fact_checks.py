@@ -29,7 +29,11 @@ def wrong_facts(site: Site, document: Document) -> Problems:
         memory, gpu = partition.memory, partition.gpu
         if memory.usable_gb is not None and memory.usable_gb > memory.total_gb:
             place = document.position(["partitions", name, "memory", "usable_gb"])
-            problems.add(f"a job cannot use {memory.usable_gb:g} GB of {memory.total_gb:g} GB", place)
+            problems.add(
+                f"a job cannot use {memory.usable_gb:g} GB of {memory.total_gb:g} GB",
+                place,
+                remedy="correct one of the two; usable_gb is what the batch system gives to jobs",
+            )
         if gpu is not None:
             problems += _wrong_cpus(gpu, ["partitions", name, "gpu", "cpus"], document)
         if gpu is not None and gpu.vendor != "nvidia" and gpu.capability is not None:

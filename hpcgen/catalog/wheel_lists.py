@@ -38,9 +38,15 @@ def read_wheel_list(path: Path, name: str) -> ListedWheels:
     except UnicodeDecodeError as failure:
         raise InputError("this is no text in UTF-8", name, remedy="save the file as UTF-8") from failure
     except OSError as failure:
-        raise InputError(f"the wheel list cannot be read: {failure.strerror}", name) from failure
+        raise InputError(
+            f"the wheel list cannot be read: {failure.strerror}", name, remedy="make it a readable file"
+        ) from failure
     if len(data) > MAX_BYTES:
-        raise InputError(f"this is larger than any wheel list: more than {MAX_BYTES // 2**20} MiB", name)
+        raise InputError(
+            f"this is larger than any wheel list: more than {MAX_BYTES // 2**20} MiB",
+            name,
+            remedy="check that it is the right file",
+        )
     found = []
     problems = Problems()
     for number, said in logical_lines(text):

@@ -83,7 +83,9 @@ def check_file(catalog: Catalog, path: Path, allow: Allow = refuse) -> None:
     """InputError with every mistake of the file; ``allow``: whether the Python of a fleet's own collections may run."""
     if path.suffix == ".py":
         if not path.is_file():
-            raise InputError("there is no such file, or it is not a regular one", str(path))
+            raise InputError(
+                "there is no such file, or it is not a regular one", str(path), remedy="check the spelling of its path"
+            )
         from hpcgen.cli.block_trial import trial
 
         own = path.resolve().parent.parent

@@ -104,7 +104,9 @@ def _fail(run: TestRun) -> None:
     from hpcgen.verify import failed
 
     if found := failed(run):
-        raise TestFailedError([Problem(f"{each.group}: {each.name}: {printable(each.reason)}") for each in found])
+        raise TestFailedError(
+            [Problem(f"{each.group}: {each.name}: {printable(each.reason)}", remedy=each.remedy) for each in found]
+        )
 
 
 @contextmanager

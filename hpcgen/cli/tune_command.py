@@ -183,7 +183,11 @@ def _finish(case: BenchCase, workload: BenchWorkload, study: TuneStudy, to: Path
     if to is not None and rows:
         say(f"{len(rows)} measurements added to {to}")
     if not rows:
-        raise JobFailedError(f"neither the default nor the best could be measured: {outcomes[0].reason}", workload.name)
+        raise JobFailedError(
+            f"neither the default nor the best could be measured: {outcomes[0].reason}",
+            workload.name,
+            remedy="hpcgen test IMAGE looks at the image itself",
+        )
     if asked["write"] is None:
         return
     if entry is None:

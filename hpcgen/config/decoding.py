@@ -36,7 +36,11 @@ def convert(doc: Document, type_: type[T], at: Sequence[str | int] = ()) -> T:
             from hpcgen.config.diagnostics import inside
 
             where = doc.position(path[:depth])
-            raise InputError(f"`{step}` is missing{inside(path[:depth])}", where) from None
+            raise InputError(
+                f"`{step}` is missing{inside(path[:depth])}",
+                where,
+                remedy="add it; `hpcgen schema` lists the fields of such a file",
+            ) from None
     try:
         return msgspec.convert(value, type_, strict=False)
     except msgspec.ValidationError as failure:

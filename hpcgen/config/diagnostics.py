@@ -182,7 +182,8 @@ class _Walk:
         if len(value) < least or (most is not None and len(value) > most):
             entries = "entry" if (most or least) == 1 else "entries"
             message = f"{_name(path)} must have {extent(least, most)} {entries}, not {len(value)}"
-            self.add(message, self.doc.position(path))
+            remedy = "add what is missing" if len(value) < least else "take some out"
+            self.add(message, self.doc.position(path), remedy=remedy)
 
     def add_wrong(self, value: Any, kind: shapes.Type, path: Path) -> None:
         message = f"{_name(path)} must be {noun(kind)}, " + ("but is empty" if value is None else f"not {shown(value)}")

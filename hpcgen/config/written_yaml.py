@@ -20,7 +20,13 @@ _BROKEN = re.compile(r"-?[0-9]{1,20}\.[0-9]{0,20}(?:e[-+][0-9]{1,3})?")
 def read_written(text: str, name: str) -> dict[str, Any]:
     """The mapping in a text; InputError with all that is wrong, ``name`` is what messages call it."""
     if refused := REFUSED.search(text):
-        raise InputError(Problem(f"it contains the character U+{ord(refused[0]):04X}", name))
+        raise InputError(
+            Problem(
+                f"it contains the character U+{ord(refused[0]):04X}",
+                name,
+                remedy="write it as an escape in double quotes, or take it out",
+            )
+        )
     return _WrittenReader(text, name).read()
 
 

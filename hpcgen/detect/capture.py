@@ -76,7 +76,10 @@ def capture(machine: Recorder, folder: Path) -> Captured:
             whole.chmod(0o755)
             whole.rename(folder)
     except OSError as failure:
-        raise OutputError(f"{folder} cannot be written: {failure.strerror or failure}") from failure
+        raise OutputError(
+            f"{folder} cannot be written: {failure.strerror or failure}",
+            remedy="name a folder that you may write, on a disk with room",
+        ) from failure
     return Captured(files, answers, seen)
 
 

@@ -133,4 +133,8 @@ def _read(path: Path) -> tuple[Plan | None, Lock | None]:
     try:
         return read_plan(msgspec.json.decode(text), str(path)), None
     except (ValueError, RecursionError) as error:
-        raise InputError(f"not the plan of a kit of this hpcgen: {error}", str(path)) from error
+        raise InputError(
+            f"not the plan of a kit of this hpcgen: {error}",
+            str(path),
+            remedy="render that kit again, or leave its folder out",
+        ) from error

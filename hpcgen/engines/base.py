@@ -383,7 +383,11 @@ def bind_words(option: str, binds: Iterable[Bind]) -> list[list[str]]:
 def refuse_separators(path: str, where: str) -> None:
     """InputError for a path that would be read as several binds."""
     if ":" in path or "," in path:
-        raise InputError(f"{path!r} cannot be bound: engines read ':' and ',' as separators", where)
+        raise InputError(
+            f"{path!r} cannot be bound: engines read ':' and ',' as separators",
+            where,
+            remedy="use a path without them, such as a link to it",
+        )
 
 
 def environment_words(call: Call, unset: Iterable[str] = ()) -> list[list[str]]:

@@ -48,5 +48,9 @@ def edf(call: Call, annotations: Mapping[str, str], signs: str, more: Sequence[s
 def _plain(path: str, signs: str) -> str:
     found = [sign for sign in signs if sign in path]
     if found:
-        raise InputError(f"{path!r} cannot be mounted: the definition file reads {found[0]!r}", "mpi.binds")
+        raise InputError(
+            f"{path!r} cannot be mounted: the definition file reads {found[0]!r}",
+            "mpi.binds",
+            remedy="use a path without it, such as a link to it",
+        )
     return path

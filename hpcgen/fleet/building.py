@@ -116,7 +116,10 @@ def _tested(loaded: LoadedFleet, state: MemberState, record: BuildRecord, how: B
     wrong = failed(run)
     if wrong:
         told = ((f"{each.group}: {each.name}", f" ({each.reason})" if each.reason else "") for each in wrong)
-        raise TestFailedError(Problem(f"{state.member.name}: test failed: {test}{why}") for test, why in told)
+        raise TestFailedError(
+            Problem(f"{state.member.name}: test failed: {test}{why}", remedy="hpcgen test IMAGE shows what it printed")
+            for test, why in told
+        )
     return run
 
 

@@ -83,4 +83,7 @@ def _ended(process: subprocess.Popen[bytes], name: str) -> Iterator[None]:
             process.wait()
         process.stdout.close()  # type: ignore[union-attr]
     if late.is_set():
-        raise InputError(f"{name} did not answer within {TIMEOUT_S:.0f} s")
+        raise InputError(
+            f"{name} did not answer within {TIMEOUT_S:.0f} s",
+            remedy=f"call {name} by hand: its storage may be locked by another, or lie on a file system that hangs",
+        )

@@ -21,6 +21,7 @@ from hpcgen.config.decoding import record_from
 from hpcgen.errors import BuildFailedError, HpcgenError, InputError, MissingToolError, OutputError, Problem
 from hpcgen.images import roots
 from hpcgen.images.conversions import chain, missing
+from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.kinds import KINDS, every_kind, kind_for
 from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask
 from hpcgen.images.recorded import LABEL, StoredKit, stored_kit
@@ -63,7 +64,7 @@ def marks_of(image: ImageReference) -> Marks:
     try:
         environment |= record_from(recorded or {}, dict[EnvName, str])
     except msgspec.ValidationError as failure:
-        raise InputError(Problem(f"the lock in {image} is not understood: {failure}")) from failure
+        raise InputError(Problem(f"the lock in {image} is not understood: {failure}", remedy=COPY_AGAIN)) from failure
     return Marks(environment, {**_labels_of(kit), **labels})
 
 
@@ -117,7 +118,12 @@ def rows_for(image: ImageReference, output: ImageReference) -> list[Conversion]:
         return rows
     lacking = missing(start, output.kind, have)
     if not lacking:
-        raise InputError(Problem(f"there is no known conversion from {image.kind} to {output.kind}"))
+        raise InputError(
+            Problem(
+                f"there is no known conversion from {image.kind} to {output.kind}",
+                remedy="convert in two steps, by way of an OCI archive or a folder, or build in that format",
+            )
+        )
     raise MissingToolError(
         Problem(
             f"{' and '.join(lacking)} is not on PATH; it is needed to convert {image.kind} to {output.kind}",
@@ -289,7 +295,12 @@ def _work_folder(output: ImageReference) -> Iterator[Path]:
     try:
         work = Path(tempfile.mkdtemp(prefix=".hpcgen-convert-", dir=beside or os.environ.get("TMPDIR") or "/var/tmp"))
     except OSError as failure:
-        raise OutputError(Problem(f"cannot write beside {output}: {failure.strerror}")) from failure
+        raise OutputError(
+            Problem(
+                f"cannot write beside {output}: {failure.strerror}",
+                remedy="name an output in a folder that you may write",
+            )
+        ) from failure
     try:
         yield work
     finally:

@@ -45,10 +45,17 @@ def _read(place: str, path: str) -> bytes | None:
         with open(os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             data = stream.read(MAX_FILE + 1)
     except OSError as failure:
-        raise InputError(f"the image's {path} cannot be read: {failure.strerror}") from failure
+        raise InputError(
+            f"the image's {path} cannot be read: {failure.strerror}",
+            remedy="make the folder of the image readable for you, or copy it with its owner",
+        ) from failure
     if len(data) > MAX_FILE:
         raise too_large(path)
     return data
+
+
+COPY_AGAIN = "copy the image here again, or build it again"
+"""What to do about an image that cannot be read as what it is."""
 
 
 def too_large(path: str) -> InputError:

@@ -19,7 +19,7 @@ import msgspec
 
 from hpcgen.errors import InputError, OutputError, Problem
 from hpcgen.images.archive import read_archive, stream_bytes
-from hpcgen.images.folder import MAX_FILE
+from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 from hpcgen.model.bundle_paths import image_name
 from hpcgen.support.hashing import hash_file, open_plain, sha256_of
 from hpcgen.support.limits import BoundedMember
@@ -41,7 +41,7 @@ class LayoutError(InputError):
     """A layout that is damaged; ``why`` in words."""
 
     def __init__(self, where: str, why: str) -> None:
-        super().__init__(Problem(f"{where} is damaged: {why}", remedy="fetch or copy the image again"))
+        super().__init__(Problem(f"{where} is damaged: {why}", remedy=COPY_AGAIN))
         self.why = why
 
 
@@ -183,7 +183,7 @@ def archive_image(path: str) -> LayoutImage:
         archive = tarfile.open(fileobj=stream, mode="r:", tarinfo=BoundedMember)  # noqa: SIM115 - as long as it is used
         there = {member.name.removeprefix("./"): member for member in islice(archive, _MAX_MEMBERS)}
     except (tarfile.TarError, OSError, ValueError) as failure:
-        raise InputError(f"{path} cannot be read as an OCI archive: {failure}") from failure
+        raise InputError(f"{path} cannot be read as an OCI archive: {failure}", remedy=COPY_AGAIN) from failure
 
     def opened(name: str) -> IO[bytes]:
         member = there.get(name)

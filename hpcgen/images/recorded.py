@@ -9,6 +9,7 @@ import msgspec
 
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import InputError, MissingToolError
+from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.reference import ImageReference
 from hpcgen.kit.kit import known_files, programs, read_facts, read_plan
 from hpcgen.model.fields import EnvName, matching
@@ -129,11 +130,11 @@ def with_its_files(kit: StoredKit, image: ImageReference) -> StoredKit:
     try:
         names = read_facts(msgspec.json.decode(kit.files[FACTS_FILE].text), f"{FACTS_FILE} in {image}").files
     except (msgspec.MsgspecError, RecursionError) as failure:
-        raise InputError(f"{FACTS_FILE} in {image} is damaged: {failure}") from failure
+        raise InputError(f"{FACTS_FILE} in {image} is damaged: {failure}", remedy=COPY_AGAIN) from failure
     found = image.read([f"{KIT}/{name}" for name in names]) if names else {}
     missing = [name for name in names if f"{KIT}/{name}" not in found]
     if missing:
-        raise InputError(f"the kit in {image} is incomplete: {missing[0]} is not in its {KIT}")
+        raise InputError(f"the kit in {image} is incomplete: {missing[0]} is not in its {KIT}", remedy=COPY_AGAIN)
     more = {name: KitFile(_text(found[f"{KIT}/{name}"], name, image)) for name in names}
     return msgspec.structs.replace(kit, files=kit.files | more)
 
@@ -163,14 +164,14 @@ def _text(data: bytes, name: str, image: ImageReference) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as failure:
-        raise InputError(f"the kit's {name} in {image} is not text") from failure
+        raise InputError(f"the kit's {name} in {image} is not text", remedy=COPY_AGAIN) from failure
 
 
 def _json(text: str, image: ImageReference) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as failure:
-        raise InputError(f"plan.json in {image} is damaged: {failure}") from failure
+        raise InputError(f"plan.json in {image} is damaged: {failure}", remedy=COPY_AGAIN) from failure
     if not isinstance(found, dict):
-        raise InputError(f"plan.json in {image} is damaged: it is not a mapping")
+        raise InputError(f"plan.json in {image} is damaged: it is not a mapping", remedy=COPY_AGAIN)
     return found

@@ -81,7 +81,10 @@ def mark_folder(folder: Path, marks: Marks) -> None:
 def _within(folder: Path, name: str) -> Path:
     parent = (folder / name).parent
     if not parent.resolve().is_relative_to(folder.resolve()):
-        raise InputError(f"in {folder} a link leads from {posixpath.dirname(name)} out of the image")
+        raise InputError(
+            f"in {folder} a link leads from {posixpath.dirname(name)} out of the image",
+            remedy="such an image is not opened: build it again from its recipe",
+        )
     place = folder / name
     # A merged /usr has bin as a link to a folder; any link will do where a name must be taken.
     return place.resolve() if place.is_symlink() and place.resolve().is_relative_to(folder.resolve()) else place

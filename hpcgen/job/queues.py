@@ -111,7 +111,7 @@ def _asked(site: Site, partition_name: str, name: str) -> tuple[Queue | None, Pr
     queues = site.partitions[partition_name].queues
     if not scheduler_for(site.scheduler).takes_jobs:
         message = f"{site.name} has no batch system, so no queue {name!r}"
-        return None, Problem(message, "--queue")
+        return None, Problem(message, "--queue", remedy="leave --queue out")
     found = next((queue for queue in queues if queue.name == name), None)
     if found is None and queues:
         remedy = did_you_mean(name, [queue.name for queue in queues])

@@ -43,11 +43,23 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
     elif queueing.tasks is not None and queueing.tasks > most:
         problems.append(Problem(f"an array of {queueing.tasks} tasks", "--array", f"no more than {most}"))
     if queueing.after and not scheduler.after(queueing.after):
-        problems.append(Problem(f"{title} has no jobs that wait for others", "--after"))
+        problems.append(
+            Problem(
+                f"{title} has no jobs that wait for others",
+                "--after",
+                remedy="submit this one when the other has ended",
+            )
+        )
     if queueing.checkpoint_s is not None:
         problems += _checkpoint_problems(plan, queueing.checkpoint_s, scheduler, how)
     if queueing.requeue and not scheduler.requeueing:
-        problems.append(Problem(f"hpcgen cannot have {title} start a job again", "--requeue"))
+        problems.append(
+            Problem(
+                f"hpcgen cannot have {title} start a job again",
+                "--requeue",
+                remedy="leave it out, and submit again by hand",
+            )
+        )
     if problems:
         raise PolicyError(problems)
 
@@ -58,9 +70,21 @@ def _checkpoint_problems(plan: Plan, seconds: int, scheduler: Scheduler, how: St
         remedy = "say in the stack how the program is made to write its state: docs/stacks.md"
         return [Problem(f"{plan.stack.name} names no command for it (run.checkpoint)", where, remedy=remedy)]
     if not scheduler.warn(seconds):
-        return [Problem(f"{scheduler.title} sends the script no signal before the time limit", where)]
+        return [
+            Problem(
+                f"{scheduler.title} sends the script no signal before the time limit",
+                where,
+                remedy="leave it out, and let the program write its state every so often",
+            )
+        ]
     if how.engine.launcher:
-        return [Problem(f"{how.engine.name} starts nothing on a node where the program runs already", where)]
+        return [
+            Problem(
+                f"{how.engine.name} starts nothing on a node where the program runs already",
+                where,
+                remedy="use another engine of the site (--engine), or let the program write its state every so often",
+            )
+        ]
     if seconds >= plan.job.walltime_s:
         return [Problem(f"{seconds} s before the end of a job of {plan.job.walltime_s} s", where, "less than its time")]
     return []

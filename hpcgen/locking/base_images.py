@@ -247,7 +247,10 @@ def _instance(index: dict[str, Any], architecture: str, source: str) -> str:
         if platform.get("os", "linux") == "linux" and platform.get("architecture") == wanted:
             return str(each.get("digest"))
         offered.append(f"{platform.get('os')}/{platform.get('architecture')}")
-    raise FetchError(f"{source} has no image for linux/{wanted}, only {', '.join(sorted(set(offered)))}")
+    raise FetchError(
+        f"{source} has no image for linux/{wanted}, only {', '.join(sorted(set(offered)))}",
+        remedy="--image NAME=REFERENCE names one that has it",
+    )
 
 
 def _at_digest(source: str, digest: str) -> str:
@@ -268,7 +271,11 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
     argv = [skopeo, *options, "copy", "--quiet", "--retry-times=3", *how, source, f"dir:{folder}"]
     status = stream(argv, said.append, env={**os.environ, "LC_ALL": "C"})
     if status:
-        raise FetchError(_plain(said[-1]) if said else f"skopeo ended with {status}", source)
+        raise FetchError(
+            _plain(said[-1]) if said else f"skopeo ended with {status}",
+            source,
+            remedy="try again; behind a proxy or with a registry of your own: docs/mirrors.md",
+        )
     raw = (folder / "manifest.json").read_bytes()
     manifest = _rebuilt(raw, source, folder) if rebuilt else _as_oci(raw, source)
     digest = sha256_of(manifest if rebuilt else raw)
@@ -280,7 +287,10 @@ def _copy(skopeo: str, source: str, architecture: str, folder: Path) -> tuple[st
         except OSError:
             sha256, size = "", -1
         if (f"sha256:{sha256}", size) != (each["digest"], each["size"]):
-            raise FetchError(f"{source}: {each['digest']} is altered, truncated or missing")
+            raise FetchError(
+                f"{source}: {each['digest']} is altered, truncated or missing",
+                remedy="try again: a proxy or a mirror in between may have kept a part",
+            )
         blobs[each["digest"]] = path
     return f"sha256:{digest}", manifest, blobs
 
@@ -293,7 +303,9 @@ def _described(manifest: bytes, source: str) -> list[dict[str, Any]]:
     for each in listed:
         digest = each.get("digest") if isinstance(each, dict) else None
         if not isinstance(digest, str) or not digest.startswith("sha256:") or not digest[7:].isalnum():
-            raise FetchError(f"the manifest of {source} is not that of an image")
+            raise FetchError(
+                f"the manifest of {source} is not that of an image", remedy="--image NAME=REFERENCE names an image"
+            )
     return [{"digest": each["digest"], "size": each.get("size")} for each in listed if isinstance(each, dict)]
 
 
@@ -314,7 +326,10 @@ def _as_oci(raw: bytes, source: str) -> bytes:
 def _layer_kind(layer: dict[str, Any], source: str) -> str:
     kind = str(layer.get("mediaType"))
     if kind not in _LAYERS:
-        raise FetchError(f"{source} has a layer of kind {kind}, which is not supported")
+        raise FetchError(
+            f"{source} has a layer of kind {kind}, which is not supported",
+            remedy="--image NAME=REFERENCE names one whose layers are tar files, plain or compressed by gzip",
+        )
     return _LAYERS[kind]
 
 
@@ -324,7 +339,10 @@ def _rebuilt(raw: bytes, source: str, folder: Path) -> bytes:
     sized = [(each["digest"], (folder / each["digest"].partition(":")[2])) for each in (config, *layers)]
     missing = [digest for digest, path in sized if not path.is_file()]
     if missing:
-        raise FetchError(f"{source}: {', '.join(missing)} was not copied")
+        raise FetchError(
+            f"{source}: {', '.join(missing)} was not copied",
+            remedy="try again; if it is so again, the image in that storage is damaged: fetch it anew",
+        )
     described = [{"digest": digest, "size": path.stat().st_size} for digest, path in sized]
     return _manifest(described[0], [{**each, "mediaType": _PLAIN_LAYER} for each in described[1:]])
 

@@ -112,7 +112,12 @@ class BaseShell:
 
         def take(line: str) -> None:
             if len(lines) >= _LINES:
-                raise InputError(Problem(f"a command in {self.image} wrote more than {_LINES} lines"))
+                raise InputError(
+                    Problem(
+                        f"a command in {self.image} wrote more than {_LINES} lines",
+                        remedy="lock without --fetch-bazel, or on another base image",
+                    )
+                )
             lines.append(line)
             on_line(line)
 
@@ -140,7 +145,12 @@ class BaseShell:
             folder = self.root / parent
             inside = folder.resolve().is_relative_to(self.root.resolve())
             if not inside or (folder.is_symlink() and not folder.exists()):
-                raise InputError(Problem(f"in {self.image} the link {parent} leads out of the image"))
+                raise InputError(
+                    Problem(
+                        f"in {self.image} the link {parent} leads out of the image",
+                        remedy="such an image is not entered: --image NAME=REFERENCE names another",
+                    )
+                )
             folder.mkdir(exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
             place.unlink()
@@ -245,7 +255,7 @@ def _unpack(layout: Path, image: str, root: Path) -> None:
     from hpcgen.images.oci_layout import folder_layout
     from hpcgen.images.roots import flatten
 
-    tar = require_program("tar", "unpack a base image")
+    tar = require_program("tar", "unpack a base image", "install tar")
     root.mkdir()
     words = [tar, "--extract", "--file=-", f"--directory={root}", "--no-same-owner", "--no-same-permissions"]
     with tempfile.TemporaryFile() as complaint:

@@ -244,7 +244,12 @@ def _read_log(shell: BaseShell) -> list[Requested]:
     descriptor = os.open(tree.place(real), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InputError(Problem("Bazel's log of its downloads is no file"))
+            raise InputError(
+                Problem(
+                    "Bazel's log of its downloads is no file",
+                    remedy="use another release of it, or lock without --fetch-bazel",
+                )
+            )
         return requested(stream)
 
 

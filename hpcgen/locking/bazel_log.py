@@ -39,7 +39,10 @@ def requested(log: BinaryIO) -> list[Requested]:
     try:
         return [each for message in _messages(log) for each in _requests(_fields(message))]
     except (IndexError, ValueError) as failure:
-        raise FetchError(f"Bazel's log of its downloads is not understood: {failure}") from failure
+        raise FetchError(
+            f"Bazel's log of its downloads is not understood: {failure}",
+            remedy="use another release of it, or lock without --fetch-bazel",
+        ) from failure
 
 
 def _messages(log: BinaryIO) -> Iterator[bytes]:

@@ -91,7 +91,10 @@ def _package(said: Mapping[str, Any], channels: Mapping[str, str]) -> CondaPacka
         more = {"url": url, "size": said.get("size"), "licence": said.get("license") or ""}
         return record_from({**fields, **more}, CondaPackage)
     except msgspec.ValidationError as failure:
-        raise FetchError(f"what the channel says of {said['fn']} cannot be used: {failure}") from failure
+        raise FetchError(
+            f"what the channel says of {said['fn']} cannot be used: {failure}",
+            remedy="ask for another build of it, or take it from another channel",
+        ) from failure
 
 
 def lock_beside(packages: Sequence[CondaPackage], asked: Sequence[str], architecture: str, glibc: str) -> list[str]:
@@ -106,7 +109,10 @@ def lock_beside(packages: Sequence[CondaPackage], asked: Sequence[str], architec
 
     python = next((each.version for each in packages if each.name == "python"), None)
     if python is None:
-        raise ConflictError("packages of pip are asked for, and no Python is among the conda packages")
+        raise ConflictError(
+            "packages of pip are asked for, and no Python is among the conda packages",
+            remedy="add python to `dependencies`",
+        )
     there = {
         canonicalize_name(each.name): each.version
         for each in packages

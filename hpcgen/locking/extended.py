@@ -48,7 +48,10 @@ def lock_of_added(plan: Plan, catalog: Catalog, image: ImageReference, content: 
                 pins["wheels"][lists[-1]] = sorted(_lines(msgspec.json.decode(found[path])))
         checked = record_from(pins, Pins)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as failure:
-        raise InputError(f"what apt and pip said of what is added to {image} is not understood: {failure}") from failure
+        raise InputError(
+            f"what apt and pip said of what is added to {image} is not understood: {failure}",
+            remedy="the image is as it was; build the whole stack instead of extending",
+        ) from failure
     text = sealed_text(plan, assemble(plan, catalog, checked, content), checked, collection_files(plan, catalog))
     return parse_lock(text, "the lock of what was added")
 

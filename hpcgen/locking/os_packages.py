@@ -39,6 +39,7 @@ _INSTALL = [
 _TROUBLE = re.compile(r"E: |W: (Failed to fetch|Some index files failed|GPG error|An error occurred during the sign)")
 _URI = re.compile(r"'([^' ]+)' (\S+) (\d+) (\S*)")
 _PRESENT = r"dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}\n'"
+_ANOTHER = "the base is not as Debian and Ubuntu make it: --image NAME=REFERENCE names another"
 
 
 def resolve_packages(
@@ -91,7 +92,9 @@ def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) 
     try:
         return record_from({"present": present, "added": msgspec.to_builtins(added)}, StagePackages)
     except msgspec.ValidationError as failure:
-        raise FetchError(f"{image}: the output of apt and dpkg is not understood: {failure}") from failure
+        raise FetchError(
+            f"{image}: the output of apt and dpkg is not understood: {failure}", remedy=_ANOTHER
+        ) from failure
 
 
 def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None:
@@ -131,7 +134,7 @@ def read_uri(line: str, image: str) -> tuple[str, PackagePin]:
     """One line of ``--print-uris``: address, NAME_VERSION_ARCHITECTURE.deb with ``:`` as ``%3a``, size, hash."""
     match = _URI.fullmatch(line)
     if match is None:
-        raise FetchError(f"{image}: apt's answer is not understood: {line[:200]}")
+        raise FetchError(f"{image}: apt's answer is not understood: {line[:200]}", remedy=_ANOTHER)
     url, file, size, hashed = match.groups()
     kind, _, value = hashed.partition(":")
     parts = [unquote(part) for part in file.removesuffix(".deb").split("_")]

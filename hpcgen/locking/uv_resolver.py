@@ -133,7 +133,10 @@ def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dic
             raise InputError(f"{line!r} does not say which source package", expected="name==version")
         files = [each for each in index.files(pin.name, version) if not each.file.endswith(".whl") and each.sha256]
         if not files:
-            problems.add(f"no package index has {line} as source with a sha256")
+            problems.add(
+                f"no package index has {line} as source with a sha256",
+                remedy="name another version, or an index that has it: network.mirrors.pip of the profile",
+            )
             continue
         name = canonicalize_name(pin.name)
         chosen = min(files, key=lambda each: (not each.file.endswith(".tar.gz"), each.file))
@@ -209,7 +212,10 @@ def _chosen(found: _Found, index: PackageIndex, target: WheelTarget) -> Resolved
         return Resolved(name, version, best, found.wheels[best])
     sha256 = best and (by_file[best].sha256 or index.own_hash(by_file[best]))
     if not best or not sha256:
-        return Problem(f"no package index has a wheel of {name} {version} for this Python with a sha256")
+        return Problem(
+            f"no package index has a wheel of {name} {version} for this Python with a sha256",
+            remedy="name another version of it or of Python, or an index that has it",
+        )
     return Resolved(name, version, best, sha256)
 
 
@@ -244,7 +250,10 @@ def _no_solution(request: Request, said: Sequence[str]) -> HpcgenError:
     words = "\n  ".join(lines[:_LAST_LINES])
     asked = ", ".join([*request.sdists, *request.requirements][:12])
     if _NO_ANSWER.search(words):
-        return FetchError(f"uv could not query a package index for {asked}:\n  {words}")
+        return FetchError(
+            f"uv could not query a package index for {asked}:\n  {words}",
+            remedy="try again; behind a proxy or with an index of your own: docs/mirrors.md",
+        )
     target = request.target
     where = f"CPython {target.python}, {target.architecture}, glibc {target.glibc}"
     return ConflictError(

@@ -68,7 +68,11 @@ def lines_of(path: Path, required: set[str], what: str, separator: str) -> Itera
             continue
         where = Position(str(path), read.line_num, 1)
         if len(cells) != len(columns):
-            raise InputError(f"{len(cells)} cells on this line, and {len(columns)} columns above", where)
+            raise InputError(
+                f"{len(cells)} cells on this line, and {len(columns)} columns above",
+                where,
+                remedy="quote cells that have a comma in them",
+            )
         yield Line(dict(zip(columns, map(str.strip, cells), strict=True)), where)
 
 

@@ -73,4 +73,6 @@ def _check(table: MeasurementTable, series: Series, index: int, document: Docume
     for nodes in series.doubtful:
         if nodes not in series.by_nodes:
             where = document.position(("series", index, "doubtful", str(nodes)), key=True)
-            problems.add(f"there is no row for {nodes} nodes to be in doubt about", where)
+            problems.add(
+                f"there is no row for {nodes} nodes to be in doubt about", where, remedy="take it out, or add the row"
+            )

@@ -55,6 +55,8 @@ class Figure(RecordPart, frozen=True):
 class TestResult(RecordPart, frozen=True):
     """One test: ``group`` is the block or ``contract``; ``seconds``; ``output`` is what it printed.
 
+    ``reason``: why it was skipped or failed, or what was seen; ``remedy``: what to do where it failed.
+
     Of a test over several nodes also how many ``ranks`` ran, on which ``nodes``, and the ``figures`` they measured.
     """
 
@@ -63,6 +65,7 @@ class TestResult(RecordPart, frozen=True):
     result: Literal["passed", "failed", "skipped"]
     seconds: float = 0.0
     reason: str = ""
+    remedy: str = ""
     output: str = ""
     ranks: int | None = None
     nodes: list[str] = []

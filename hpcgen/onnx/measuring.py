@@ -66,7 +66,10 @@ def converted_ensemble(folder: Path) -> MeasuredEnsemble:
     report = read_report(folder)
     ensemble = convert(load(folder / "ensemble.yaml"), Ensemble)
     if missing := sorted(report.models.keys() - ensemble.models.keys()):
-        raise InputError(f"{folder} is damaged: its ensemble.yaml has no model {missing[0]}")
+        raise InputError(
+            f"{folder} is damaged: its ensemble.yaml has no model {missing[0]}",
+            remedy="convert again into an empty folder",
+        )
     return MeasuredEnsemble(folder, report, ensemble)
 
 
@@ -149,5 +152,9 @@ def _timed(work: ModelWork, there: MeasuredEnsemble, runner: Runner, how: Measur
     ended = run_step(runner, work, "time", job, how.timeout_s)
     said = work.said("time", list[Timing])
     if said is None:
-        raise JobFailedError(f"{work.model} was not measured: {ended.why(how.timeout_s)}", work.model)
+        raise JobFailedError(
+            f"{work.model} was not measured: {ended.why(how.timeout_s)}",
+            work.model,
+            remedy="the log beside the results has what it printed; --timeout gives it longer",
+        )
     return [each for each in said if each.model == work.model]

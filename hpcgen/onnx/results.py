@@ -147,7 +147,7 @@ def read_report(folder: Path) -> ConversionReport:
             expected="the folder that hpcgen onnx convert -o wrote",
         ) from failure
     except (msgspec.MsgspecError, RecursionError) as failure:
-        raise InputError(f"{path} is damaged: {failure}") from failure
+        raise InputError(f"{path} is damaged: {failure}", remedy="convert again into an empty folder") from failure
     CONVERSION.check(data, str(path))
     try:
         return record_from(data, ConversionReport)

@@ -235,7 +235,10 @@ def _ended(asked: RunRequest, start: Callable[[OnLine], StartResult], on_line: O
     if ended.status == FELL_BACK:
         message = f"the provider of the GPU does not compute here: {said}"
         raise JobFailedError(message, remedy="--provider cpu computes on the CPU; docs/onnx-serving.md says more")
-    raise JobFailedError(f"{asked.model} ended with {status_text(ended.status or 0)}: {said}")
+    raise JobFailedError(
+        f"{asked.model} ended with {status_text(ended.status or 0)}: {said}",
+        remedy="give it one file alone to see which it is; --provider cpu leaves the GPU out",
+    )
 
 
 def _read(path: Path) -> RunReport:
@@ -244,4 +247,6 @@ def _read(path: Path) -> RunReport:
         with open_plain(path) as stream:
             return record_from(msgspec.json.decode(stream.read(_MOST_BYTES)), RunReport)
     except (OSError, ValueError, RecursionError, msgspec.MsgspecError) as failure:
-        raise JobFailedError(f"{path} is not what the program writes: {failure}") from failure
+        raise JobFailedError(
+            f"{path} is not what the program writes: {failure}", remedy="run it again into an empty folder"
+        ) from failure

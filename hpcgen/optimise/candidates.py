@@ -88,7 +88,10 @@ def fitting_partitions(request: OptimiseRequest, site: Site) -> list[str]:
     found = [name for name in names if not (_lack(request, site, site.partitions[name]))]
     if not found:
         lacks = "; ".join(f"{name}: {_lack(request, site, site.partitions[name])}" for name in names)
-        raise InputError(f"no partition of {site.name} has what `hardware` wants: {lacks}")
+        raise InputError(
+            f"no partition of {site.name} has what `hardware` wants: {lacks}",
+            remedy="ask for less in `hardware`, or name another site",
+        )
     return found
 
 

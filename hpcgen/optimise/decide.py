@@ -37,6 +37,9 @@ class Optimised(msgspec.Struct, frozen=True):
     stack: Stack | None = None
 
 
+_OPEN = "leave the choice of what clashes open in the request"
+
+
 def optimise(
     catalog: Catalog,
     request: OptimiseRequest,
@@ -76,8 +79,13 @@ def optimise(
     found = judged(planned(every, planner.plan), rows, modelled)
     best = best_of(found)
     if best is None or best.plan is None:
-        problems = [Problem(f"{_label(each.candidate)}: {each.refused}") for each in found]
-        raise ConflictError([Problem("nothing that suits the request can be planned"), *problems])
+        problems = [Problem(f"{_label(each.candidate)}: {each.refused}", remedy=_OPEN) for each in found]
+        raise ConflictError(
+            [
+                Problem("nothing that suits the request can be planned", remedy=_OPEN),
+                *problems,
+            ]
+        )
     options = layouts(rows, software_of(best.candidate, best.plan), best.plan, request)
     plan, options, misfits = _laid_out(best, options, planner)
     notes += misfits + _evidence_notes(found, best, request, known, rows) + unused(request, options)

@@ -78,7 +78,9 @@ class ProjectFolder:
         except FileNotFoundError:
             raise InputError(f"{said} is not there", where, remedy="check the spelling of its path") from None
         except OSError as failure:
-            raise InputError(f"{said} cannot be read: {failure.strerror}", where) from None
+            raise InputError(
+                f"{said} cannot be read: {failure.strerror}", where, remedy="make it a readable file"
+            ) from None
         self._left -= len(data)
         if self._left < 0:
             raise InputError(

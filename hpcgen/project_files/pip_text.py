@@ -17,6 +17,7 @@ from hpcgen.model.requirement import Requirement
 LONGEST = 2000
 """Characters of one requirement without its hashes."""
 EXPECTED = "a package with its range of versions, such as numpy>=1.26,<3"
+_WRITE = "write the name of the package, with a range of versions where that matters"
 _ADDRESS = re.compile(r"^(git|hg|svn|bzr)\+|://|^[A-Za-z0-9._-]+\s*(\[[^\]]*\])?\s*@")
 _LOCAL = re.compile(r"\+[A-Za-z0-9.]+")
 _PATH = re.compile(r"^[./~]|^[A-Za-z]:\\|[/\\]|\.(whl|zip|tar\.gz|tgz|tar\.bz2)$")
@@ -33,7 +34,7 @@ class Fault(Exception):
 def requirement(text: str, where: Position, hashes: list[str] | None = None) -> Requirement:
     """One requirement; :class:`Fault` where it is none, or names its package by an address or a path."""
     if len(text) > LONGEST or not text.isprintable():
-        raise Fault(f"{text[:60]!a}… is no requirement")
+        raise Fault(f"{text[:60]!a}… is no requirement", _WRITE)
     if _ADDRESS.search(text):
         raise Fault(
             f"{text[:120]!r} names a package by an address",
@@ -47,7 +48,7 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
                 f"{text[:120]!r} is a path on this machine",
                 "code of your own comes into the image by `copy` in the stack",
             ) from None
-        raise Fault(f"{text[:120]!r} is no requirement") from None
+        raise Fault(f"{text[:120]!r} is no requirement", _WRITE) from None
     return Requirement(
         name=canonicalize_name(parsed.name),
         where=where,

@@ -17,7 +17,7 @@ def poetry_requirement(name: str, said: Any, where: Position) -> Requirement:
     """One entry of a table of Poetry's dependencies; :class:`Fault` where it is none."""
     table = {"version": said} if isinstance(said, str) else said
     if not isinstance(table, dict):
-        raise Fault(f"{name} has neither a range of versions nor a table")
+        raise Fault(f"{name} has neither a range of versions nor a table", f'write {name} = "*", or a range')
     if foreign := next((kind for kind in _FOREIGN if kind in table), ""):
         raise Fault(
             f"{name} is taken from {'a path' if foreign in ('path', 'file') else 'an address'}",
@@ -25,13 +25,15 @@ def poetry_requirement(name: str, said: Any, where: Position) -> Requirement:
         )
     extras = table.get("extras", [])
     if not isinstance(extras, list) or not all(isinstance(each, str) for each in extras):
-        raise Fault(f"the extras of {name} are no list of names")
+        raise Fault(f"the extras of {name} are no list of names", "write them as a list of texts")
     markers = [_text(table, "markers")]
     if python := pep440(_text(table, "python") or "*"):
         markers += [_python_marker(part) for part in python.split(",")]
     marker = " and ".join(f"({each})" if " or " in each else each for each in markers if each)
     if marker and not is_marker(marker):
-        raise Fault(f"the markers of {name} cannot be read: {marker[:120]!r}")
+        raise Fault(
+            f"the markers of {name} cannot be read: {marker[:120]!r}", "write them as `poetry check` accepts them"
+        )
     bracket = f"[{','.join(extras)}]" if extras else ""
     behind = f" ; {marker}" if marker else ""
     return requirement(f"{name}{bracket}{pep440(_text(table, 'version') or '*')}{behind}", where)
@@ -49,7 +51,7 @@ def pep440(said: str) -> str:
     parts = [part for part in re.split(r"\s*,\s*|(?<=[0-9a-z*])\s+(?=[<>=!^~])", said.strip()) if part]
     found = ",".join(filter(None, (_part(re.sub(r"\s+", "", part)) for part in parts)))
     if len(said) > LONGEST or not is_range(found):
-        raise Fault(f"{said[:80]!r} is no range of versions")
+        raise Fault(f"{said[:80]!r} is no range of versions", "write a range such as ^1.26 or >=1.26,<3")
     return found
 
 
@@ -86,4 +88,4 @@ def _text(table: dict[str, Any], key: str) -> str:
     value = table.get(key, "")
     if isinstance(value, str) and value.isprintable():
         return value
-    raise Fault(f"{key} is no text on one line")
+    raise Fault(f"{key} is no text on one line", "write it as a text in quotes")

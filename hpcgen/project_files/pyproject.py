@@ -126,7 +126,9 @@ class _Reading:
         try:
             return wanted, groups, python_range(python if isinstance(python, str) else "")
         except Fault as fault:
-            self.reader.wrong(fault.message, self.file.key("tool.poetry.dependencies", "python"), "such as ^3.10")
+            self.reader.wrong(
+                fault.message, self.file.key("tool.poetry.dependencies", "python"), "such as ^3.10", fault.remedy
+            )
             return wanted, groups, ""
 
     def _poetry_list(self, table: dict[str, Any], header: str) -> tuple[list[Requirement], list[Requirement]]:

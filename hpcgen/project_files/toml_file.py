@@ -34,7 +34,9 @@ class TomlFile:
         try:
             self.data: dict[str, Any] = tomllib.loads(self._text)
         except RecursionError:
-            raise InputError("this is nested too deeply", folder.shown(path)) from None
+            raise InputError(
+                "this is nested too deeply", folder.shown(path), remedy="check that it is the right file"
+            ) from None
         except ValueError as failure:
             said = str(failure)
             place = _PLACE.search(said)
@@ -92,7 +94,8 @@ class Reader:
         value = table.get(key, None if needed else "")
         if isinstance(value, str) and value.isprintable():
             return value
-        self.wrong(f"{key} is missing" if value is None else f"{key} is no text on one line", where)
+        said = f"{key} is missing" if value is None else f"{key} is no text on one line"
+        self.wrong(said, where, f'a text such as {key} = "…"')
         return ""
 
     def texts(self, table: Any, key: str, where: Position) -> list[str]:
@@ -100,7 +103,7 @@ class Reader:
         value = table.get(key, [])
         if isinstance(value, list) and all(isinstance(each, str) and each.isprintable() for each in value):
             return value
-        self.wrong(f"{key} is no list of texts", where)
+        self.wrong(f"{key} is no list of texts", where, f'a list such as {key} = ["…"]')
         return []
 
     def table(self, table: Any, key: str, where: Position) -> dict[str, Any]:
@@ -108,7 +111,7 @@ class Reader:
         value = table.get(key, {})
         if isinstance(value, dict):
             return value
-        self.wrong(f"{key} is no table", where)
+        self.wrong(f"{key} is no table", where, f"a table, as below [{key}]")
         return {}
 
     def tables(self, table: Any, key: str, where: Position) -> list[dict[str, Any]]:
@@ -116,7 +119,7 @@ class Reader:
         value = table.get(key, [])
         if isinstance(value, list) and all(isinstance(each, dict) for each in value):
             return value
-        self.wrong(f"{key} is no list of tables", where)
+        self.wrong(f"{key} is no list of tables", where, f"tables, as below [[{key}]]")
         return []
 
     def wrong(self, message: str, where: Position, expected: str = "", remedy: str = "") -> None:

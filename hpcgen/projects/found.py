@@ -70,7 +70,9 @@ def look_at(top: Path) -> Found:
     try:
         tree = project_tree(top)
     except OSError as failure:
-        raise InputError(f"the folder cannot be read: {failure.strerror}", str(top)) from None
+        raise InputError(
+            f"the folder cannot be read: {failure.strerror}", str(top), remedy="make it readable"
+        ) from None
     problems = Problems()
     small = [each.path for each in tree.files if each.size <= _LARGEST]
     jobs = [path for path in small if _JOB.fullmatch(path)][:_MOST_JOBS]

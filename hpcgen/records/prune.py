@@ -27,7 +27,10 @@ def prune(chosen: Selection, keep: int, *, dry_run: bool) -> Iterator[tuple[Reco
             for each in [] if dry_run else files:
                 each.unlink()
         except OSError as failure:
-            problems.add(f"cannot remove {failure.filename}: {failure.strerror}")
+            problems.add(
+                f"cannot remove {failure.filename}: {failure.strerror}",
+                remedy="remove it by hand; the other records are done",
+            )
             continue
         yield head, taken
     problems.raise_as(OutputError)

@@ -225,7 +225,7 @@ def _full_name(name: str) -> str:
 
 def _path(record_id: str) -> Path:
     if not _ID.fullmatch(record_id):
-        raise UnknownNameError(f"{record_id!r} is not the id of a build record")
+        raise UnknownNameError(f"{record_id!r} is not the id of a build record", remedy="hpcgen records lists them")
     return records_folder() / f"{record_id}.json"
 
 
@@ -239,7 +239,10 @@ def _read(path: Path) -> tuple[dict[str, Any], BuildRecord]:
     try:
         text = read_plain(path, MAX_BYTES)
         if len(text) > MAX_BYTES:
-            raise InputError(f"{path} is too large for a build record")
+            raise InputError(
+                f"{path} is too large for a build record",
+                remedy="it is none of hpcgen's; move it out of the folder of records",
+            )
         data = msgspec.json.decode(text)
         RECORD.check(data, str(path))
         for run in data.get("tests", ()):

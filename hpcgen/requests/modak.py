@@ -137,7 +137,11 @@ class _Translation:
             if isinstance(below, Row):
                 self.read(below, value, here)
             elif not isinstance(value, dict):
-                self.problems.add(f"`{key}` must be a mapping, not {value!r}", self.document.position(here))
+                self.problems.add(
+                    f"`{key}` must be a mapping, not {value!r}",
+                    self.document.position(here),
+                    remedy="write its fields in braces below it",
+                )
             elif below is None:
                 self.infrastructure(value, here)
             elif self.chosen(node, key, here):
@@ -202,7 +206,7 @@ class _Translation:
             origin = (*here, "configuration")
             for key in set(value) - {"configuration", "name", "description", "disabled", "id"}:
                 where = self.document.position((*here, key), key=True)
-                self.problems.add(f"`{key}` is not known in `infrastructure`", where)
+                self.problems.add(f"`{key}` is not known in `infrastructure`", where, remedy="take it out")
             if value.get("disabled") is not None:
                 self.find((*here, "disabled"), f"the system is out of use since {value['disabled']}", "name another")
         self.fields["infrastructure",] = _flat_storage(data)
@@ -212,7 +216,11 @@ class _Translation:
         """What follows from other fields."""
         if ("kind",) not in self.fields and not self.problems:
             if any(name in self.document.data or name in self.document.data.get("job", {}) for name in WISHES):
-                self.problems.add("`app_type` is missing in `optimisation`", self.document.position(()))
+                self.problems.add(
+                    "`app_type` is missing in `optimisation`",
+                    self.document.position(()),
+                    remedy="add it: ai_training, hpc or python",
+                )
             self.fields["kind",] = "python"
             self.find(("job", "application", "app_type"), "it is not said, so the program is started once, without MPI")
         if (

@@ -22,7 +22,10 @@ class NoPlanError(ConflictError):
 
     def __init__(self, question: Question) -> None:
         self.question = question
-        super().__init__("no choice of versions fits everything that was asked")
+        super().__init__(
+            "no choice of versions fits everything that was asked",
+            remedy="`hpcgen plan` says which requirements clash, and what would help",
+        )
 
 
 def resolve(question: Question) -> list[PlannedBlock]:

@@ -104,7 +104,7 @@ def run_here(job: ImageJob, output: IO[str] | None = None) -> int:
     KeyboardInterrupt: after what was started has been ended.
     BrokenPipeError: the reader of its output went away.
     """
-    bash = require_program("bash", "start a job")
+    bash = require_program("bash", "start a job", "install bash")
     with tempfile.TemporaryDirectory(prefix="hpcgen-run-") as folder:
         script = Path(folder, "run.sh")
         script.write_text(direct_script(job, PREFLIGHT), "utf-8")

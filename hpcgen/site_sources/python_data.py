@@ -43,7 +43,9 @@ def read_literal(text: str, name: str) -> Literal | None:
         raise InputError(f"this is no Python: {failure.msg}", where, "a settings file of ReFrame's") from None
     except (ValueError, RecursionError, MemoryError) as failure:
         raise InputError(
-            f"this cannot be read as Python: {str(failure)[:80] or 'it is nested too deeply'}", name
+            f"this cannot be read as Python: {str(failure)[:80] or 'it is nested too deeply'}",
+            name,
+            remedy="check that it is the right file",
         ) from None
     values = [
         statement.value

@@ -56,5 +56,9 @@ def run_settings(path: str, name: str) -> Said:
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
-        raise InputError("running it gave no mapping called site_configuration", name)
+        raise InputError(
+            "running it gave no mapping called site_configuration",
+            name,
+            remedy="leave out --run-settings: what is written out in the file is read without running it",
+        )
     return Said(data, f"{name} as it was run", None)

@@ -32,7 +32,11 @@ def read_certificates(path: str) -> bytes:
             remedy="copy it here, or correct the profile",
         ) from failure
     except OSError as failure:
-        raise InputError(f"the site's certificate {path} cannot be read: {failure.strerror}", _FIELD) from failure
+        raise InputError(
+            f"the site's certificate {path} cannot be read: {failure.strerror}",
+            _FIELD,
+            remedy="make it readable for whoever builds",
+        ) from failure
     if b"PRIVATE KEY-----" in data:
         raise InputError(
             f"{path} has a private key, which would go into the image",

@@ -43,8 +43,14 @@ class Addition(msgspec.Struct, frozen=True):
     why: str = ""
 
 
+_BY_HAND = "write the row by hand"
+
+
 class _Refused(Exception):
-    """Why no row can be made."""
+    """Why no row can be made, and what a person can do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message} → {remedy}")
 
 
 def add_rows(
@@ -89,7 +95,7 @@ def _add(catalog: Catalog, table: Table, commits: Mapping[str, str], today: str,
         _check(text, written, version, str(path))
         write_file(path, written)
         return Addition(table.block, version, catalog.shown(path))
-    raise _Refused("no hash of it is in two sources" + ("" if download else "; --download fetches and hashes"))
+    raise _Refused("no hash of it is in two sources", _BY_HAND if download else "--download fetches it and hashes it")
 
 
 def _file_with_newest(catalog: Catalog, block: str) -> tuple[Path, dict[str, Release]]:
@@ -100,7 +106,7 @@ def _file_with_newest(catalog: Catalog, block: str) -> tuple[Path, dict[str, Rel
         tables.append((path, rows))
     best = newest(version for _, rows in tables for version in rows if plain_version(version))
     if not best:
-        raise _Refused("the table has no row to make another like it")
+        raise _Refused("the table has no row to make another like it", _BY_HAND)
     return next((path, rows) for path, rows in tables if best in rows)
 
 
@@ -108,9 +114,9 @@ def _url(row: Release) -> str:
     """The address of the only archive of a row that has nothing else that would have to be found anew."""
     more = {name for name in row.__struct_fields__ if getattr(row, name) and name not in _COPIED}
     if more:
-        raise _Refused(f"the newest row has {', '.join(sorted(more))}, which somebody has to look up")
+        raise _Refused(f"the newest row has {', '.join(sorted(more))}, which somebody has to look up", _BY_HAND)
     if len(row.archives) != 1:
-        raise _Refused(f"the newest row has {len(row.archives)} archives, and one can be found")
+        raise _Refused(f"the newest row has {len(row.archives)} archives, and one can be found", _BY_HAND)
     return next(iter(row.archives.values())).url
 
 
@@ -120,7 +126,9 @@ def _check_same_archives(rows: Mapping[str, Release], known: Mapping[str, Mappin
         ours = {archive.sha256 for archive in row.archives.values()}
         if any(ours & releases[version].hashes for releases in known.values() if version in releases):
             return
-    raise _Refused("no hash of the table is among those of the others, so that their archives may be other ones")
+    raise _Refused(
+        "no hash of the table is among those of the others, so that their archives may be other ones", _BY_HAND
+    )
 
 
 def _ahead(known: Mapping[str, Mapping[str, Known]], like: str) -> set[str]:
@@ -131,7 +139,7 @@ def _for_version(url: str, old: str, new: str) -> str:
     """The address of another version: its number, and that of its minor release where a folder has that."""
     address = url.replace(old, new)
     if address == url:
-        raise _Refused(f"the address of {old} does not have its version: {url}")
+        raise _Refused(f"the address of {old} does not have its version: {url}", _BY_HAND)
     minor = re.escape(".".join(old.split(".")[:2]))
     return re.sub(rf"(?<=[/v]){minor}(?=/)", ".".join(new.split(".")[:2]), address)
 
@@ -225,7 +233,7 @@ def _check(before: str, after: str, version: str, name: str) -> None:
     old, new = (convert(loads(text, name, LONG_LIST), ReleaseTable) for text in (before, after))
     rows = {key: row for key, row in new.releases.items() if key != version}
     if version not in new.releases or msgspec.structs.replace(new, releases=rows) != old:
-        raise _Refused("the file is not written as rows of two spaces, so that the row would change others")
+        raise _Refused("the file is not written as rows of two spaces, so that the row would change others", _BY_HAND)
 
 
 def _commit(folder: Path) -> str:

@@ -183,7 +183,9 @@ def _parsed(path: Path) -> ast.Module:
     try:
         text = path.read_text("utf-8")
         if len(text) > _LARGEST:
-            raise InputError(f"{path} is too large for a recipe")
+            raise InputError(f"{path} is too large for a recipe", remedy="leave that clone out")
         return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(
+            f"{path} cannot be read: {error}", remedy="bring the clone up to date, or leave it out"
+        ) from error

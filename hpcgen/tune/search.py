@@ -89,7 +89,11 @@ class Search(msgspec.Struct, frozen=True):
             rate = measure(cell, self.seconds, self.timeout_s, self.starter)
             if not isinstance(rate, Rate):
                 if not trial.settings:
-                    raise JobFailedError(f"the default cannot be measured: {rate}", self.workload.name)
+                    raise JobFailedError(
+                        f"the default cannot be measured: {rate}",
+                        self.workload.name,
+                        remedy="hpcgen test IMAGE looks at the image itself",
+                    )
                 trial.ended(rate, refused=True)
                 return
             cell.rates[number] = rate

@@ -23,6 +23,9 @@ from hpcgen.verify.ranks import Ranks, agree, read_ranks, version_of
 from hpcgen.verify.starts import StartResult
 
 _FEW = 6
+_DRIFT = "`hpcgen site doctor` says what else has changed"
+_LAUNCH = "try the same with one node and two ranks; the output above is the launcher's"
+_MPI = "start it as the job script of the site does; `hpcgen explain mpi` says which MPI is meant"
 NO_MPI = "the stack runs without MPI"
 NO_GPU = "the partition has no GPU"
 
@@ -32,7 +35,11 @@ class SkippedTest(Exception):
 
 
 class BrokenPromise(Exception):
-    """A promise does not hold; the text says which and how."""
+    """A promise does not hold; the text says which and how, and what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message)
+        self.remedy = remedy
 
 
 def run_check(name: str, check: Callable[[], str], output: str = "", seconds: float = 0.0) -> TestResult:
@@ -43,7 +50,7 @@ def run_check(name: str, check: Callable[[], str], output: str = "", seconds: fl
     except SkippedTest as why:
         return msgspec.structs.replace(result, result="skipped", reason=str(why), seconds=0.0)
     except BrokenPromise as why:
-        return msgspec.structs.replace(result, result="failed", reason=str(why), output=output)
+        return msgspec.structs.replace(result, result="failed", reason=str(why), remedy=why.remedy, output=output)
 
 
 # the machine
@@ -55,7 +62,7 @@ def engine_tests(plan: Plan, ended: StartResult) -> list[TestResult]:
     def check() -> str:
         name = engine_for(plan.engine, None).command_name()
         if ended.status != 0:
-            raise BrokenPromise(f"{name} does not start here")
+            raise BrokenPromise(f"{name} does not start here", "load its module, or test on a node that has it")
         here = engine_version(ended.lines)
         known = plan.site.containers.engines.get(plan.engine)
         wanted = known.version if known is not None else None
@@ -64,7 +71,10 @@ def engine_tests(plan: Plan, ended: StartResult) -> list[TestResult]:
         if wanted is None:
             return f"{plan.engine} {here}; the profile names none"
         if older(here, wanted):
-            raise BrokenPromise(f"{plan.engine} {here} is installed, but the profile of {plan.site.name} says {wanted}")
+            raise BrokenPromise(
+                f"{plan.engine} {here} is installed, but the profile of {plan.site.name} says {wanted}",
+                f"load the newer one, or correct the profile: {_DRIFT}",
+            )
         return f"{plan.engine} {here}" + ("" if agree(here, wanted) else f"; the profile says {wanted}")
 
     return [run_check("engine", check, ended.output, ended.seconds)]
@@ -103,7 +113,7 @@ def _cpu(plan: Plan, built_for: str, node: Node) -> str:
     ):
         missing = sorted(code_features(target) - node.features)
         if missing:
-            raise BrokenPromise(said % some(missing, _FEW))
+            raise BrokenPromise(said % some(missing, _FEW), "test on a node of the partition, or build for this CPU")
     return f"it has everything that code for {built_for} uses"
 
 
@@ -129,9 +139,15 @@ def _gpu_driver(plan: Plan, node: Node) -> str:
         raise SkippedTest(f"no {DRIVER_FILE}: the driver is not loaded on this machine")
     if gpu.driver is not None and older(node.driver, gpu.driver):
         says = f"the profile of {plan.site.name} says {gpu.driver}, for which CUDA was chosen"
-        raise BrokenPromise(f"driver {node.driver} is loaded, {says}")
+        raise BrokenPromise(
+            f"driver {node.driver} is loaded, {says}",
+            f"test on a node of the partition, or correct the profile: {_DRIFT}",
+        )
     if not node.libraries:
-        raise BrokenPromise(f"driver {node.driver} is loaded, but its libcuda.so.1 is not found inside the image")
+        raise BrokenPromise(
+            f"driver {node.driver} is loaded, but its libcuda.so.1 is not found inside the image",
+            "start the engine with its option for NVIDIA's GPUs, as the job script does",
+        )
     return f"driver {node.driver}" + (f"; the profile says {gpu.driver}" if gpu.driver is not None else "")
 
 
@@ -183,26 +199,32 @@ def _count(plan: Plan, ranks: Ranks, ended: StartResult) -> str:
     wanted = plan.job.ranks
     if not ranks.seen:
         how = "it took too long" if ended.status is None else status_text(ended.status)
-        raise BrokenPromise(f"no rank of {wanted} started: {how}")
+        raise BrokenPromise(f"no rank of {wanted} started: {how}", _LAUNCH)
     sizes = sorted({size for _, size in ranks.seen})
     if sizes != [wanted]:
         jobs = f"jobs of {', '.join(map(str, sizes))} instead of one of {wanted}"
         raise BrokenPromise(
-            f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not match the MPI in use"
+            f"{len(ranks.seen)} ranks came up as {jobs}: the launcher's PMI does not match the MPI in use",
+            "correct mpi.pmi of the profile: `srun --mpi=list` names what Slurm has",
         )
     numbers = sorted(number for number, _ in ranks.seen)
     if numbers != list(range(wanted)):
         missing = sorted(set(range(wanted)) - set(numbers))
-        raise BrokenPromise(f"rank {some([str(number) for number in missing], _FEW)} of {wanted} did not come up")
+        raise BrokenPromise(
+            f"rank {some([str(number) for number in missing], _FEW)} of {wanted} did not come up", _LAUNCH
+        )
     if ended.status != 0:
         how = "it took too long to end" if ended.status is None else f"the start ended with {status_text(ended.status)}"
-        raise BrokenPromise(f"all {wanted} ranks came up, but {how}")
+        raise BrokenPromise(f"all {wanted} ranks came up, but {how}", _LAUNCH)
     return f"{wanted} of {wanted}"
 
 
 def _nodes(plan: Plan, ranks: Ranks) -> str:
     if len(ranks.nodes) != plan.job.nodes:
-        raise BrokenPromise(f"ranks came up on {some(ranks.nodes, _FEW)}, not on {plan.job.nodes} nodes")
+        raise BrokenPromise(
+            f"ranks came up on {some(ranks.nodes, _FEW)}, not on {plan.job.nodes} nodes",
+            "test in an allocation of as many nodes",
+        )
     return some(ranks.nodes, _FEW)
 
 
@@ -213,10 +235,10 @@ def _library(plan: Plan, ranks: Ranks) -> str:
     for rank in sorted({number for number, _ in ranks.seen}):
         paths = ranks.mpi(rank)
         if not paths:
-            raise BrokenPromise(f"rank {rank} has mapped no MPI library")
+            raise BrokenPromise(f"rank {rank} has mapped no MPI library", _MPI)
         wrong += [f"rank {rank}: {path}" for path in paths if not path.startswith(below)]
     if wrong:
-        raise BrokenPromise(f"not {whose} from {' or '.join(folders)}: {some(wrong, _FEW)}")
+        raise BrokenPromise(f"not {whose} from {' or '.join(folders)}: {some(wrong, _FEW)}", _MPI)
     return f"{whose}: {', '.join(ranks.mpi(ranks.seen[0][0]))}"
 
 
@@ -225,13 +247,15 @@ def _one_library(ranks: Ranks) -> str:
     for rank in sorted({number for number, _ in ranks.seen}):
         sets.setdefault(tuple(ranks.mpi(rank)), []).append(rank)
     if () in sets:
-        raise BrokenPromise(f"rank {some([str(rank) for rank in sets[()]], _FEW)} has mapped no MPI library")
+        raise BrokenPromise(f"rank {some([str(rank) for rank in sets[()]], _FEW)} has mapped no MPI library", _MPI)
     if len(sets) > 1:
         told = [f"rank {some([str(rank) for rank in who], _FEW)}: {', '.join(paths)}" for paths, who in sets.items()]
-        raise BrokenPromise(f"ranks of one job use different libraries: {'; '.join(told)}")
+        raise BrokenPromise(f"ranks of one job use different libraries: {'; '.join(told)}", _MPI)
     if ranks.others:
         told = [f"rank {rank}: {version}" for rank, version in sorted(ranks.others.items())]
-        raise BrokenPromise(f"ranks of one job use different releases: rank 0: {ranks.version}; {some(told, _FEW)}")
+        raise BrokenPromise(
+            f"ranks of one job use different releases: rank 0: {ranks.version}; {some(told, _FEW)}", _MPI
+        )
     return f"the same for {'all ' if len(ranks.seen) > 1 else ''}{len(ranks.seen)}"
 
 
@@ -246,7 +270,10 @@ def _version(plan: Plan, ranks: Ranks) -> str:
     if not here:
         raise SkippedTest(f"the library does not report its version: {ranks.version or 'it says nothing'}")
     if not agree(here, wanted):
-        raise BrokenPromise(f"{ranks.version} is used, {whose} {wanted}")
+        raise BrokenPromise(
+            f"{ranks.version} is used, {whose} {wanted}",
+            f"load the module that is meant, or correct the profile: {_DRIFT}",
+        )
     return ranks.version
 
 
@@ -260,7 +287,10 @@ def _provider(plan: Plan, ranks: Ranks) -> str:
         raise SkippedTest(f"the MPI does not say which provider it uses: {ranks.version or 'nor its version'}")
     # A layer over it is named too: verbs;ofi_rxm.
     if ranks.provider.split(";")[0] not in drivers(fabric.provider):
-        raise BrokenPromise(f"{ranks.provider} is used, but the profile says {fabric.provider} for {fabric.kind}")
+        raise BrokenPromise(
+            f"{ranks.provider} is used, but the profile says {fabric.provider} for {fabric.kind}",
+            "see whether the image sees the fabric's devices; FI_PROVIDER in its environment decides too",
+        )
     return ranks.provider
 
 
@@ -281,7 +311,10 @@ def collectives_tests(plan: Plan, used: list[str] | None) -> list[TestResult]:
             raise SkippedTest("NCCL does not say which network it goes over")
         meant = gpu_network(plan, engine_for(plan.engine, None))
         if meant is not None and used != [meant.name]:
-            raise BrokenPromise(f"{' and '.join(used)} is used, and {meant.text} is meant")
+            raise BrokenPromise(
+                f"{' and '.join(used)} is used, and {meant.text} is meant",
+                "`hpcgen explain NCCL_NET` says what the job sets; NCCL_DEBUG=INFO says why NCCL took another",
+            )
         return " and ".join(used)
 
     return [run_check("collectives", check)]

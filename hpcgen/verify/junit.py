@@ -60,7 +60,7 @@ def _case(result: TestResult, run: TestRun) -> ElementTree.Element:
     reason = _text(result.reason)
     if result.result == "failed":
         failure = ElementTree.SubElement(case, "failure", message=reason, type="failed")
-        failure.text = _text("\n".join(part for part in (result.reason, result.output) if part))
+        failure.text = _text("\n".join(part for part in (result.reason, result.remedy, result.output) if part))
     elif result.result == "skipped":
         ElementTree.SubElement(case, "skipped", message=reason)
     if result.output:

@@ -68,7 +68,7 @@ def start_script(
     # Job scripts would take another image from the first; with the others, lines would not come as they are printed.
     never = {"HPCGEN_IMAGE", *output_variables()}
     env = {name: value for name, value in os.environ.items() if name not in never and name not in left_out}
-    words = [require_program("bash", "start the image"), "-c", script, "run.sh"]
+    words = [require_program("bash", "start the image", "install bash"), "-c", script, "run.sh"]
     try:
         status: int | None = stream(words, line, env=env, cwd=folder, on_tick=in_time)
     except _TooLong:

@@ -36,8 +36,17 @@ _OTHERS = {
     "Check": BROKEN,
     "_Refused": ROW,
 }
-_ORDER = {"LayoutError": ("where", "message"), "Check": ("name", "outcome", "message", "remedy", "expected")}
+_ORDER = {
+    "Check": ("name", "outcome", "message", "remedy", "expected"),
+    **dict.fromkeys(("Cannot", "Fault", "BrokenPromise", "SkippedTest", "_Refused"), ("message", "remedy")),
+}
 """Fields of calls whose first word is not the message."""
+_WRITE = "write what is expected"
+_NOTHING = "nothing is wrong with image or site: what the test needs is not here"
+_HELP = "the command's `--help`, which is named with the error"
+_WITHOUT = "nothing more is known: search the documentation for it, or ask where hpcgen is developed"
+_INSTEAD = {USAGE: _HELP, SKIPPED: _NOTHING}
+"""What the page says where an error has no remedy of its own, by section."""
 _SECTIONS = (
     ("", "Mistakes in files", "Reported together, each with file, line and column; mostly with exit code 3."),
     (BROKEN, "The contract between image and host", "Exit code 6, while planning; `--allow-unsupported` goes on."),
@@ -62,13 +71,14 @@ def pages() -> dict[str, str]:
     for each in said():
         by_kind[each.kind].append(each)
     text = ["# Errors\n", _ABOUT]
-    text += ["## Exit code 2\n", "The command was called in another way than its help says.\n", _table(by_kind[USAGE])]
+    text += ["## Exit code 2\n", "The command was called in another way than its help says.\n"]
+    text.append(_table(by_kind[USAGE], _INSTEAD[USAGE]))
     for name, each in sorted(EXIT_CLASSES.items(), key=lambda pair: pair[1].exit_code):
         if by_kind[name]:
             text += [f"## Exit code {each.exit_code}\n", prose((each.__doc__ or "").split("\n")[0]) + "\n"]
             text.append(_table(by_kind[name]))
     for kind, title, about in _SECTIONS:
-        text += [f"## {title}\n", about + "\n", _table(by_kind[kind])]
+        text += [f"## {title}\n", about + "\n", _table(by_kind[kind], _INSTEAD.get(kind, _WITHOUT))]
     text += [
         "## Scripts of a kit\n",
         "They need no hpcgen, and end with these.\n",
@@ -84,8 +94,9 @@ def pages() -> dict[str, str]:
 
 _ABOUT = """\
 By their literal text, as it stands in the code: search this page for a few words of what you see. `…` stands for what
-is filled in: a name, a path, a number. What to do is also said with the error itself, after `remedy:`. What every exit
-code means is in [commands](../command.md#exit-codes); exit code 70 is a bug of hpcgen.
+is filled in: a name, a path, a number. What to do is also said with the error itself, after `remedy:`; of one without a
+remedy this page says what helps in general. What every exit code means is in [commands](../command.md#exit-codes); exit
+code 70 is a bug of hpcgen.
 """
 _ENGINES = """\
 By patterns of their output; `hpcgen build` shows the cause and the remedy for the engine in use. More:
@@ -93,14 +104,30 @@ By patterns of their output; `hpcgen build` shows the cause and the remedy for t
 """
 
 
-def _table(found: Iterable[Said]) -> str:
-    """One row for each text; the remedies of one that is said in several places together."""
+def silent(kind: str, found: Iterable[Said]) -> list[str]:
+    """Messages of a section for which neither is said what was expected nor what to do."""
+    said: dict[str, bool] = {}
+    for each in found:
+        said[each.message] = said.get(each.message, False) or bool(each.expected or each.remedy)
+    return [message for message, told in said.items() if not told and kind not in _INSTEAD]
+
+
+def _table(found: Iterable[Said], instead: str = _WITHOUT) -> str:
+    """One row for each text; the remedies of one that is said in several places together.
+
+    Parameters
+    ----------
+    instead: what to do where the code names neither a remedy nor what was expected.
+    """
     rows: dict[str, tuple[set[str], set[str]]] = {}
     for each in found:
         expected, remedies = rows.setdefault(each.message, (set(), set()))
         expected.add(each.expected)
         remedies.add(each.remedy)
-    shown = [[cell(message), *map(_either, rows[message])] for message in sorted(rows, key=str.lower)]
+    shown = []
+    for message in sorted(rows, key=str.lower):
+        expected, remedy = map(_either, rows[message])
+        shown.append([cell(message), expected, remedy or (_WRITE if expected else cell(instead))])
     used = [number for number in range(len(_HEAD)) if any(row[number] for row in shown)]
     return table([_HEAD[number] for number in used], ([row[number] for number in used] for row in shown))
 

@@ -97,6 +97,7 @@ class Code:
     def __init__(self, root: Path) -> None:
         self.modules: dict[str, Module] = {}
         self._locals: dict[Function, dict[str, list[ast.expr]]] = {}
+        self._composing: set[str] = set()
         for file in sorted(root.rglob("*.py")):
             name = ".".join((root.name, *file.relative_to(root).with_suffix("").parts)).removesuffix(".__init__")
             self.modules[name] = Module(name, ast.parse(file.read_text("utf-8")))
@@ -108,11 +109,14 @@ class Code:
     def heirs(self, kinds: Mapping[str, str]) -> dict[str, str]:
         """The same, with the classes of the code that are made from one of them."""
         found = dict(kinds)
+        self._composing.clear()
         for module in self.modules.values():
             for node in ast.walk(module.tree):
                 for base in node.bases if isinstance(node, ast.ClassDef) else ():
                     if isinstance(base, ast.Name) and base.id in found:
                         found.setdefault(node.name, found[base.id])
+                        if any(isinstance(each, Function) and each.name == "__init__" for each in node.body):
+                            self._composing.add(node.name)
         return found
 
     def said(self, kinds: Mapping[str, str], order: Mapping[str, Sequence[str]]) -> Iterator[Said]:
@@ -126,10 +130,15 @@ class Code:
         for module in self.modules.values():
             for name, calls in module.calls.items():
                 for call in calls:
-                    own = kinds.get(module.of_class.get(call, ""))
+                    within = module.of_class.get(call, "")
+                    own = kinds.get(within)
+                    if name == "__init__" and within in order:
+                        continue  # its calls say it, in that order
                     kind = own if name == "__init__" and own is not None else kinds.get(name)
                     if name == "add" and isinstance(call.func, ast.Attribute):
                         kind = "" if "problems" in (text := ast.unparse(call.func.value)) or text == "unknown" else None
+                    if (name == "replace" and not call.keywords) or (name in self._composing and name not in order):
+                        kind = None  # of a text; the class puts its message together
                     kind = kinds.get(module.within[call], kind) if kind == "" else kind
                     if kind is not None and (call.args or call.keywords):
                         yield from self._made(call, kind, module, order.get(name, FIELDS))

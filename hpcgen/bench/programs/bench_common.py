@@ -18,7 +18,10 @@ ALLOCATORS = ("jemalloc", "tcmalloc", "mimalloc")
 
 
 class Cannot(Exception):
-    """The image, or this machine, cannot do what is asked."""
+    """The image, or this machine, cannot do what is asked; with what to do."""
+
+    def __init__(self, message, remedy=""):
+        super().__init__(f"{message}; {remedy}" if remedy else message)
 
 
 def tell(**said):
@@ -37,16 +40,18 @@ def with_allocator(wanted):
     if wanted == "malloc":
         for name in ALLOCATORS:
             if loaded(name):
-                raise Cannot(f"the image puts {name} before every program")
+                raise Cannot(f"the image puts {name} before every program", "leave malloc out of the allocators")
     if wanted in ("", "malloc"):
         return None
     found = sorted(str(path) for place in PLACES for path in Path("/").glob(f"{place}/lib{wanted}*.so*"))
     if loaded(wanted):
         return os.environ.get("LD_PRELOAD") or found[0]
     if not found:
-        raise Cannot(f"the image has no lib{wanted}: add the block jemalloc or gperftools, or the package")
+        raise Cannot(f"the image has no lib{wanted}", "add the block jemalloc or gperftools, or the package")
     if os.environ.get("LD_PRELOAD") == found[0]:
-        raise Cannot(f"{found[0]} was not loaded")
+        raise Cannot(
+            f"{found[0]} was not loaded", "it is for another architecture or C library: leave that allocator out"
+        )
     words = Path("/proc/self/cmdline").read_bytes().split(b"\0")[1:-1]
     os.environ["LD_PRELOAD"] = found[0]
     os.execv(sys.executable, [os.fsencode(sys.executable), *words])

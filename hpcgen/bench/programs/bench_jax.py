@@ -369,7 +369,10 @@ def inference(asked, machine, forward, weights):
 
 def network(asked, machine):
     if asked["precision"] not in ("fp32", "bf16", "fp16"):
-        raise Cannot("networks are computed here in fp32, bf16 or fp16, not in {}".format(asked["precision"]))
+        raise Cannot(
+            "networks are computed here in fp32, bf16 or fp16, not in {}".format(asked["precision"]),
+            "name another precision",
+        )
     weights = Weights()
     forward = build(asked["layers"], asked["shape"], weights)[0]
     count = sum(each.size for each in weights.learnt)
@@ -399,9 +402,12 @@ def allreduce(asked, machine):
 
 def run(asked):
     if asked["compiler"] not in ("", "none"):
-        raise Cannot("JAX compiles everything by XLA, and has no compiler {}".format(asked["compiler"]))
+        raise Cannot(
+            "JAX compiles everything by XLA, and has no compiler {}".format(asked["compiler"]),
+            "name another compiler, or none",
+        )
     if asked["interop"]:
-        raise Cannot("JAX has no threads between operations that could be counted")
+        raise Cannot("JAX has no threads between operations that could be counted", "leave interop out")
     machine = Machine(asked)
     does = network if asked["layers"] else {"gemm": gemm, "allreduce": allreduce}[asked["workload"]]
     found = does(asked, machine)

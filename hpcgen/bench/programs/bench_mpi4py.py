@@ -9,9 +9,9 @@ MPI = imported("mpi4py.MPI")
 
 def run(asked):
     if asked["compiler"] not in ("", "none"):
-        raise Cannot("MPI has no compiler {}".format(asked["compiler"]))
+        raise Cannot("MPI has no compiler {}".format(asked["compiler"]), "name another compiler, or none")
     if asked["precision"] not in ("fp32", "fp64"):
-        raise Cannot("sums are in fp32 or fp64 here, not in {}".format(asked["precision"]))
+        raise Cannot("sums are in fp32 or fp64 here, not in {}".format(asked["precision"]), "name another precision")
     world = MPI.COMM_WORLD
     if world.size != asked["ranks"]:
         raise RuntimeError(f"{world.size} ranks met, not {asked['ranks']}")

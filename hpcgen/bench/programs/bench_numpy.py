@@ -9,11 +9,11 @@ DTYPES = {"fp32": "float32", "fp64": "float64"}
 
 def run(asked):
     if asked["ranks"] > 1:
-        raise Cannot("NumPy is started on one rank here")
+        raise Cannot("NumPy is started on one rank here", "ask for one rank, or for the stack mpi-hello with mpi4py")
     if asked["compiler"] not in ("", "none"):
-        raise Cannot("NumPy has no compiler {}".format(asked["compiler"]))
+        raise Cannot("NumPy has no compiler {}".format(asked["compiler"]), "name another compiler, or none")
     if asked["precision"] not in DTYPES:
-        raise Cannot("NumPy computes in fp32 or fp64, not in {}".format(asked["precision"]))
+        raise Cannot("NumPy computes in fp32 or fp64, not in {}".format(asked["precision"]), "name another precision")
     dtype, n = DTYPES[asked["precision"]], asked["size"]
     random = np.random.RandomState(7)
     if asked["workload"] == "gemm":

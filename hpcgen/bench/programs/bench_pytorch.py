@@ -169,9 +169,14 @@ def compiled(model, asked):
     if asked["compiler"] != "torch.compile":
         return model
     if not hasattr(torch, "compile"):
-        raise Cannot(f"torch.compile came with PyTorch 2.0, and the image has {torch.__version__}")
+        raise Cannot(
+            f"torch.compile came with PyTorch 2.0, and the image has {torch.__version__}",
+            "name another compiler, or none",
+        )
     if not any(shutil.which(name) for name in (os.environ.get("CXX") or "g++", "c++", "clang++")):
-        raise Cannot("torch.compile needs a C++ compiler, and the image has none: --set pytorch.compile=true")
+        raise Cannot(
+            "torch.compile needs a C++ compiler, and the image has none", "build it with --set pytorch.compile=true"
+        )
     # What an earlier round compiled would hide what compiling takes.
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, True)
@@ -259,9 +264,11 @@ def converted(asked, model, x):
         __import__("onnx")
         module = __import__(engine)
     except ImportError as failure:
-        raise Cannot(f"{engine}: {failure}; the stack onnx-convert has what is needed") from failure
+        raise Cannot(f"{engine}: {failure}", "the stack onnx-convert has what is needed") from failure
     if engine == "onnxruntime" and asked["precision"] != "fp32":
-        raise Cannot("ONNX Runtime computes here in fp32 alone, not in {}".format(asked["precision"]))
+        raise Cannot(
+            "ONNX Runtime computes here in fp32 alone, not in {}".format(asked["precision"]), "name another precision"
+        )
     torch.onnx.export(model, (x,), path, input_names=["x"], output_names=["y"], opset_version=18)
     if engine == "onnxruntime":
         options = module.SessionOptions()
@@ -271,7 +278,9 @@ def converted(asked, model, x):
         return lambda: session.run(None, given)
     hint = {"fp32": "f32", "bf16": "bf16"}.get(asked["precision"])
     if hint is None:
-        raise Cannot("OpenVINO computes here in fp32 or bf16, not in {}".format(asked["precision"]))
+        raise Cannot(
+            "OpenVINO computes here in fp32 or bf16, not in {}".format(asked["precision"]), "name another precision"
+        )
     settings = {"INFERENCE_PRECISION_HINT": hint, "INFERENCE_NUM_THREADS": asked["threads"]}
     request = module.Core().compile_model(path, "CPU", settings).create_infer_request()
     given = {"x": x.numpy()}
@@ -321,14 +330,16 @@ def allreduce(asked, machine):
 
 def run(asked):
     if asked["compiler"] not in ("", "none", "torch.compile", "onnxruntime", "openvino"):
-        raise Cannot("PyTorch has no compiler {}".format(asked["compiler"]))
+        raise Cannot("PyTorch has no compiler {}".format(asked["compiler"]), "name another compiler, or none")
     if asked["compiler"] in ("onnxruntime", "openvino") and asked["kind"] != "inference":
-        raise Cannot("{} does inference alone".format(asked["compiler"]))
+        raise Cannot(
+            "{} does inference alone".format(asked["compiler"]), "name another compiler, or a workload of inference"
+        )
     machine = Machine(asked)
     if asked["layers"]:
         found = network(asked, machine)
     elif asked["compiler"] not in ("", "none"):
-        raise Cannot("a single operation is not compiled")
+        raise Cannot("a single operation is not compiled", "leave the compiler out, or name a network")
     else:
         found = {"gemm": gemm, "stream": stream, "allreduce": allreduce}[asked["workload"]](asked, machine)
     if machine.ranks > 1:

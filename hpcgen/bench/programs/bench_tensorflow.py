@@ -186,12 +186,14 @@ def gemm(asked):
 
 def run(asked):
     if asked["ranks"] > 1:
-        raise Cannot("TensorFlow is started on one rank here; the stack tf-horovod trains on several")
+        raise Cannot("TensorFlow is started on one rank here", "the stack tf-horovod trains on several")
     if asked["compiler"] not in ("", "none", "xla"):
-        raise Cannot("TensorFlow has no compiler {}".format(asked["compiler"]))
+        raise Cannot("TensorFlow has no compiler {}".format(asked["compiler"]), "name another compiler, or none")
     version = tf.__version__
     if int(version.partition(".")[0]) < 2:
-        raise Cannot(f"the programs are for TensorFlow 2, and the image has {version}")
+        raise Cannot(
+            f"the programs are for TensorFlow 2, and the image has {version}", "take an image with TensorFlow 2"
+        )
     if asked["compiler"] and "TF_XLA_FLAGS" not in asked["environment"]:
         # A stack that switches XLA on for all would be compared with itself.
         os.environ.pop("TF_XLA_FLAGS", None)

@@ -270,7 +270,11 @@ def read_bazel_files(path: Path, shown: str) -> BazelFiles:
     for number, file in enumerate(listed.files):
         if bool(file.urls) == bool(file.package and file.file):
             where = document.position(["files", number])
-            problems.append(Problem(f"{file.name} must have either urls, or file and package", where))
+            problems.append(
+                Problem(
+                    f"{file.name} must have either urls, or file and package", where, remedy="take one of the two out"
+                )
+            )
         for place, url in enumerate(file.urls):
             if seen.setdefault(url, file.sha256) != file.sha256:
                 where = document.position(["files", number, "urls", place])

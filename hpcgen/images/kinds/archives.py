@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hpcgen.errors import InputError
 from hpcgen.images import roots
+from hpcgen.images.folder import COPY_AGAIN
 from hpcgen.images.kinds.base import (
     Conversion,
     ConversionStep,
@@ -33,7 +34,7 @@ def _is_layout(path: Path) -> bool:
         with tarfile.open(path, "r:", tarinfo=BoundedMember) as archive:
             names = {member.name.removeprefix("./") for member in islice(archive, _FIRST_MEMBERS)}
     except (tarfile.TarError, OSError, ValueError) as failure:
-        raise InputError(f"{path} cannot be read as a tar file: {failure}") from failure
+        raise InputError(f"{path} cannot be read as a tar file: {failure}", remedy=COPY_AGAIN) from failure
     if "oci-layout" in names:
         return True
     if "manifest.json" in names and any(name.endswith(("/layer.tar", ".json")) for name in names - {"manifest.json"}):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpcgen.errors import InputError, MissingToolError
 from hpcgen.images.commands import ask
-from hpcgen.images.folder import MAX_FILE
+from hpcgen.images.folder import COPY_AGAIN, MAX_FILE
 from hpcgen.images.kinds.base import Conversion, ConversionStep, ConversionTask, ImageKind, conversion_command
 from hpcgen.images.kinds.directory import marked
 from hpcgen.images.kinds.squashfs import read_squashfs
@@ -34,12 +34,12 @@ def sif_squashfs_offset(path: str) -> int | None:
             header = _HEADER.unpack(stream.read(_HEADER.size))
             total, offset = header[8], header[9]
             if header[1] != b"SIF_MAGIC\0" or not 0 <= total <= _MAX_DESCRIPTORS or offset < 0:
-                raise InputError(f"{path} is not a SIF image, or its header is damaged")
+                raise InputError(f"{path} is not a SIF image, or its header is damaged", remedy=COPY_AGAIN)
             stream.seek(offset)
             table = stream.read(total * _DESCRIPTOR.size)
             size = stream.seek(0, 2)
     except (OSError, struct.error) as failure:
-        raise InputError(f"{path} cannot be read as a SIF image: {failure}") from failure
+        raise InputError(f"{path} cannot be read as a SIF image: {failure}", remedy=COPY_AGAIN) from failure
     for at in range(0, len(table) - _DESCRIPTOR.size + 1, _DESCRIPTOR.size):
         entry = _DESCRIPTOR.unpack_from(table, at)
         kind, used, start, extra = entry[0], entry[1], entry[5], entry[-1]

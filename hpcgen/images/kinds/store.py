@@ -60,11 +60,17 @@ def _stored(kind: str, program: str, name: str) -> StoredImage:
     if answer.status:
         if any(word in answer.complaint for word in _ABSENT):
             raise UnknownNameError(f"{kind} has no image {name}", remedy=f"{kind} images lists the existing ones")
-        raise InputError(f"{Path(program).name} cannot inspect {name}: {answer.last_line}")
+        raise InputError(
+            f"{Path(program).name} cannot inspect {name}: {answer.last_line}",
+            remedy="mend what it says; `hpcgen inspect` asks it the same",
+        )
     try:
         told = msgspec.json.decode(answer.output)
     except (ValueError, RecursionError) as failure:
-        raise InputError(f"{Path(program).name} does not print JSON for {name}") from failure
+        raise InputError(
+            f"{Path(program).name} does not print JSON for {name}",
+            remedy=f"check that {program} is the engine itself and not a wrapper that prints more",
+        ) from failure
     return _facts(told[0] if isinstance(told, list) and told else told)
 
 
@@ -129,7 +135,10 @@ def _read_mounted(program: str, name: str, paths: Sequence[str]) -> dict[str, by
             answer = ask([program, *words, *paths])
             if answer.status == 0:
                 return msgspec.msgpack.decode(answer.output, type=dict[str, bytes])
-        raise InputError(f"buildah cannot show the files of {name}: {answer.last_line}")
+        raise InputError(
+            f"buildah cannot show the files of {name}: {answer.last_line}",
+            remedy="mend what it says, or convert the image to an OCI archive and name that",
+        )
 
 
 @contextmanager

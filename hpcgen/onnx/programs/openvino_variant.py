@@ -15,7 +15,10 @@ def save(source, folder):
     try:
         model = openvino.convert_model(str(source))
     except Exception as failure:
-        raise Cannot(f"OpenVINO cannot convert the model: {last_line(failure)}") from failure
+        raise Cannot(
+            f"OpenVINO cannot convert the model: {last_line(failure)}",
+            "leave the variants of OpenVINO out for this model",
+        ) from failure
     path = folder / "model.xml"
     # Weights are kept as they are: it would store them in half precision.
     openvino.save_model(model, str(path), compress_to_fp16=False)

@@ -36,7 +36,7 @@ def open_runtime(runtime, path, threads, provider="cpu", feeds=None, variant="")
             return onnx_sessions.OrtModel(path, provider or "cpu", threads, watched=False)
         if runtime == "openvino":
             return onnx_sessions.OpenvinoModel(path, threads, "bf16" if variant == "openvino-bf16" else "f32")
-    raise Cannot(f"there is no runtime {runtime}")
+    raise Cannot(f"there is no runtime {runtime}", "name onnxruntime, openvino or tvm")
 
 
 def placed(path, threads, provider, feeds):

@@ -39,7 +39,9 @@ def tune(path, folder, threads, feeds, trials, seed):
     integration = imported("tvm.s_tir.meta_schedule.relax_integration", "TVM")
     tasks = integration.extract_tasks(module, target)
     if not tasks:
-        raise Cannot("TVM found no operator of the model whose schedule can be tuned")
+        raise Cannot(
+            "TVM found no operator of the model whose schedule can be tuned", "leave tvm-tuned out for this model"
+        )
     model, strategy, found = _cost_model()
     kept = schedule.database.MemoryDatabase()
     with tempfile.TemporaryDirectory() as logs:
@@ -63,7 +65,10 @@ def tune(path, folder, threads, feeds, trials, seed):
         finally:
             trier.end()
     if not trier.good:
-        raise Cannot(f"none of {trier.tried} trials of TVM could be compiled and run: {trier.last}")
+        raise Cannot(
+            f"none of {trier.tried} trials of TVM could be compiled and run: {trier.last}",
+            "leave tvm-tuned out for this model",
+        )
     best = {}
     for task in tasks:
         tuned = kept.query_ir_module(task.dispatched[0], target, task.task_name)

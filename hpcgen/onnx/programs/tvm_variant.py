@@ -40,7 +40,10 @@ class Tvm:
                     compiled = self.tvm.compile(scheduled(self.tvm, module, self.schedules), self.target)
                 self.machines[key] = relax.VirtualMachine(compiled, self.tvm.cpu())["main"], names_of(module)
             except Exception as failure:
-                raise Cannot(f"TVM {self.version} cannot compile the model: {last_line(failure)}") from failure
+                raise Cannot(
+                    f"TVM {self.version} cannot compile the model: {last_line(failure)}",
+                    "leave the variants of TVM out for this model",
+                ) from failure
         return self.machines[key]
 
     def run(self, feeds):
@@ -77,7 +80,10 @@ def relaxed(tvm, path, feeds, target):
             steps = [relax.transform.DecomposeOpsForInference(), relax.transform.CanonicalizeBindings()]
             return relax.get_pipeline("zero")(tvm.transform.Sequential(steps)(module))
     except Exception as failure:
-        raise Cannot(f"TVM {tvm.__version__} cannot take the model: {last_line(failure)}") from failure
+        raise Cannot(
+            f"TVM {tvm.__version__} cannot take the model: {last_line(failure)}",
+            "leave the variants of TVM out for this model",
+        ) from failure
 
 
 def scheduled(tvm, module, schedules):

@@ -87,7 +87,10 @@ class CharliecloudFormat(Format):
             assembly = msgspec.structs.replace(assembly, builder=stages[0], final=stages[1])
         dockerfile = instructions(plan, assembly, CH_IMAGE)
         if DELIMITER in dockerfile.text.splitlines():
-            raise InputError(f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script")
+            raise InputError(
+                f"a line of the Dockerfile is {DELIMITER}, which ends it in the build script",
+                remedy="take that line out of the stack's texts",
+            )
         where = "without a network, from a bundle" if plan.supply == "bundle" else "on a machine that has a network"
         about = (
             f"Builds with ch-image {where}, and converts with ch-convert.\n"

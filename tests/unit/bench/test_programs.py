@@ -105,7 +105,7 @@ def test_a_program_measures_and_refuses(tmp_path: Path) -> None:
     # Of Python alone, whatever the process was before.
     assert 4e6 < result.memory < 1e8 and result.node == os.uname().nodename
     (refused,) = started("numpy", tmp_path, compiler="xla")
-    assert refused == Refusal("NumPy has no compiler xla")
+    assert refused == Refusal("NumPy has no compiler xla; name another compiler, or none")
     (refused,) = started("numpy", tmp_path, allocator="mimalloc")
     assert isinstance(refused, Refusal) and "no libmimalloc" in refused.cannot
 

@@ -530,7 +530,7 @@ def test_join_refuses_what_does_not_fit(tmp_path: Path) -> None:
     path.write_bytes(b"y" * 20_000)
     with pytest.raises(InputError) as raised:
         join(tmp_path / "old", tmp_path / "inc", Output(tmp_path / "joined"))
-    said = [str(problem) for problem in raised.value.problems]
+    said = [problem.message for problem in raised.value.problems]
     assert len(said) == 2 and any(text.endswith("is missing") for text in said)
     assert any(text.endswith("is altered") for text in said)
     assert not (tmp_path / "joined").exists()

@@ -187,8 +187,8 @@ def test_every_mistake_at_once_each_at_its_place() -> None:
         ("partitions: 4",
          "2:13: `partitions` must be a mapping, that is, indented `key: value` lines, not '4'"),
         ("modules: gcc", "2:10: `modules` must be a list, not 'gcc'\n  remedy: write it as a list: [gcc]"),
-        ("labels: []", "2:9: `labels` must have 1 to 3 entries, not 0"),
-        ("labels: [a, b, c, d]", "2:9: `labels` must have 1 to 3 entries, not 4"),
+        ("labels: []", "2:9: `labels` must have 1 to 3 entries, not 0\n  remedy: add what is missing"),
+        ("labels: [a, b, c, d]", "2:9: `labels` must have 1 to 3 entries, not 4\n  remedy: take some out"),
         ("pair: [1]", "2:7: `pair` must be a list of 2, not a list of 1"),
         ("pair: [x, y]", "2:8: `pair[0]` must be a whole number, not 'x'"),
         ("binds: {a: b}", "2:8: `binds` must be a list or text, not a mapping"),
@@ -225,7 +225,7 @@ def test_a_part_of_a_file() -> None:
     assert [problem.where for problem in caught.value.problems] == [Position("f.yaml", 3, 25)]
     with pytest.raises(InputError) as caught:
         convert(document, Partition, ("partitions", "tpu", "x"))
-    assert str(caught.value) == "f.yaml:2:3: `tpu` is missing in `partitions`"
+    assert str(caught.value).startswith("f.yaml:2:3: `tpu` is missing in `partitions`\n  remedy: add it; ")
 
 
 def test_a_records_own_check_is_told_at_the_record_that_made_it() -> None:

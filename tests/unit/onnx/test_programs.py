@@ -180,5 +180,5 @@ def test_runtimes_are_opened_as_the_program_over_files_opens_them(tmp_path: Path
     assert done.stdout.splitlines() == [
         "onnxruntime 1.32.0 of this image has no CUDAExecutionProvider, only CPUExecutionProvider | "
         "take an image for this partition: hpcgen onnx serve-kit",
-        "there is no runtime other | ",
+        "there is no runtime other | name onnxruntime, openvino or tvm",
     ]
