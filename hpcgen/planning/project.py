@@ -127,7 +127,7 @@ def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, sai
         block = catalog.distributions.get(each.name)
         if block is not None:
             asks = _range(asked, each)
-            origin = Origin(f"{each.name}{asks} of {each.origin}", kind="file")
+            origin = Origin(f"{each.name}{asks} of {each.origin}{_without_range(asked, each)}", kind="file")
             versions = {block: "" if block in said else public_range(asks)}
             demands.append(Demand(catalog.identifier(block), versions, origin, {}))
     return demands
@@ -136,6 +136,13 @@ def _demands(asked: Asked, catalog: Catalog, python: str, architecture: str, sai
 def _range(asked: Asked, package: Requirement) -> str:
     """What the project asks for of a package: of a lock the project's own range, where the lock says that."""
     return next((file.ranges[package.name] for file in asked.files if package.name in file.ranges), package.specifier)
+
+
+def _without_range(asked: Asked, package: Requirement) -> str:
+    """That a version is asked for because nobody knows what range the project has; empty elsewhere."""
+    known = any(package.name in file.ranges for file in asked.files)
+    of = next((file for file in asked.files if package in file.requirements), None)
+    return "" if known or of is None or not of.locked else " (locked, with no range of the project beside it)"
 
 
 def _locked_versions(asked: Asked, catalog: Catalog, python: str, architecture: str) -> dict[str, str]:

@@ -1,7 +1,10 @@
 """Files of Python packages."""
 
+from pathlib import Path
+
 from hpcgen.model.requirement import PackageFile
 from hpcgen.project_files.poetry_lock import read_poetry_lock
+from hpcgen.project_files.project_ranges import with_project_ranges
 from hpcgen.project_files.pylock import read_pylock
 from hpcgen.project_files.pyproject import read_pyproject
 from hpcgen.project_files.readers import Readers
@@ -20,4 +23,18 @@ _PYTHON: Readers[PackageFile] = Readers(
         (r".+\.(txt|in)", read_requirements),
     ),
 )
-read_packages = _PYTHON.read
+
+
+def read_packages(top: Path, path: str) -> PackageFile:
+    """What a file asks for, and of a lock what the project itself does, where a file beside it says that.
+
+    Parameters
+    ----------
+    top: the folder of the project.
+    path: of the file, from there.
+
+    Raises
+    ------
+    InputError: the file cannot be read, has mistakes, each with its place, or is of no known kind.
+    """
+    return with_project_ranges(top, _PYTHON.read(top, path))

@@ -138,6 +138,59 @@ def test_the_range_of_the_project_bounds_a_block_and_the_locked_version_comes_fi
     ]
 
 
+LOCKS = {
+    "pylock.toml": 'lock-version = "1.0"\ncreated-by = "test"\n[[packages]]\nname = "torch"\nversion = "{torch}"\n'
+    'wheels = [{{name = "torch-{torch}-py3-none-any.whl", hashes = {{sha256 = "{hash}"}}}}]\n',
+    "poetry.lock": '[[package]]\nname = "torch"\nversion = "{torch}"\ngroups = ["main"]\n'
+    'files = [{{file = "torch-{torch}-py3-none-any.whl", hash = "sha256:{hash}"}}]\n'
+    '[metadata]\nlock-version = "2.1"\npython-versions = ">=3.10"\n',
+    "requirements.txt": "torch=={torch} --hash=sha256:{hash}\n",
+}
+"""Of torch alone, in kinds of locks that do not say what the project asks for."""
+POETRY = '[tool.poetry]\nname = "demo"\n[tool.poetry.dependencies]\npython = "^3.10"\ntorch = "^2.6"\n'
+PROJECT = '[project]\nname = "demo"\nversion = "1"\ndependencies = ["torch>=2.6,<3"]\n'
+
+
+def torch_of(folder: Path, file: str, torch: str = "2.15.0", **beside: str) -> str:
+    for name, text in beside.items():
+        (folder / name.replace("_", ".")).write_text(text, "utf-8")
+    plan = planned(folder, {file: LOCKS[file].format(torch=torch, hash="1" * 64)})
+    chosen = plan.block("pytorch")
+    assert chosen is not None and plan.project is not None
+    assert set(plan.project.files) == {file, *(name.replace("_", ".") for name in beside)}
+    return chosen.version
+
+
+@pytest.mark.parametrize("text", [POETRY, PROJECT])
+@pytest.mark.parametrize("file", sorted(LOCKS))
+def test_the_range_is_that_of_pyproject_toml_beside_a_lock_that_has_none(tmp_path: Path, file: str, text: str) -> None:
+    assert torch_of(tmp_path, file, pyproject_toml=text) == "2.13.0"
+    assert torch_of(tmp_path, file, "2.9.1", pyproject_toml=text) == "2.9.1"
+
+
+def test_the_range_of_hashed_requirements_is_in_what_they_were_made_from(tmp_path: Path) -> None:
+    assert torch_of(tmp_path, "requirements.txt", requirements_in="torch>=2.6\n") == "2.13.0"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        PROJECT.replace("torch", "torch-geometric"),
+        PROJECT.replace(">=2.6,<3", ">=2.6,<2.10"),
+        PROJECT.replace('["torch>=2.6,<3"]', "[7"),
+        PROJECT.replace("<3", "<3; python_version < '3.12'"),
+    ],
+)
+@pytest.mark.parametrize("file", sorted(LOCKS))
+def test_without_a_range_the_locked_version_is_meant_and_that_is_said(tmp_path: Path, file: str, text: str) -> None:
+    if text:
+        (tmp_path / "pyproject.toml").write_text(text, "utf-8")
+    with pytest.raises(ConflictError) as refused:
+        planned(tmp_path, {file: LOCKS[file].format(torch="2.15.0", hash="1" * 64)})
+    assert "(locked, with no range of the project beside it) asks for pytorch ==2.15.0" in str(refused.value)
+
+
 def test_the_build_that_a_file_names_is_the_site_s_to_choose(tmp_path: Path) -> None:
     plan = planned(tmp_path, {"requirements.txt": "torch==2.7.1+cu126\n"})
     torch = plan.block("pytorch")
