@@ -170,7 +170,7 @@ class _Run:
         self.output: list[str] = []
         self.users = users_in(value for name, value in os.environ.items() if name.lower().endswith("_proxy"))
         self.disks = Disks()
-        self.taken_over = TakenOver(self.work)
+        self.taken_over = TakenOver(self.work, self.builder.converter)
         self.written = Written(self.progress, self.builder.growing(self.work))
 
     def go(self) -> BuildRecord:

@@ -19,16 +19,21 @@ from hpcgen.images.kinds.sif import sif_squashfs_offset
 from hpcgen.images.repacking.program import Finished
 from hpcgen.support.quoting import sh
 
-_FOLDER, _TOLD = "programs", "taken-over.txt"
+_FOLDER, _TOLD = "programs/bin", "taken-over.txt"
 _START = "import sys; sys.path[:] = {paths!r}; from hpcgen.images.repacking.program import main; main(sys.argv[1:])"
 _OFFSETS = {"squashfs": lambda path: 0, "sif": sif_squashfs_offset}
 
 
 class TakenOver:
-    """The stand-in for mksquashfs of one build; there is none where the build writes no such file from another."""
+    """The stand-in for mksquashfs of one build; there is none where the build writes no such file from another.
 
-    def __init__(self, work: Work) -> None:
-        self.work = work
+    Parameters
+    ----------
+    converter: see :class:`hpcgen.engines.base.Engine`.
+    """
+
+    def __init__(self, work: Work, converter: str = "") -> None:
+        self.work, self.converter = work, converter
         self.variables: dict[str, str] = {}
 
     def prepare(self) -> None:
@@ -45,10 +50,14 @@ class TakenOver:
         paths = [str(Path(__file__).parents[2]), *(each for each in sys.path if each)]
         words = [sys.executable, "-I", "-c", _START.format(paths=paths), msgspec.json.encode(finished).decode()]
         folder = self.work.scratch / _FOLDER
-        folder.mkdir(exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         place = folder / "mksquashfs"
         place.write_text(f'#!/bin/sh\nexec {" ".join(sh(word) for word in words)} "$@"\n', encoding="utf-8")
         place.chmod(0o755)
+        if script := shutil.which(self.converter):
+            # What it takes for its own folder is where it was found.
+            (folder / self.converter).symlink_to(script)
+            (folder.parent / "lib").symlink_to(Path(script).resolve().parent.parent / "lib")
         # A folder for temporary files may be mounted so that nothing in it can be started.
         if query([str(place), "-version"])[0] == query([program, "-version"])[0]:
             self.variables = {"PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}

@@ -38,10 +38,8 @@ class Call(msgspec.Struct, frozen=True):
     shared_memory: whether processes inside talk to each other through memory.
     mpi: the family of the host's MPI, ``mpich`` or ``openmpi``, if it takes part in the start; "" without.
     fabric: the kind of the site's fabric.
-    gpu_collectives: libraries by which GPUs of several nodes send each other data, such as ``NCCL``, and for which the
-        engine is to bring its plugin.
-    sealed: whether foreign code runs in it: without a network, and with nothing of the host but the folder of the job
-        and ``binds``.
+    gpu_collectives: libraries such as ``NCCL``, by which GPUs send each other data, whose plugin the engine brings.
+    sealed: whether foreign code runs in it: no network, and of the host only the job's folder and ``binds``.
     attached: whether it is a command of a person's shell, with a terminal or a pipe, to which signals are sent.
     host_network: whether it listens on the host's network.
     ranks_outside: whether a launcher of the caller starts it: only the script knows how many ranks share a node.
@@ -98,6 +96,7 @@ class Engine:
     ``alone``: it does one step after the other. ``service``: it works through a service of the machine, so others are
     tried before. ``builds_since``: the release that reads our recipes, and for what of them. ``comes_from``: where a
     person gets it. ``storage_variables``: they say where it keeps images, steps and temporary files.
+    ``converter``: its script that writes image files, where that puts its own folder first on PATH; beside that is lib.
     ``adds_to``: kinds of image, as ``starts`` has them, that its builds can start from.
     ``differs_before``: what differs between two images of one lock, if it is known, before the release ``equal_since``,
     which makes them equal; "" where no release is known to.
@@ -139,6 +138,7 @@ class Engine:
     storage_variables: ClassVar[tuple[str, ...]] = ()
     equal_since: ClassVar[str] = ""
     differs_before: ClassVar[str] = ""
+    converter: ClassVar[str] = ""
     adds_to: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, version: str | None = None) -> None:

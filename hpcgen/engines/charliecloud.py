@@ -76,6 +76,7 @@ class Charliecloud(Engine):
     starts = ("squashfs", "directory", "ch-image", "sandbox")
     image_environment = False
     image_releases = MappingProxyType({".sqfs": SQUASHFS})
+    converter = "ch-convert"
     adds_to = ("ch-image", "squashfs", "directory")
     driver_in_image = True
     targets_in_image = True

@@ -96,6 +96,30 @@ def test_an_engine_that_uses_another_is_said(folder: Path, tmp_path: Path) -> No
     assert told(taken) == ["new.sqfs was written whole: the engine uses a mksquashfs of its own"]
 
 
+CONVERTER = """#!/bin/sh
+# As ch-convert of Charliecloud 0.31 and 0.45 begins.
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../lib/charliecloud/base.sh"
+PATH=$here:$PATH
+exec mksquashfs "$@"
+"""
+
+
+def test_a_converter_that_looks_beside_itself_first_finds_it_too(folder: Path, tmp_path: Path) -> None:
+    converter = tmp_path / "bin" / "ch-convert"
+    converter.write_text(CONVERTER)
+    converter.chmod(0o755)
+    (tmp_path / "lib" / "charliecloud").mkdir(parents=True)
+    (tmp_path / "lib" / "charliecloud" / "base.sh").touch()
+    packed(folder, tmp_path / "old.sqfs")
+    taken = TakenOver(work_for(tmp_path, "old.sqfs"), "ch-convert")
+    taken.prepare()
+    words = ["ch-convert", str(folder), str(tmp_path / "new.sqfs"), "-noappend"]
+    subprocess.run(words, env=taken.environment({}), check=True, capture_output=True)
+    check(tmp_path / "new.sqfs", folder)
+    assert "were taken over" in told(taken)[0]
+
+
 @pytest.mark.parametrize("kind", ["directory", "ch-image", "tar"])
 def test_nothing_else_is_touched(kind: ImageKindName, folder: Path, tmp_path: Path) -> None:
     packed(folder, tmp_path / "old.sqfs")
