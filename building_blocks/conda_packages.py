@@ -12,22 +12,11 @@ from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.conda import asked_of_conda, conda_fetch, conda_files, conda_request, conda_wheels
 from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile, Wheels, command, run
 from hpcgen.model.image_paths import SCRATCH
-from hpcgen.project_files.conda_text import spec_name
+from hpcgen.model.project import ProjectPath
+from hpcgen.project_files.conda_cuda import CUDA_PACKAGES, asked_with_cuda
 
 PREFIX = "/opt/conda"
-_CUDA = ("cuda-version", "cudatoolkit")
-"""Packages of which one is there wherever others are built with CUDA."""
-_WITH_CUDA = ("pytorch", "pytorch-gpu", "tensorflow", "tensorflow-gpu", "jax", "jaxlib", "cupy", "numba-cuda", "cudf")
-"""Packages that conda-forge has with CUDA, and that a solver takes so where the node has a driver for it."""
 
-FilePath = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(?!/)[^\x00-\x1f\x7f-\x9f\u2028\u2029]+\Z",
-        description="a path from the folder of the stack's file",
-        examples=["environment.yml"],
-    ),
-]
 Spec = Annotated[
     str,
     msgspec.Meta(
@@ -59,12 +48,12 @@ class CondaPackages(Block):
     class Options(BlockOptions, frozen=True):
         """Which packages.
 
-        ``files``: environment.yml, pixi.lock, conda-lock.yml or an explicit list, by their paths from the folder of
-        the stack's file. ``environment``: of a lock that has several. ``packages``: more of them, in conda's form.
+        ``files``: environment.yml, pixi.lock, conda-lock.yml or an explicit list of the project. ``environment``: of a
+        lock that has several. ``packages``: more of them, in conda's form.
         ``channels``: where they are taken from, instead of those of the files.
         """
 
-        files: list[FilePath] = []
+        files: list[ProjectPath] = []
         environment: str = ""
         packages: list[Spec] = []
         channels: list[Channel] = []
@@ -123,10 +112,9 @@ class CondaPackages(Block):
         """NVIDIA's GPUs, where packages with CUDA are there, or those are asked for that channels have with it."""
         asked = asked_of_conda(ctx)
         if asked.packages:
-            uses = any(each.name in _CUDA or "cuda" in each.build for each in asked.packages)
+            uses = any(each.name in CUDA_PACKAGES or "cuda" in each.build for each in asked.packages)
         else:
-            named = [need for need in asked.needs if spec_name(need) in (*_CUDA, *_WITH_CUDA)]
-            uses = "__cuda" in asked.virtual and any("cpu" not in need for need in named)
+            uses = "__cuda" in asked.virtual and bool(asked_with_cuda(asked.needs))
         return Capabilities(gpu_vendors=("nvidia",) if uses else ())
 
     def notices(self, ctx: Context) -> list[str]:

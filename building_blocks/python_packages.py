@@ -12,7 +12,7 @@ from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
 from hpcgen.blocks.steps import Input, Part, Run, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
-from hpcgen.model.project import Project
+from hpcgen.model.project import Project, ProjectPath
 from hpcgen.support.units import some
 
 Pin = Annotated[
@@ -46,15 +46,6 @@ def _vendor(name: str, version: str) -> str:
     return "nvidia" if plain in _CUDA_WHEELS or plain.startswith(("nvidia-", "cupy-cuda")) else ""
 
 
-ProjectPath = Annotated[
-    str,
-    msgspec.Meta(
-        pattern=r"^(?!/)[^,\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)",
-        description="a path from the folder of the stack's file, without commas and control characters",
-        examples=["requirements.txt"],
-    ),
-]
-
 GroupName = Annotated[
     str,
     msgspec.Meta(
@@ -80,8 +71,8 @@ class PythonPackages(Block):
     class Options(BlockOptions, frozen=True):
         """``packages``: such as ``h5py==3.11.0``; ranges, addresses and pip's own options are refused.
 
-        ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock or pyproject.toml, by their paths from the folder
-        of the stack's file. ``groups``: extras and dependency groups of them that are wanted.
+        ``files``: requirements.txt, pylock.toml, uv.lock, poetry.lock or pyproject.toml of the project. ``groups``:
+        extras and dependency groups of them that are wanted.
         """
 
         packages: list[Pin] = []

@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from hpcgen.blocks.requirements import in_range
+from hpcgen.contract import conda
 from hpcgen.contract.case import Case, Check, holds, skipped, unknown
 from hpcgen.model.reasons import JobReason
 from hpcgen.model.site import Gpu
-from hpcgen.support.units import counted
+from hpcgen.support.units import counted, some
 
 NO_GPU = "the partition has no GPU"
 COMPATIBILITY = "cuda-compat-"
@@ -42,6 +43,8 @@ def use(case: Case) -> list[Check]:
         wasted = (
             f"the job asks for {counted(asked, 'GPU')} of each node ({_one(gpu)}), which nothing in the image can use"
         )
+        if names := conda.without_driver(case):
+            wasted += f": of {some(names)} conda takes builds for CPUs where the profile names no driver"
         found.append(_unused(case, wasted))
     return [msgspec.structs.replace(each, path=path) for each in found] or [
         holds(name, f"{', '.join(users)} can use the {_one(gpu)}")
@@ -54,7 +57,8 @@ def _unused(case: Case, reason: str) -> Check:
         isinstance(r, JobReason) and r.field == "gpus_per_node" and r.rule == "asked" for r in case.plan.job.reasons
     )
     without = [name for name, each in case.site.partitions.items() if each.gpu is None]
-    remedies = ["--gpus 0 for a job on the CPUs alone"]
+    remedies = [conda.driver_wanted(case)] if conda.without_driver(case) else []
+    remedies.append("--gpus 0 for a job on the CPUs alone")
     remedies += [f"--partition {' or '.join(without)}"] if without else []
     remedies.append("a stack or provider that can use them")
     return Check("GPU use", "doubtful" if said else "broken", reason, ", or ".join(remedies))

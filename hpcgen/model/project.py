@@ -1,9 +1,21 @@
 """What a plan takes from the files of the user's project: its Python packages, each with the line that asks for it."""
 
-from hpcgen.model.fields import Digest, Record, Text
+from typing import Annotated
+
+from hpcgen.model.fields import Digest, Record, Text, matching
 
 BLOCK = "python_packages"
 """The block whose options ``files`` and ``groups`` name them, and which installs them."""
+
+ProjectPath = Annotated[
+    str,
+    matching(
+        r"^(?!/)[^,\x00-\x1f\x7f-\x9f\u2028\u2029]+$(?!\n)",
+        "a path from the folder of the stack's file, without commas and control characters",
+        "requirements.txt",
+    ),
+]
+"""A file of the project that a block reads; commas are between several of them in ``--set``."""
 
 
 class ProjectPackage(Record, frozen=True):
