@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ class Asked(msgspec.Struct, frozen=True):
     all_root: bool = False
     block_size: int | None = None
     threads: int | None = None
+    added: dict[str, int] = {}
 
 
 class Finished(msgspec.Struct, frozen=True):
@@ -69,6 +71,7 @@ def main(words: Sequence[str]) -> None:
             Path(finished.path),
             finished.offset,
             without=asked.without,
+            added=asked.added,
             all_root=asked.all_root,
             block_size=asked.block_size,
             threads=asked.threads,
@@ -84,6 +87,7 @@ def asked_of(words: Sequence[str]) -> Asked:
     rest = list(words)
     names: list[str] = []
     without: list[str] = []
+    added: dict[str, int] = {}
     more: dict[str, int] = {}
     while rest:
         word = rest.pop(0)
@@ -97,8 +101,8 @@ def asked_of(words: Sequence[str]) -> Asked:
             more["threads"] = int(rest.pop(0))
         elif word == "-b" and rest:
             more["block_size"] = int(rest.pop(0))
-        elif word == "-pf" and rest and Path(rest[0]).stat().st_size == 0:
-            rest = rest[1:]
+        elif word == "-pf" and rest:
+            added = _added(Path(rest.pop(0)).read_text(encoding="utf-8"))
         elif word == "-e":
             # All that follows, as ch-convert gives it: paths that begin with the folder's.
             while rest and not rest[0].startswith("-"):
@@ -111,7 +115,18 @@ def asked_of(words: Sequence[str]) -> Asked:
     if any(not each.startswith(f"{folder}/") for each in without):
         raise Unsuitable("mksquashfs is to leave out what lies elsewhere")
     all_root = bool(more.get("all_root"))
-    return Asked(folder, Path(names[1]), tuple(without), all_root, more.get("block_size"), more.get("threads"))
+    return Asked(folder, Path(names[1]), tuple(without), all_root, more.get("block_size"), more.get("threads"), added)
+
+
+def _added(text: str) -> dict[str, int]:
+    """What ch-convert has mksquashfs add, a line each: empty files, whose content ``true`` prints, and folders."""
+    found = {}
+    for line in text.splitlines():
+        name, kind, mode, *rest = line.split()
+        if (kind, rest) not in (("d", ["root", "root"]), ("f", ["root", "root", "true"])):
+            raise Unsuitable(f"mksquashfs is to add {line}")
+        found[name] = int(mode, 8) | (stat.S_IFDIR if kind == "d" else stat.S_IFREG)
+    return found
 
 
 def _megabytes(size: int) -> str:

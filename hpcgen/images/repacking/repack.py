@@ -8,9 +8,10 @@ other, and says nothing of the older one.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import MappingProxyType
 from typing import BinaryIO
 
 import msgspec
@@ -40,6 +41,7 @@ def repack(
     offset: int = 0,
     *,
     without: Collection[str] = (),
+    added: Mapping[str, int] = MappingProxyType({}),
     all_root: bool = False,
     block_size: int | None = None,
     threads: int | None = None,
@@ -51,6 +53,7 @@ def repack(
     folder: what it is made of.
     finished: the file with the older squashfs, which begins at ``offset``. It may be a stranger's.
     without: paths below the folder that are left out.
+    added: empty files and folders that are to be in the new one: paths in it and their modes, with the kind.
     all_root: whether everything belongs to root inside.
     block_size: in bytes, the older one's if None.
     threads: how many work at once, as many as this process may use cores if None.
@@ -65,7 +68,8 @@ def repack(
         old = Finished(descriptor, offset)
         if block_size not in (None, old.about.block_size):
             raise Unsuitable(f"the blocks of the finished image have {old.about.block_size} bytes, not {block_size}")
-        tree = Tree(os.fsencode(folder), [os.fsencode(each) for each in without], all_root)
+        more = {os.fsencode(name): mode for name, mode in added.items()}
+        tree = Tree(os.fsencode(folder), [os.fsencode(each) for each in without], all_root, more)
         with ThreadPoolExecutor(threads or len(os.sched_getaffinity(0))) as pool, open(target, "wb") as stream:
             changed = _take_over(old, tree, pool)
             kept = _used(old, tree)

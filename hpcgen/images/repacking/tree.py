@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Collection, Iterator
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from hpcgen.images.repacking.layout import EMPTY, Data, Unsuitable
 
@@ -34,14 +36,21 @@ class Tree:
     folder: where it lies.
     without: paths that are left out, with what lies below them.
     all_root: whether everything belongs to root inside.
+    added: empty files and folders of root that are to be there too: paths in the tree and their modes, with the kind.
 
     Raises
     ------
-    Unsuitable: a file has extended attributes.
+    Unsuitable: the folder of something that is added is missing; a file has extended attributes.
     OSError: something cannot be read.
     """
 
-    def __init__(self, folder: bytes, without: Collection[bytes] = (), all_root: bool = False) -> None:
+    def __init__(
+        self,
+        folder: bytes,
+        without: Collection[bytes] = (),
+        all_root: bool = False,
+        added: Mapping[bytes, int] = MappingProxyType({}),
+    ) -> None:
         self.folder, self.without, self.all_root = folder, without, all_root
         self.count = 0
         self._linked: dict[tuple[int, int], Entry] = {}
@@ -58,6 +67,20 @@ class Tree:
                 entry.below[each.name] = below
                 if stat.S_ISDIR(below.about.st_mode):
                     waiting.append((each.path, below))
+        for name, mode in sorted(added.items()):
+            self._add(name.split(b"/"), mode)
+
+    def _add(self, path: list[bytes], mode: int) -> None:
+        """An empty file or folder, where nothing has its name."""
+        above = self.root
+        for name in path[:-1]:
+            if name not in above.below:
+                raise Unsuitable(f"the folder of {os.fsdecode(b'/'.join(path))} is missing")
+            above = above.below[name]
+        if path[-1] not in above.below:
+            self.count += 1
+            about = os.stat_result((mode, 0, 0, 1, 0, 0, 0, 0, int(time.time()), 0))
+            above.below[path[-1]] = Entry(about, self.count, links=1)
 
     def _entry(self, path: bytes, about: os.stat_result) -> Entry:
         key = (about.st_dev, about.st_ino)

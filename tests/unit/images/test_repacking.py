@@ -116,6 +116,20 @@ def test_paths_are_left_out(folder: Path, tmp_path: Path) -> None:
     check(tmp_path / "new.sqfs", folder, without=frozenset({"fifo"}))
 
 
+def test_empty_files_and_folders_are_added(folder: Path, tmp_path: Path) -> None:
+    old = packed(folder, tmp_path / "old.sqfs")
+    (tmp_path / "more").write_text(
+        "mnt d 755 root root\nmnt/0 d 755 root root\nhosts f 644 root root true\ntext d 755 root root\n"
+    )
+    asked = asked_of([str(folder), "new", "-noappend", "-pf", str(tmp_path / "more")])
+    repack(folder, tmp_path / "new.sqfs", old, added=asked.added)
+    (folder / "mnt" / "0").mkdir(parents=True)
+    (folder / "hosts").touch()
+    check(tmp_path / "new.sqfs", folder)
+    with pytest.raises(Unsuitable, match="the folder of there/x is missing"):
+        repack(folder, tmp_path / "new.sqfs", old, added={"there/x": 0o40755})
+
+
 def test_with_little_in_common_the_file_is_better_written_whole(folder: Path, tmp_path: Path) -> None:
     old = packed(folder, tmp_path / "old.sqfs")
     (folder / "linked").unlink()
@@ -170,7 +184,7 @@ def test_what_engines_ask_for_is_understood(words: str, asked: dict[str, object]
     told = asked_of(words.replace("DIR", str(tmp_path)).split())
     assert told.folder == tmp_path and told.target == Path("new")
     seen = {name: getattr(told, name) for name in Asked.__struct_fields__[2:]}
-    wanted = {name: value for name, value in seen.items() if value not in (None, (), False)}
+    wanted = {name: value for name, value in seen.items() if value not in (None, (), False, {})}
     without = tuple(each.replace(str(tmp_path), "DIR") for each in wanted.pop("without", ()))
     assert {**wanted, **({"without": without} if without else {})} == asked
 
