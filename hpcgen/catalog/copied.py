@@ -206,6 +206,7 @@ def files_of(folder: Path, entry: Copied) -> list[tuple[str, Path]]:
         raise InputError(
             f"there is no {entry.from_!r} in {folder.absolute()}",
             expected="a file or folder, by its path from the folder of the stack's file",
+            remedy="check the spelling of its path",
         )
     if not start.is_dir():
         _check_regular(start, entry.from_)
@@ -245,7 +246,11 @@ def _ignored(folder: Path) -> list[str]:
         raise InputError(f"{file} cannot be read: {failure}", expected="patterns, one on each line") from failure
     problems = Problems()
     if len(text) > MOST_IGNORED:
-        problems.add(f"{file} is larger than {size(MOST_IGNORED)}", expected="patterns, one on each line")
+        problems.add(
+            f"{file} is larger than {size(MOST_IGNORED)}",
+            expected="patterns, one on each line",
+            remedy="check that it is the right file",
+        )
     patterns = [IGNORE]
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         if line.startswith("!"):

@@ -22,7 +22,9 @@ def scaling(rows: Sequence[Measurement], wanted: Wanted, nodes: int, doubtful: b
     found = series_for(rows, wanted)
     if not found:
         raise InputError(
-            "no rows differ in the number of nodes alone", expected="rows of three or more numbers of nodes"
+            "no rows differ in the number of nodes alone",
+            expected="rows of three or more numbers of nodes",
+            remedy="measure on more numbers of nodes: hpcgen bench --nodes N",
         )
     if len(found) > len(plots.COLOURS):
         raise InputError(

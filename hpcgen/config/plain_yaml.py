@@ -265,7 +265,9 @@ class PlainReader:
 
     def too_deep(self, mark: Any) -> Problem:
         where = Position(self.name, mark.line + 1, mark.column + 1)
-        return Problem("this is nested too deeply", where, f"at most {MAX_DEPTH} levels")
+        return Problem(
+            "this is nested too deeply", where, f"at most {MAX_DEPTH} levels", remedy="check that it is the right file"
+        )
 
     def syntax_problem(self, failure: Any) -> Problem:
         said = failure.problem or ""

@@ -56,7 +56,11 @@ def ask(argv: Sequence[str], *, limit: int = ANSWER_BYTES, before: Callable[[], 
             assert process.stdout is not None
             output = process.stdout.read(limit + 1)
             if len(output) > limit:
-                raise InputError(f"{argv[0]} printed more than {limit} bytes", expected="a file of a kit")
+                raise InputError(
+                    f"{argv[0]} printed more than {limit} bytes",
+                    expected="a file of a kit",
+                    remedy="the image has no kit of hpcgen's there; build it again",
+                )
             status = process.wait()
         size = complaint.seek(0, os.SEEK_END)
         complaint.seek(max(0, size - 8192))

@@ -60,7 +60,11 @@ COPY_AGAIN = "copy the image here again, or build it again"
 
 def too_large(path: str) -> InputError:
     """The error for a file that no kit has."""
-    return InputError(f"the image's {path} has more than {MAX_FILE} bytes", expected="a file of a kit")
+    return InputError(
+        f"the image's {path} has more than {MAX_FILE} bytes",
+        expected="a file of a kit",
+        remedy="no kit of hpcgen's has such a file; build the image again",
+    )
 
 
 if __name__ == "__main__":

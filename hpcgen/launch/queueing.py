@@ -41,7 +41,9 @@ def refuse(plan: Plan, queueing: Queueing, scheduler: Scheduler, how: Start) -> 
     elif queueing.tasks is not None and not scheduler.task_variable:
         problems.append(Problem(f"hpcgen cannot submit arrays to {title}", "--array", remedy="submit several jobs"))
     elif queueing.tasks is not None and queueing.tasks > most:
-        problems.append(Problem(f"an array of {queueing.tasks} tasks", "--array", f"no more than {most}"))
+        problems.append(
+            Problem(f"an array of {queueing.tasks} tasks", "--array", f"no more than {most}", "submit several arrays")
+        )
     if queueing.after and not scheduler.after(queueing.after):
         problems.append(
             Problem(
@@ -86,7 +88,14 @@ def _checkpoint_problems(plan: Plan, seconds: int, scheduler: Scheduler, how: St
             )
         ]
     if seconds >= plan.job.walltime_s:
-        return [Problem(f"{seconds} s before the end of a job of {plan.job.walltime_s} s", where, "less than its time")]
+        return [
+            Problem(
+                f"{seconds} s before the end of a job of {plan.job.walltime_s} s",
+                where,
+                "less than its time",
+                "ask for more time, or for the signal later",
+            )
+        ]
     return []
 
 

@@ -74,7 +74,11 @@ class AptRelease(msgspec.Struct, frozen=True):
         except (TypeError, ValueError):
             date = None
         if date is None:
-            raise FetchError(f"the index {self.uri} {self.suite} has no date", expected="a field Date")
+            raise FetchError(
+                f"the index {self.uri} {self.suite} has no date",
+                expected="a field Date",
+                remedy="name another mirror: network.mirrors of the profile",
+            )
         return date.astimezone(timezone.utc) if date.tzinfo else date.replace(tzinfo=timezone.utc)
 
 

@@ -130,7 +130,11 @@ def fetch_image(pin: ImagePin, name: str, architecture: str, layout: Path) -> No
         config = decoded(blobs[_described(manifest, name)[0]["digest"]].read_bytes(), f"{name}'s configuration")
         wanted = PLATFORMS[architecture]
         if config.get("architecture") != wanted:
-            raise FetchError(f"{pin.origin} is for {config.get('architecture')}", expected=wanted)
+            raise FetchError(
+                f"{pin.origin} is for {config.get('architecture')}",
+                expected=wanted,
+                remedy="lock again with --image NAME=REFERENCE of an image for these nodes",
+            )
         oci_layout.add(layout, name, blobs, manifest)
 
 
@@ -203,7 +207,11 @@ def _pin(skopeo: str, source: str, architecture: str, asked: str) -> ImagePin:
         return ImagePin(digest=digest, origin=source)
     raw = _raw(skopeo, _at_digest(source, asked) if asked else source)
     if asked and asked != f"sha256:{sha256_of(raw)}":
-        raise FetchError("the registry gave another image", expected=asked)
+        raise FetchError(
+            "the registry gave another image",
+            expected=asked,
+            remedy="try again; a proxy or a mirror in between may have an old one",
+        )
     manifest = decoded(raw, source)
     if _kind(manifest) in _LISTS:
         digest = _instance(manifest, architecture, source)

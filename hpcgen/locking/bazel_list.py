@@ -68,7 +68,8 @@ def _requested(found: Fetched, problems: list[Problem]) -> Iterator[BazelFile]:
         if not urls:
             tried = ", ".join(map(shown, each.urls)) or "no address"
             message = f"Bazel fetched {name} from {tried}, which no lock can name"
-            problems.append(Problem(message, expected="an https:// address without spaces, quotes or a password"))
+            expected = "an https:// address without spaces, quotes or a password"
+            problems.append(Problem(message, expected=expected, remedy="lock without --fetch-bazel"))
             continue
         # Bazel up to 6 looks for the last part of the first address.
         first = posixpath.basename(urlsplit(each.urls[0]).path)

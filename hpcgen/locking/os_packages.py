@@ -144,6 +144,10 @@ def read_uri(line: str, image: str) -> tuple[str, PackagePin]:
             remedy="ask the repository's maintainers to add SHA256 to its index",
         )
     if not re.match(r"(https?|file|copy):", url):
-        raise FetchError(f"{image}: {file} is at {url}", expected="an address of http, https or file")
+        raise FetchError(
+            f"{image}: {file} is at {url}",
+            expected="an address of http, https or file",
+            remedy="name a mirror of such an address: network.mirrors of the profile",
+        )
     name, version, architecture = parts
     return name, PackagePin(version=version, architecture=architecture, sha256=value.lower(), size=int(size), url=url)

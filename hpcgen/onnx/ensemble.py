@@ -184,7 +184,9 @@ def _check_given(
         problems.add(f"{why} {path}", place, f"a file below {loaded.folder or '.'}", "check the spelling of its path")
         return
     except RuntimeError:
-        problems.add(f"{path} is a link that leads to itself", place, "a file")
+        problems.add(
+            f"{path} is a link that leads to itself", place, "a file", remedy="put the file there in its place"
+        )
         return
     root = loaded.folder.resolve()
     if not found.is_relative_to(root):
@@ -201,7 +203,12 @@ def _check_given(
         mode = each.lstat().st_mode
         if not stat.S_ISREG(mode):
             kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
-            problems.add(f"{each.relative_to(root)} is {kind}", place, "regular files alone in a folder that is given")
+            problems.add(
+                f"{each.relative_to(root)} is {kind}",
+                place,
+                "regular files alone in a folder that is given",
+                remedy="put the file there in its place, or take it out",
+            )
             return
 
 

@@ -105,7 +105,10 @@ def _fill(work: ModelWork, there: MeasuredEnsemble, origin: LoadedEnsemble | Non
         for each in work.make(origin):
             if known.get(each.path) != each.sha256:
                 problems.add(
-                    f"{each.path} is not the file that was converted", "--origin", "the same ensemble's folder"
+                    f"{each.path} is not the file that was converted",
+                    "--origin",
+                    "the same ensemble's folder",
+                    "convert it again, or name the folder from which it was converted",
                 )
     else:
         with explained(work.folder):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.errors import ConflictError, HpcgenError, InputError, Problem
+from hpcgen.errors import ConflictError, HpcgenError, InputError, Problem, did_you_mean
 from hpcgen.measurements.lookup import Measurements
 from hpcgen.model.decision import Alternative, Decision, LayoutOption
 from hpcgen.model.measurement import Measurement
@@ -67,7 +67,8 @@ def optimise(
     request, own = checked_build(request, where)
     if request.partition is not None and request.partition not in site.partitions:
         raise InputError(
-            f"{site.name} has no partition {request.partition!r}", expected=" or ".join(sorted(site.partitions))
+            f"{site.name} has no partition {request.partition!r}",
+            remedy=did_you_mean(request.partition, list(site.partitions)),
         )
     planner, modelled, rows = (
         Planner(catalog, site, request),

@@ -75,7 +75,11 @@ def evaluate(rows: Iterable[Measurement], held_out: Iterable[Measurement]) -> Ev
     """
     found = coefficients(observations(rows))
     if found is None:
-        raise InputError("these rows are too few to fit a model to", expected="three or more that differ")
+        raise InputError(
+            "these rows are too few to fit a model to",
+            expected="three or more that differ",
+            remedy="measure more: hpcgen bench",
+        )
     return _summary(_questions(observations(held_out), found))
 
 

@@ -123,7 +123,9 @@ def fit_scaling(points: Iterable[ScalingPoint | tuple[int, float]], what: Measur
     given.sort(key=lambda point: point.nodes)
     if len({point.nodes for point in given}) < FEWEST:
         raise InputError(
-            f"{len(given)} points are too few for a law of scaling", expected=f"{FEWEST} or more numbers of nodes"
+            f"{len(given)} points are too few for a law of scaling",
+            expected=f"{FEWEST} or more numbers of nodes",
+            remedy="measure on more numbers of nodes: hpcgen bench --nodes N",
         )
     tried = [_candidate(form, given) for form, terms in FORMS.items() if len(terms) <= len(given) - 2]
     best = min(each.error for each in tried)

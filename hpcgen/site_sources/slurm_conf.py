@@ -88,7 +88,12 @@ def _include(
     shown = f"{folder.shown(asked.file)}:{asked.line} includes {path}"
     target = posixpath.normpath(path if path.startswith("/") else folder.beside(file, path))
     if depth >= _DEEPEST:
-        raise InputError("files include each other too deeply", folder.at(asked), f"at most {_DEEPEST} levels")
+        raise InputError(
+            "files include each other too deeply",
+            folder.at(asked),
+            f"at most {_DEEPEST} levels",
+            remedy="look for a file that includes itself",
+        )
     if not folder.holds(target):
         conf.left_out.append(f"{shown}, which is not in the folder of {folder.shown(file)} and was not read")
         return

@@ -57,7 +57,11 @@ class ReadingLimit:
         """Count a member of a tar file; InputError as for :meth:`take`."""
         self._members -= 1
         if self._members < 0:
-            raise InputError(f"{self.name} has far more files than an image of its size has", expected="an image")
+            raise InputError(
+                f"{self.name} has far more files than an image of its size has",
+                expected="an image",
+                remedy="it is not read on; fetch it again, or from another place",
+            )
         self._in_time()
 
     def _in_time(self) -> None:

@@ -121,7 +121,7 @@ def job_of_tests(
         job = _with_company(job)
     job = with_layout(job, [], job.plan.job.ranks_per_node, nodes=nodes)
     if nodes > 1 and (why := no_ranks(job.plan)):
-        raise PolicyError(f"no ranks can be tried on {nodes} nodes: {why}", "--nodes", "--nodes 1")
+        raise PolicyError(f"no ranks can be tried on {nodes} nodes: {why}", "--nodes", remedy="--nodes 1")
     return job
 
 
