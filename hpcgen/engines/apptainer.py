@@ -65,7 +65,8 @@ class Apptainer(Engine):
 
     def words(self, call: Call) -> list[list[str]]:
         """exec, with the folder of the job at its own place."""
-        groups: list[list[str]] = [[self.name, "exec"]]
+        # What a command says is its program's: Apptainer 1.4.5 tells of gocryptfs, which is not there, at each SIF.
+        groups: list[list[str]] = [[self.name, *(["-q"] if call.attached else []), "exec"]]
         if call.sealed:
             groups += [["--containall", "--no-home"], ["--net", "--network", "none"]]
         if call.gpu == "nvidia":
