@@ -222,6 +222,34 @@ def mpi_hello_image(
 
 
 @pytest.fixture(scope="session")
+def python_image(
+    machine_facts: dict[str, Any],
+    plain_base_image: BaseImage,
+    ch_image: ChImage,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[Path]:
+    """NumPy and a Jupyter kernel, beside it the collection that it was built from. Not to be changed."""
+    from test_rendered_kits import render_by_command, site_profile
+
+    packages = {"packages": ["ipykernel==6.29.5", "numpy==2.2.6"]}
+    stack = {
+        "name": "python-packages",
+        "title": "NumPy with a kernel",
+        "blocks": {"python_packages": {"options": packages}},
+        "run": {"mpi": False, "command": ["python3", "-c", "import numpy"], "gpus_per_node": 0},
+    }
+    with kept_while_used(request, tmp_path_factory, "python-packages") as folder:
+        collection = folder / "collection"
+        for kind, data in (("recipes", stack), ("site_profiles", site_profile(machine_facts, plain_base_image))):
+            (collection / kind).mkdir(parents=True)
+            (collection / kind / f"{data['name']}.yaml").write_text(json.dumps(data))
+        render_by_command(collection, folder / "kit", "--site", "here", "--stack", stack["name"])
+        ch_image.run(["bash", folder / "kit/build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
+        yield folder / "image"
+
+
+@pytest.fixture(scope="session")
 def torch_mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TorchMirror]:
     """A mirror of files that has PyTorch's wheel for the CPU."""
     with torch_mirror_in(tmp_path_factory.mktemp("torch")) as mirror:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import subprocess
 import sys
 import tarfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from container_tools import BaseImage, ChImage
 from test_rendered_kits import render_by_command, site_profile
 
@@ -69,36 +70,61 @@ def project(folder: Path) -> Path:
     return file
 
 
-def test_a_program_is_compiled_and_started(
+class Site:
+    """This machine, with a mirror that has the archive."""
+
+    def __init__(self, profile: dict[str, Any], ch_image: ChImage, folder: Path) -> None:
+        self.ours, self.folder, self.ch_image = folder / "ours", folder, ch_image
+        (self.ours / "site_profiles").mkdir(parents=True)
+        (self.ours / "site_profiles/here.yaml").write_text(json.dumps(profile))
+
+    def built(self, stack: Path, *programs: str) -> Path:
+        """An image of a stack, after each of the programs has solved something in it."""
+        kit, image = self.folder / f"kit-{stack.stem}", self.folder / f"image-{stack.stem}"
+        render_by_command(self.ours, kit, "--site", "here", "--stack", str(stack), "--format", "charliecloud")
+        once = {"HPCGEN_BUILD_OPTIONS": "--no-cache"}
+        self.ch_image.run(["bash", kit / "build.sh", image], cwd=self.folder, env=once)
+        assert not (image / "opt/hpcgen/build").exists()
+        hpcgen = [sys.executable, "-m", "hpcgen", "--collection", self.ours]
+        for program in programs:
+            done = self.ch_image.run([*hpcgen, "run", image, "--", program, "x y"], cwd=self.folder)
+            assert "solved x y with make" in done.stdout
+        return image
+
+
+@pytest.fixture
+def site(
     machine_facts: dict[str, Any], plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
-) -> None:
-    """One installs into the prefix, one leaves it empty so that its folder is kept, a project stays where it is."""
-    content, key = archive(), make_certificate(tmp_path)
+) -> Iterator[Site]:
+    key = make_certificate(tmp_path)
     with serving(key) as server:
-        server.files["solver-1.tar.gz"] = content
-        site = site_profile(machine_facts, plain_base_image)
-        site["network"]["mirrors"]["files"] = server.url("").rstrip("/")
-        site["network"]["ca_certificates"] = [*site["network"]["ca_certificates"], str(key[1])]
-        ours = tmp_path / "ours"
-        installed = stack(content, "make -j 2", 'mkdir "$PREFIX/bin" && cp solver "$PREFIX/bin"')
-        for folder, each in (("site_profiles", site), ("recipes", installed)):
-            (ours / folder).mkdir(parents=True)
-            (ours / folder / f"{each['name']}.yaml").write_text(json.dumps(each))
-        kept = {**stack(content, "make"), "name": "whole"}
-        (ours / "recipes" / "whole.yaml").write_text(json.dumps(kept))
-        own = str(project(tmp_path / "project"))
-        for name, file in (
-            ("own", "application/bin/solver"),
-            ("whole", "application/src/solver"),
-            (own, "../app/solver"),
-        ):
-            kit, image = tmp_path / f"kit-{Path(name).stem}", tmp_path / f"image-{Path(name).stem}"
-            render_by_command(ours, kit, "--site", "here", "--stack", name, "--format", "charliecloud")
-            # With a cache the later images compile their program alone.
-            ch_image.run(["bash", kit / "build.sh", image], cwd=tmp_path)
-            assert (image / "opt" / file).is_file()
-            assert not (image / "opt" / "hpcgen" / "build").exists()
-            words = [sys.executable, "-m", "hpcgen", "--collection", str(ours), "run", str(image)]
-            done = subprocess.run(words, env=ch_image.env, capture_output=True, text=True, cwd=tmp_path, check=False)
-            assert "solved x y with make" in done.stdout, done.stdout + done.stderr
-        assert sorted(each.name for each in (image / "app").iterdir()) == ["Makefile", "solver", "solver.c"]
+        server.files["solver-1.tar.gz"] = archive()
+        profile = site_profile(machine_facts, plain_base_image)
+        network = profile["network"]
+        network["mirrors"]["files"] = server.url("").rstrip("/")
+        network["ca_certificates"] = [*network["ca_certificates"], str(key[1])]
+        yield Site(profile, ch_image, tmp_path)
+
+
+def test_the_projects_own_program_is_compiled_and_started(site: Site, tmp_path: Path) -> None:
+    """By the same block as an archive's, and its folder stays where it is."""
+    image = site.built(project(tmp_path / "project"), "/app/solver")
+    assert sorted(each.name for each in (image / "app").iterdir()) == ["Makefile", "solver", "solver.c"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("commands", "program"),
+    [
+        (["make -j 2", 'mkdir "$PREFIX/bin" && cp solver "$PREFIX/bin"'], "/opt/application/bin/solver"),
+        (["make"], "/opt/application/src/solver"),
+    ],
+    ids=["installed", "left where it is"],
+)
+def test_an_archives_program_is_compiled_and_started(
+    site: Site, tmp_path: Path, commands: list[str], program: str
+) -> None:
+    """One installs into the prefix, one leaves it empty so that its folder is kept."""
+    file = tmp_path / "own.yaml"
+    file.write_text(json.dumps(stack(archive(), *commands)))
+    site.built(file, program)

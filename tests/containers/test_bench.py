@@ -1,4 +1,4 @@
-"""``hpcgen bench`` in an image that has NumPy and nothing else: programs by the launch line, refusals, an interrupt."""
+"""``hpcgen bench`` in an image that has no more than NumPy: programs by the launch line, refusals, an interrupt."""
 
 from __future__ import annotations
 
@@ -8,45 +8,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import pytest
-from container_tools import BaseImage, ChImage
-from leftovers import kept_while_used
-from test_rendered_kits import render_by_command, site_profile
+from container_tools import ChImage
 
 from hpcgen.measurements.lines import read_lines
 from hpcgen.model.measurement import Measurement
-
-STACK: dict[str, Any] = {
-    "name": "numpy",
-    "title": "NumPy alone",
-    "blocks": {"python_packages": {"options": {"packages": ["numpy==2.2.6"]}}},
-    "run": {"mpi": False, "command": ["python3", "-c", "import numpy"], "gpus_per_node": 0},
-}
-
-
-@pytest.fixture(scope="module")
-def image(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    ch_image: ChImage,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[Path]:
-    """The image, beside it the collection with this machine's profile."""
-    with kept_while_used(request, tmp_path_factory, "bench") as folder:
-        here = site_profile(machine_facts, plain_base_image)
-        for kind, data in (("recipes", STACK), ("site_profiles", here)):
-            (folder / "collection" / kind).mkdir(parents=True)
-            (folder / "collection" / kind / f"{data['name']}.yaml").write_text(json.dumps(data))
-        render_by_command(folder / "collection", folder / "kit", "--site", "here", "--stack", "numpy")
-        ch_image.run(
-            ["bash", folder / "kit" / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"}
-        )
-        yield folder / "image"
 
 
 def bench(image: Path, *words: str) -> list[str]:
@@ -65,10 +32,10 @@ def measured(
     return {(row.workload.name, row.metric): row for row in read_lines(rows, "rows")}
 
 
-def test_variants_are_measured_or_have_a_reason(image: Path, ch_image: ChImage, tmp_path: Path) -> None:
+def test_variants_are_measured_or_have_a_reason(python_image: Path, ch_image: ChImage, tmp_path: Path) -> None:
     words = ["--workload", "gemm,mlp", "--vary", "threads=1,2", "--vary", "allocator=malloc,jemalloc", "--rounds", "2"]
     done = subprocess.run(
-        bench(image, *words, "--json"), env=dict(ch_image.env), capture_output=True, text=True, cwd=tmp_path
+        bench(python_image, *words, "--json"), env=dict(ch_image.env), capture_output=True, text=True, cwd=tmp_path
     )
     assert done.returncode == 0, done.stdout + done.stderr
     told = json.loads(done.stdout)
@@ -77,16 +44,16 @@ def test_variants_are_measured_or_have_a_reason(image: Path, ch_image: ChImage, 
     assert "the image has no libjemalloc" in gemm[1]["verdict"]
     (why,) = {each["verdict"] for each in told["variants"] if each["workload"] == "mlp"}
     assert why == "there is no program for it with the image's blocks, only with pytorch, tensorflow, jax"
-    kept = image.parent / "collection" / "measurements" / "bench.jsonl"
+    kept = python_image.parent / "collection" / "measurements" / "bench.jsonl"
     rows = [row for row in read_lines(kept, "rows") if row.metric == "gflops"]
     assert [row.threads_per_rank for row in rows] == [1, 2]
     assert all(row.software.engine == "charliecloud" and row.software.content for row in rows)
     assert rows[0].low is not None and rows[0].low <= rows[0].value
 
 
-def test_an_interrupt_keeps_what_is_known(image: Path, ch_image: ChImage, tmp_path: Path) -> None:
+def test_an_interrupt_keeps_what_is_known(python_image: Path, ch_image: ChImage, tmp_path: Path) -> None:
     kept = tmp_path / "rows.jsonl"
-    words = bench(image, "--workload", "gemm", "--rounds", "1000", "--to", str(kept))
+    words = bench(python_image, "--workload", "gemm", "--rounds", "1000", "--to", str(kept))
     with subprocess.Popen(words, env=dict(ch_image.env), stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
         assert process.stderr is not None
         for line in process.stderr:

@@ -6,19 +6,25 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, ChImage, Slurm, run
-from leftovers import kept_while_used
+from container_tools import Slurm, run
 from slurm_site import SlurmSite
 from test_host_mpi import check
-from test_rendered_kits import site_profile
 
 Site = SlurmSite[Slurm]
-COMMANDS = ("sh", "cat", "printf", "rank_test=/opt/rank_test/bin/rank_test")
+STACK = {
+    "name": "mpi-hello",
+    "title": "Ours",
+    "blocks": {"rank_test": {}, "mpi": {}},
+    "run": {"command": ["/opt/rank_test/bin/rank_test"], "gpus_per_node": 0},
+    "commands": [
+        *("sh", "cat", "printf"),
+        {"program": "rank_test=/opt/rank_test/bin/rank_test", "words": ["run", "--ranks"]},
+    ],
+}
 ODD = ["a b", "", "*", "two\nlines", "$HOME", "'\"\\", "-n", "é"]
 JOB = """\
 #!/bin/bash
@@ -36,12 +42,7 @@ sleep 1; kill -TERM $!; wait $!; echo "signal $?"
 echo "mpiexec:"; I_MPI_HYDRA_BOOTSTRAP=fork mpiexec -n 2 rank_test
 echo "srun:"; srun --mpi=pmi2 -n 2 rank_test
 """
-KERNEL_STACK = {
-    "name": "with-kernel",
-    "title": "Python with a kernel",
-    "blocks": {"python_packages": {"options": {"packages": ["ipykernel==6.29.5"]}}},
-    "run": {"command": ["python3"], "mpi": False},
-}
+COMPLETED = '. "$1"; _completion_loader rank_test; complete -p rank_test'
 CELL = "import os, sys; print(sys.prefix, os.getcwd(), open('beside.txt').read())"
 
 
@@ -49,8 +50,9 @@ CELL = "import os, sys; print(sys.prefix, os.getcwd(), open('beside.txt').read()
 def prefix(site: Site, mpi_hello_image: Path, tmp_path: Path) -> Path:
     """mpi-hello's programs as commands."""
     place = tmp_path / "my apps"
-    named = [word for each in COMMANDS for word in ("--command", each)]
-    done = site.hpcgen("install", str(mpi_hello_image), "--site", "here", "--prefix", str(place), *named)
+    (site.collection / "recipes").mkdir()
+    (site.collection / "recipes/mpi-hello.yaml").write_text(json.dumps(STACK))
+    done = site.hpcgen("install", str(mpi_hello_image), "--site", "here", "--prefix", str(place))
     assert done.returncode == 0, done.stderr
     return place
 
@@ -92,18 +94,26 @@ def test_commands_in_a_job_and_as_ranks(prefix: Path, site: Site) -> None:
 
 
 def test_both_kinds_of_module_commands_read_the_module(prefix: Path, site: Site, tmp_path: Path) -> None:
-    """Debian has either Lmod or Environment Modules, so the latter is unpacked here."""
-    run(["apt-get", "-q", "download", "environment-modules"], cwd=tmp_path)
-    (package,) = tmp_path.glob("environment-modules_*.deb")
-    run(["dpkg", "-x", package, tmp_path / "modules"])
+    """Debian has either Lmod or Environment Modules, so the latter is unpacked here. bash-completion finds words."""
+    run(["apt-get", "-q", "download", "environment-modules", "bash-completion"], cwd=tmp_path)
+    for package in tmp_path.glob("*.deb"):
+        run(["dpkg", "-x", package, tmp_path / "modules"])
+    completion = tmp_path / "modules/usr/share/bash-completion/bash_completion"
     (tcl,) = (tmp_path / "modules/usr/lib").glob("*-linux-*/modulecmd.tcl")
-    env = {**site.env, "MODULEPATH": str(prefix / "modulefiles")}
+    env = {**site.env, "MODULEPATH": str(prefix / "modulefiles"), "XDG_DATA_DIRS": ""}
     for words in (["tclsh", str(tcl), "bash"], ["/usr/share/lmod/lmod/libexec/lmod", "bash"]):
         said = subprocess.run([*words, "load", "mpi-hello"], env=env, capture_output=True, text=True)
         shown = subprocess.run(
-            ["bash", "-c", said.stdout + "\ntype -P rank_test"], env=env, capture_output=True, text=True
+            ["bash", "-c", f"{said.stdout}\ntype -P rank_test; echo $XDG_DATA_DIRS; {COMPLETED}", "-", completion],
+            env=env,
+            capture_output=True,
+            text=True,
         )
-        assert shown.stdout == f"{prefix}/bin/rank_test\n", said.stderr + shown.stderr
+        assert shown.stdout.splitlines() == [
+            f"{prefix}/bin/rank_test",
+            f"{prefix}/share:/usr/local/share:/usr/share",
+            "complete -o bashdefault -o default -o filenames -f -W 'run --ranks' rank_test",
+        ], said.stderr + shown.stderr
         told = subprocess.run([*words, "help", "mpi-hello"], env=env, capture_output=True, text=True)
         assert "rank_test" in told.stderr + told.stdout, told
 
@@ -112,29 +122,6 @@ def test_uninstall_leaves_nothing(prefix: Path, site: Site) -> None:
     done = site.hpcgen("uninstall", "mpi-hello", "--prefix", str(prefix))
     assert done.returncode == 0, done.stderr
     assert not prefix.exists()
-
-
-@pytest.fixture(scope="module")
-def kernel_image(
-    machine_facts: dict[str, Any],
-    plain_base_image: BaseImage,
-    ch_image: ChImage,
-    tmp_path_factory: pytest.TempPathFactory,
-    request: pytest.FixtureRequest,
-) -> Iterator[tuple[Path, Path]]:
-    """An image with ipykernel, and the collection that it was built from."""
-    with kept_while_used(request, tmp_path_factory, "with-kernel") as folder:
-        for kind, data in (
-            ("site_profiles/here", site_profile(machine_facts, plain_base_image)),
-            ("recipes/with-kernel", KERNEL_STACK),
-        ):
-            path = folder / f"{kind}.yaml"
-            path.parent.mkdir()
-            path.write_text(json.dumps(data))
-        words = [sys.executable, "-m", "hpcgen", "--collection", folder]
-        run([*words, "render", "--site", "here", "--stack", "with-kernel", "-o", folder / "kit"])
-        ch_image.run(["bash", folder / "kit/build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
-        yield folder / "image", folder
 
 
 @pytest.fixture(scope="module")
@@ -147,28 +134,16 @@ def jupyter(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_notebook_runs_in_the_kernel_of_the_image(
-    kernel_image: tuple[Path, Path], jupyter: Path, testbed_env: dict[str, str], tmp_path: Path
+    python_image: Path, jupyter: Path, testbed_env: dict[str, str], tmp_path: Path
 ) -> None:
-    image, collection = kernel_image
     prefix = tmp_path / "apps"
-    words = [
-        sys.executable,
-        "-m",
-        "hpcgen",
-        "--collection",
-        collection,
-        "install",
-        image,
-        "--prefix",
-        prefix,
-        "--kernel",
-    ]
-    run(words, env=testbed_env)
+    hpcgen = [sys.executable, "-m", "hpcgen", "--collection", python_image.parent / "collection"]
+    run([*hpcgen, "install", python_image, "--prefix", prefix, "--kernel"], env=testbed_env)
     work = tmp_path / "notes"
     work.mkdir()
     (work / "beside.txt").write_text("beside it")
     cell = {"cell_type": "code", "id": "a", "source": CELL, "outputs": [], "metadata": {}, "execution_count": None}
-    about = {"kernelspec": {"name": "with-kernel", "display_name": "x"}}
+    about = {"kernelspec": {"name": "python-packages", "display_name": "x"}}
     book = {"nbformat": 4, "nbformat_minor": 5, "metadata": about, "cells": [cell]}
     (work / "n.ipynb").write_text(json.dumps(book))
     env = {**testbed_env, "JUPYTER_PATH": str(prefix / "share/jupyter"), "HOME": str(tmp_path)}
