@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from hpcgen.blocks.steps import Environment, Input, Run, Runtime, Test, TextFile
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.project import ProjectPath
 from hpcgen.project_files.conda_cuda import CUDA_PACKAGES, asked_with_cuda
+from hpcgen.project_files.conda_text import spec_name
 
 PREFIX = "/opt/conda"
 
@@ -93,12 +95,16 @@ class CondaPackages(Block):
         )
         if (wheels := conda_wheels(ctx)).requirements:
             yield run("Python packages", ctx.pip(wheels, into=PREFIX), caches=("pip",))
+        if any(_imported(ctx)):
+            text = ctx.text_file("imports.py")
+            yield run("program of the self-test", TextFile("files/conda/imports.py", _program(ctx), text))
 
     def runtime(self, ctx: Context) -> Runtime:
-        return Runtime(copies=(PREFIX,) if self.inputs(ctx) else ())
+        share = (ctx.prefix,) if any(_imported(ctx)) else ()
+        return Runtime(copies=(PREFIX, *share) if self.inputs(ctx) else ())
 
     def test(self, ctx: Context) -> list[Test]:
-        """The environment has each package, and its Python starts."""
+        """The environment has each package, its Python starts, and what is asked for by name can be imported."""
         packages = conda_files(ctx, PREFIX).packages
         meta = [f"{PREFIX}/conda-meta/{each.name}-{each.version}-{each.build}.json" for each in packages]
         tests = [Test("packages", command("ls", *meta))] if meta else []
@@ -106,6 +112,11 @@ class CondaPackages(Block):
         if python is not None:
             starts = command(f"{PREFIX}/bin/python", "-c", "import sys; print(sys.version.split()[0])")
             tests.append(Test("python", starts, expect=python.version))
+        of_conda, of_pip = _imported(ctx)
+        words = [[name, f"{PREFIX}/conda-meta"] for name in of_conda] + [[name] for name in of_pip]
+        for each in words:
+            line = command(f"{PREFIX}/bin/python", _program(ctx), *each)
+            tests.append(Test(f"import of {each[0]}", line, expect="imported:"))
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
@@ -122,6 +133,20 @@ class CondaPackages(Block):
         if conda_files(ctx, PREFIX).hashed:
             return []
         return ["conda_packages: versions are chosen while the image is built, until hpcgen lock pins them"]
+
+
+def _imported(ctx: Context) -> tuple[list[str], list[str]]:
+    """Packages of conda and of the Python index that are asked for by name, where there is a Python to import them."""
+    asked = asked_of_conda(ctx)
+    named = [name for name in map(spec_name, asked.needs) if name]
+    if "python" not in ({each.name for each in asked.packages} or named):
+        return [], []
+    pip = [re.split(r"[^A-Za-z0-9._-]", line)[0] for line in asked.pip] if named else []
+    return sorted({*named} - {"python", "pip"}), sorted({*filter(None, pip)})
+
+
+def _program(ctx: Context) -> str:
+    return f"{ctx.prefix}/share/imports.py"
 
 
 def _rattler(ctx: Context) -> Wheels:

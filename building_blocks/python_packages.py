@@ -10,7 +10,7 @@ import msgspec
 
 from hpcgen.blocks.base import Block, BlockOptions, Context, need
 from hpcgen.blocks.capabilities import Capabilities
-from hpcgen.blocks.steps import Input, Part, Run, Test, TextFile, Wheels, command, lines, run
+from hpcgen.blocks.steps import Input, Part, Run, Runtime, Test, TextFile, Wheels, command, lines, run
 from hpcgen.model.image_paths import SCRATCH
 from hpcgen.model.project import Project, ProjectPath
 from hpcgen.support.units import some
@@ -88,9 +88,16 @@ class PythonPackages(Block):
         if lists:
             check = command(f"{ctx.use('python').prefix}/bin/python", "-m", "pip", "check")
             yield run("Python packages", *(_installed(ctx, each) for each in lists), check, caches=("pip",))
+        if _imported(ctx):
+            text = ctx.text_file("imports.py")
+            yield run("program of the self-test", TextFile("files/tests/imports.py", _program(ctx), text))
+
+    def runtime(self, ctx: Context) -> Runtime:
+        """The program of the self-test; the packages are in the Python environment."""
+        return Runtime(copies=(ctx.prefix,) if _imported(ctx) else ())
 
     def test(self, ctx: Context) -> list[Test]:
-        """Each is there in the version that was asked for."""
+        """Each is there in the version that was asked for, and what the project itself names can be imported."""
         python = f"{ctx.use('python').prefix}/bin/python"
         tests = []
         for pin in ctx.options.packages:
@@ -98,6 +105,8 @@ class PythonPackages(Block):
             tests.append(Test(name, command(python, "-m", "pip", "show", name), expect=f"Version: {version}"))
         if ctx.project is not None and ctx.project.packages:
             tests.append(Test("packages of the project", command(python, "-m", "pip", "check")))
+        for name in _imported(ctx):
+            tests.append(Test(f"import of {name}", command(python, _program(ctx), name), expect="imported:"))
         return tests
 
     def capabilities(self, ctx: Context) -> Capabilities:
@@ -120,6 +129,17 @@ class PythonPackages(Block):
             names += [each.name for each in ctx.project.packages]
             found += _of_project(ctx.project)
         return found + [f"{name} has ended: {superseded[name]}" for name in names if name in superseded]
+
+
+def _imported(ctx: Context) -> list[str]:
+    """Packages that the project itself names, not those that they need; the program is for Python 3.8 and newer."""
+    if not ctx.use("python").at_least("3.8"):
+        return []
+    return [each.name for each in ctx.project.packages if each.direct] if ctx.project is not None else []
+
+
+def _program(ctx: Context) -> str:
+    return f"{ctx.prefix}/share/imports.py"
 
 
 def _lists(ctx: Context) -> list[Wheels]:

@@ -31,6 +31,7 @@ class ProjectPackage(Record, frozen=True):
     file: the wheel that a lock names for this image; empty where it names none, or none that suits.
     others: wheels of a lock where none of them suits this image.
     sdist: the source package that a lock names.
+    direct: whether the project itself names it, as far as that is known of a lock.
     """
 
     name: Text
@@ -41,6 +42,7 @@ class ProjectPackage(Record, frozen=True):
     file: Text = ""
     others: list[Text] = []
     sdist: Text = ""
+    direct: bool = False
 
     @property
     def line(self) -> str:

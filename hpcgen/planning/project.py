@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
 from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.requirements import Origin
@@ -229,12 +230,29 @@ def _package(
                 "one version of each package",
                 "write the lock anew, or name only one of the files",
             )
+    direct = _is_direct(asked, first.name)
     if locked is not None:
-        return _of_lock(locked, target)
+        return replace(_of_lock(locked, target), direct=direct)
     extras = sorted({extra for each in several for extra in each.extras})
     joint = ",".join(dict.fromkeys(part for each in ranges for part in each.specifier.split(",") if part))
     said = _joint(first.name, extras, joint)
-    return ProjectPackage(name=first.name, asked=said, origin=first.origin, version=first.version, hashes=first.hashes)
+    return ProjectPackage(
+        name=first.name,
+        asked=said,
+        origin=first.origin,
+        version=first.version,
+        hashes=first.hashes,
+        direct=direct,
+    )
+
+
+def _is_direct(asked: Asked, name: str) -> bool:
+    """Whether a file names a package for the project: a list does, a lock where it says what the project needs."""
+    for file in asked.files:
+        listed = (each.name for named in (file.requirements, *file.groups.values()) for each in named)
+        if name in ({*file.ranges, *(need.name for need in file.roots)} if file.locked else set(listed)):
+            return True
+    return False
 
 
 def _joint(name: str, extras: Sequence[str], specifier: str) -> str:

@@ -315,3 +315,10 @@ def test_a_profile_without_a_driver_is_why_there_is_no_cuda_and_that_is_said(tmp
     with pytest.raises(HpcgenError) as refused:
         planned(tmp_path, "leonardo", packages=["numpy"])
     assert "driver" not in str(refused.value)
+
+
+def test_the_selftest_imports_what_is_asked_for_by_name(tmp_path: Path) -> None:
+    script = assemble(planned(tmp_path, packages=["python=3.12", "numpy>=1.26", "hdf5"]), Catalog()).selftest
+    assert "import of numpy" in script and "imports.py hdf5 /opt/conda/conda-meta" in script
+    assert "import of python" not in script
+    assert "import of" not in assemble(planned(tmp_path, packages=["hdf5"]), Catalog()).selftest

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -241,3 +245,60 @@ def test_mistakes_are_told_with_their_places(tmp_path: Path) -> None:
         hpcgen.plan("workstation", str(tmp_path / "hpcgen.yaml"), catalog=Catalog())
     with pytest.raises(UnknownNameError, match=r"no group or extra 'plt'[\s\S]*did you mean plot"):
         planned(tmp_path, {"uv.lock": locked("uv.lock")}, groups="plt")
+
+
+def imports_of(plan: Plan) -> list[str]:
+    script = assemble(plan, Catalog()).selftest
+    return re.findall(r"import of ([a-z0-9-]+)", script)
+
+
+def test_the_selftest_imports_what_the_project_itself_names(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"requirements.txt": "h5py>=3.10\nPyYAML\ntorch\n"})
+    assert sorted(set(imports_of(plan))) == ["h5py", "pyyaml"]
+    assert "/opt/python_packages/share/imports.py" in assemble(plan, Catalog()).selftest
+
+
+def test_of_a_lock_only_what_the_project_is_known_to_name_is_imported(tmp_path: Path) -> None:
+    plan = planned(tmp_path, {"requirements.txt": f"redis==8.1.0 --hash=sha256:{'1' * 64}\n"})
+    assert plan.project is not None and plan.project.hashed and not imports_of(plan)
+    (tmp_path / "requirements.in").write_text("redis>=5\n", "utf-8")
+    assert set(imports_of(planned(tmp_path, {"requirements.txt": f"redis==8.1.0 --hash=sha256:{'1' * 64}\n"}))) == {
+        "redis"
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"google/protobuf/__init__.py": ""}, "imported: google.protobuf"),
+        ({"both.py": "", "_own.py": "1 / 0", "tests/__init__.py": "1 / 0"}, "imported: both"),
+        ({"part/__init__.py": "raise RuntimeError('nms does not exist')"}, "RuntimeError: nms does not exist"),
+        ({"part/__init__.py": "import gone"}, "No module named 'gone'"),
+        ({"part/__init__.py": "raise ImportError('libcuda.so.1: cannot open')"}, "part needs a GPU's driver"),
+        ({"part-stubs/a.pyi": ""}, "imported: it has no modules"),
+    ],
+)
+@pytest.mark.parametrize("conda", [False, True])
+def test_the_program_of_the_selftest_imports_what_the_files_of_a_package_are(
+    tmp_path: Path, files: dict[str, str], said: str, conda: bool
+) -> None:
+    packages, info, meta = (
+        tmp_path / "site-packages",
+        tmp_path / "site-packages" / "it-1.0.dist-info",
+        tmp_path / "meta",
+    )
+    for name, text in files.items():
+        (packages / name).parent.mkdir(parents=True, exist_ok=True)
+        (packages / name).write_text(text, "utf-8")
+    for folder in (info, meta):
+        folder.mkdir(parents=True)
+    listed = [f"lib/python3.12/site-packages/{name}" for name in files]
+    (meta / "it-1.0-0.json").write_text(json.dumps({"name": "it", "files": [*listed, "bin/it"]}), "utf-8")
+    if not conda:
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: it\nVersion: 1.0\n", "utf-8")
+        (info / "RECORD").write_text("".join(f"{name},,\n" for name in files), "utf-8")
+    program = Path(hpcgen.__file__).parents[1] / "building_blocks" / "files" / "imports.py"
+    words = [sys.executable, str(program), "it", *([str(meta)] if conda else [])]
+    done = subprocess.run(words, capture_output=True, text=True, env={"PYTHONPATH": str(packages)})
+    assert said in done.stdout + done.stderr
+    assert (done.returncode == 0) == ("imported:" in done.stdout)
