@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -143,10 +142,9 @@ def test_a_captured_tree_has_one_file_for_each_core_and_socket(tmp_path: Path) -
 
 
 def test_sets_of_strangers_are_bounded(tmp_path: Path) -> None:
-    started = time.monotonic()
+    """A set that was taken whole would say 1000000, and keep the machine busy for hours."""
     files: Files = {f"{CPUS}/cpu0/topology/core_cpus_list": "0-999999\n" * 1000}
     assert found(tmp_path, files, "0-999999") == (1, 8192, None, 1)
-    assert time.monotonic() - started < 30
 
 
 @pytest.mark.slow
