@@ -28,7 +28,7 @@ class Channel:
         self,
         name: str,
         version: str,
-        files: Mapping[str, str],
+        files: Mapping[str, str | bytes],
         *,
         build: str = "0",
         subdir: str = "linux-64",
@@ -36,7 +36,7 @@ class Channel:
         licence: str = "MIT",
         format: str = "conda",
     ) -> Path:
-        """One package; files below ``bin/`` are programs, and :data:`PREFIX` in a text is replaced."""
+        """One package; files below ``bin/`` are programs, and :data:`PREFIX` in a text is replaced, not in bytes."""
         index = {
             "name": name,
             "version": version,
@@ -50,7 +50,7 @@ class Channel:
         if subdir == "noarch":
             index["noarch"] = "generic"
         paths = [_path(path, text) for path, text in sorted(files.items())]
-        info = {
+        info: dict[str, str | bytes] = {
             "info/index.json": json.dumps(index),
             "info/paths.json": json.dumps({"paths_version": 1, "paths": paths}),
             "info/about.json": "{}",
@@ -104,29 +104,33 @@ def small_channel(folder: Path) -> Channel:
     return made.write()
 
 
-def _path(path: str, text: str) -> dict[str, Any]:
-    data = text.encode()
+def _data(text: str | bytes) -> bytes:
+    return text if isinstance(text, bytes) else text.encode()
+
+
+def _path(path: str, text: str | bytes) -> dict[str, Any]:
+    data = _data(text)
     found: dict[str, Any] = {
         "_path": path,
         "path_type": "hardlink",
         "sha256": hashlib.sha256(data).hexdigest(),
         "size_in_bytes": len(data),
     }
-    return {**found, "prefix_placeholder": PREFIX, "file_mode": "text"} if PREFIX in text else found
+    return {**found, "prefix_placeholder": PREFIX, "file_mode": "text"} if PREFIX.encode() in data else found
 
 
-def _tar(files: Mapping[str, str], mode: Any) -> bytes:
+def _tar(files: Mapping[str, str | bytes], mode: Any) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode=mode) as archive:
         for name, text in sorted(files.items()):
             member = tarfile.TarInfo(name)
-            member.size, member.mtime = len(text.encode()), _DATE
+            member.size, member.mtime = len(_data(text)), _DATE
             member.mode = 0o755 if name.startswith("bin/") else 0o644
-            archive.addfile(member, io.BytesIO(text.encode()))
+            archive.addfile(member, io.BytesIO(_data(text)))
     return stream.getvalue()
 
 
-def _conda(stem: str, info: Mapping[str, str], files: Mapping[str, str]) -> bytes:
+def _conda(stem: str, info: Mapping[str, str | bytes], files: Mapping[str, str | bytes]) -> bytes:
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr(_entry("metadata.json"), '{"conda_pkg_format_version": 2}')

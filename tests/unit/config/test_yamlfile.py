@@ -172,7 +172,9 @@ def test_deep_nesting_stops_early(loader: str, monkeypatch: pytest.MonkeyPatch) 
     assert first_lines("a: " + "[" * (deepest_allowed + 1)) == ["f.yaml:1:35: this is nested too deeply"]
     # Newer libyaml gives up by itself at 1000 levels and names that place.
     (problem,) = messages("a: " + "[" * 100_000)
-    assert re.fullmatch(r"f.yaml:1:\d+: this is nested too deeply\n  expected: at most 32 levels\n  remedy: .*", problem)
+    assert re.fullmatch(
+        r"f.yaml:1:\d+: this is nested too deeply\n  expected: at most 32 levels\n  remedy: .*", problem
+    )
     assert loads("a: " + "[" * deepest_allowed + "]" * deepest_allowed, "f.yaml").data["a"]
 
 
