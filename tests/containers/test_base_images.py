@@ -127,6 +127,7 @@ def build(here: Tool, folder: Path, engine: str, check: bool = True) -> Run:
     return here.run(words, env=options, check=check)
 
 
+@pytest.mark.slow
 def test_ch_image_pulls_the_dated_image_and_another_one_makes_no_image(
     here: Tool, registry: Registry, base_image: BaseImage, machine_facts: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -295,6 +295,7 @@ def test_a_signal_to_apptainer_leaves_the_older_image(sid_small: Small, sid_buil
     assert not [path.name for path in sid_small.folder.iterdir() if path.name.startswith(".hpcgen")]
 
 
+@pytest.mark.slow
 def test_newer_charliecloud_has_a_cache_too(
     sid_small: Small, sid_build: SidBuild, base_image: BaseImage, ch_image: ChImage
 ) -> None:

@@ -74,6 +74,7 @@ def built(sid_hpcgen: SidHpcgen, bundle: Path, home: Path, *words: str) -> Run:
     )
 
 
+@pytest.mark.slow
 def test_buildah_makes_one_digest_of_one_bundle(sid_hpcgen: SidHpcgen, bundle: Path, tmp_path: Path) -> None:
     words = ("--format", "docker", "--engine", "buildah", "-o", "localhost/equal:here")
     first, second = (built(sid_hpcgen, bundle, tmp_path / name, *words).stdout for name in ("one", "two"))

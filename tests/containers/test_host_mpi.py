@@ -99,6 +99,7 @@ def test_each_rank_has_its_own_gpu_and_the_cpus_next_to_it(
     assert "was to keep to CPUs 60000, and has " in output
 
 
+@pytest.mark.slow
 def test_new_charliecloud_builds_the_same_script_and_runs(
     machine_facts: dict[str, Any], plain_base_image: BaseImage, sid: Sid, tmp_path: Path
 ) -> None:

@@ -108,7 +108,8 @@ def test_image_of_a_store_has_the_same_pin_each_time_and_every_engine_takes_it(
         root_tar(tmp_path / "images", "base:1", tmp_path / "root.tar")
     finally:
         run(["podman", "rmi", "--force", tagged], check=False)
-    pulled = buildah.run(["buildah", "pull", "--quiet", f"oci:{tmp_path}/images:base-1"]).stdout.split()[-1]
+    # buildah makes a name of the path, so that is a short one.
+    pulled = buildah.run(["buildah", "pull", "--quiet", "oci:images:base-1"], cwd=tmp_path).stdout.split()[-1]
     ch_image.run(["ch-image", "--no-cache", "import", tmp_path / "root.tar", "hpcgen-locking:1"])
     try:
         assert buildah.exec(pulled, ["sh", "-c", "echo $GREETING"]).stdout.strip() == "good-day"
