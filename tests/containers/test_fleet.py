@@ -100,6 +100,7 @@ def changed(hpcgen: Hpcgen) -> list[str]:
     return [row["name"] for row in json.loads(hpcgen("fleet", "--changed", "--json").stdout)]
 
 
+@pytest.mark.slow
 def test_the_one_that_changed_is_built_and_tested(hpcgen: Hpcgen, fleet: Path) -> None:
     change(fleet, "gnu.fortran=true")
     assert changed(hpcgen) == [MEMBER]
