@@ -81,9 +81,6 @@ def repack(
             for path, entry in changed:
                 blocks.add(entry, path)
             blocks.close()
-            for _, entry in changed:
-                assert entry.later is not None
-                entry.data = entry.later()
             new = stream.tell() - begin
             shared = [*map(old.fragment, range(old.about.fragments)), *blocks.fragments]
             write_tables(stream, tree, old.about.block_size, old.about.flags, shared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -24,7 +24,6 @@ class Entry:
     target: bytes = b""
     links: int = 0
     data: Data = EMPTY
-    later: Callable[[], Data] | None = None
     below: dict[bytes, Entry] = field(default_factory=dict)
 
 

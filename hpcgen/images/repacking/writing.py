@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO
 
+from msgspec.structs import replace
+
 from hpcgen.images.repacking.layout import (
     BLOCK_DEVICE,
     CHARACTER_DEVICE,
@@ -68,6 +70,7 @@ class Blocks:
         self.before, self.fragments = fragments, list[tuple[int, int]]()
         self._open = bytearray()
         self._waiting: list[tuple[bytes, Future[bytes], Callable[[int, int], None]]] = []
+        self._files: list[tuple[Entry, Data, list[tuple[int, int]]]] = []
 
     def add(self, entry: Entry, path: bytes) -> None:
         """The content of a file; the entry is told where it lies when :meth:`close` has been called."""
@@ -80,10 +83,8 @@ class Blocks:
             if block:
                 tail, size = block, len(block)
         fragment, offset = self._share(tail) if tail else (NO_FRAGMENT, 0)
-        # The list is filled while blocks are written.
-        entry.later = lambda: Data(
-            size, places[0][0] if places else 0, tuple(stored for _, stored in places), fragment, offset
-        )
+        # The list of places is filled while blocks are written.
+        self._files.append((entry, Data(size, fragment=fragment, offset=offset), places))
 
     def _share(self, tail: bytes) -> tuple[int, int]:
         if len(self._open) + len(tail) > self.block_size:
@@ -115,11 +116,14 @@ class Blocks:
         told(start, len(block) | PLAIN if plain else len(packed))
 
     def close(self) -> None:
-        """Write what waits."""
+        """Write what waits, and tell every entry that was added where its content lies."""
         if self._open:
             self._close_shared()
         while self._waiting:
             self._write()
+        for entry, data, places in self._files:
+            start = places[0][0] if places else 0
+            entry.data = replace(data, start=start, blocks=tuple(stored for _, stored in places))
 
 
 def _opened(path: str, flags: int) -> int:

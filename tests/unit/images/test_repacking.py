@@ -51,9 +51,6 @@ def packed(folder: Path, target: Path) -> Path:
         for path, entry in files:
             blocks.add(entry, path)
         blocks.close()
-        for _, entry in files:
-            assert entry.later is not None
-            entry.data = entry.later()
         write_tables(stream, tree, BLOCK, 0, blocks.fragments)
     return target
 
