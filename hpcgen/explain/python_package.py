@@ -202,7 +202,7 @@ def _version(case: Case, package: ProjectPackage, version: str) -> Iterator[Grou
     if package.hashes:
         of = f", as the wheel {package.file}" if package.file else ""
         text = f"{package.name} {version} by {counted(len(package.hashes), 'hash')}{of}"
-        yield Ground(kind="file", text=text.replace("hashs", "hashes"), place=case.asked_files.shown(package.origin))
+        yield Ground(kind="file", text=text, place=case.asked_files.shown(package.origin))
     elif case.lock is not None and version:
         yield Ground(kind="lock", text=f"{package.name} {version}: what `hpcgen lock` chose within {package.asked}")
     elif package.version:
@@ -224,8 +224,7 @@ def _site(case: Case, package: ProjectPackage) -> Iterator[Ground]:
     contract = msgspec.structs.replace(case_of(case.plan, case.catalog), plan=alone)
     for check in suits(contract):
         if check.outcome in ("broken", "doubtful"):
-            ground = case.fact(check.path, check.reason) if check.path else Ground(kind="rule", text=check.reason)
-            yield ground
+            yield case.fact(check.path, check.reason) if check.path else Ground(kind="rule", text=check.reason)
     if case.plan.site.network.mirrors.pip is not None:
         yield case.fact("network.mirrors.pip", "it is fetched from there")
 

@@ -45,5 +45,7 @@ def some(words: Sequence[str], most: int = 4) -> str:
 
 
 def counted(number: int, what: str) -> str:
-    """``1 node``, ``2 nodes``."""
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+    """``1 node``, ``2 nodes``, ``2 hashes``."""
+    if number == 1:
+        return f"{number} {what}"
+    return f"{number} {what}{'es' if what.endswith(('s', 'sh', 'ch', 'x')) else 's'}"
