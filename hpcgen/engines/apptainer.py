@@ -22,7 +22,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpcgen.engines.base import Call, Engine, bind_words, environment_words, file_system_words
-from hpcgen.engines.building import EngineCommand, Place, Target, Work, file_target
+from hpcgen.engines.building import EngineCommand, Place, Target, Work, file_target, query
+from hpcgen.engines.squashing import SQUASHING, squashing_words
 from hpcgen.engines.steps import HPCGEN, STEP_BEGINS, TEST_STEP, Event, Labels, Reader, Recipe, Step, definition_steps
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
 from hpcgen.model.plan import Plan
@@ -130,8 +131,14 @@ class Apptainer(Engine):
         # Of Apptainer since 1.5 the whole file has that date, of older ones the file system in it (mksquashfs 4.4).
         # The label with the date of the build names the zone too.
         env = {} if work.epoch is None else {"SOURCE_DATE_EPOCH": str(work.epoch), "TZ": "UTC0"}
-        words += [*work.options, work.target.temporary, str(work.recipe)]
+        words += [*self._squashing(work), *work.options, work.target.temporary, str(work.recipe)]
         return [EngineCommand(tuple(words), env=env, cwd=work.context)]
+
+    def _squashing(self, work: Work) -> list[str]:
+        """How the SIF is compressed, where the installed builder takes that."""
+        if work.target.kind != "sif" or SQUASHING not in query([self.builder_name(), "build", "--help"])[1]:
+            return []
+        return [SQUASHING, " ".join(squashing_words(work.plan))]
 
     def reader(self, recipe: Recipe) -> Reader:
         """By the number that a step prints, and by what the program itself says between them."""

@@ -155,7 +155,7 @@ class Charliecloud(Engine):
             return {}
         words = {"ch-convert": "write the image (it comes with Charliecloud)"}
         if target.kind == "squashfs":
-            words["mksquashfs"] = "write a .sqfs file; give -o a name that never endsing for a folder instead"
+            words["mksquashfs"] = "write a .sqfs file; give -o a name without this ending for a folder instead"
         return words
 
     def target(self, plan: Plan, output: str | None, token: str) -> Target:

@@ -239,10 +239,15 @@ class HostMpi(Record, frozen=True, kw_only=True):
         return bool(self.binds or self.libraries)
 
 
+SquashfsCompressor = Literal["gzip", "zstd"]
+
+
 class SiteEngine(Record, frozen=True):
     """A container engine at the site. Without ``version`` only what every supported release has is used.
 
-    ``reason`` and ``decided``: why and when the site allowed or forbade it.
+    ``reason`` and ``decided``: why and when the site allowed or forbade it. ``squashfs``: what its squashfs and SIF
+    files are compressed by; ``zstd`` is written much faster, and has to be known to whatever mounts them there: the
+    kernel (CONFIG_SQUASHFS_ZSTD) or the squashfuse that the engine uses. Without it gzip, which all know.
     """
 
     version: Version | None = None
@@ -251,6 +256,7 @@ class SiteEngine(Record, frozen=True):
     decided: PartialDate | None = None
     modules: list[ModuleName] = []
     fakeroot: bool = False
+    squashfs: SquashfsCompressor | None = None
 
 
 class Containers(Record, frozen=True):

@@ -214,6 +214,7 @@ def test_charliecloud_writes_what_the_run_script_looks_for(
     assert record["image"]["kind"] == "squashfs"
     digest = here.run(["sha256sum", tmp_path / "mpi-hello.sqfs"]).stdout.split()[0]
     assert record["image"]["digest"] == f"sha256:{digest}"
+    assert "compression-level 6" in here.run(["unsquashfs", "-s", tmp_path / "mpi-hello.sqfs"]).stdout
     assert {"intel_mpi 2021.17.2", "rank_test 1"} <= {step["block"] for step in record["steps"]}
     assert any(line.startswith("wheels ") for line in record["inputs"])
     done = here.run(["bash", tmp_path / "kit" / "run.sh"], cwd=tmp_path)

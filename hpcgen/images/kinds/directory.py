@@ -10,6 +10,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from hpcgen.engines.squashing import MKSQUASHFS_OPTIONS
 from hpcgen.images import roots
 from hpcgen.images.folder import read_folder
 from hpcgen.images.kinds.base import (
@@ -22,7 +23,7 @@ from hpcgen.images.kinds.base import (
 )
 from hpcgen.support.placing import folder_bytes
 
-_OPTIONS = ("-noappend", "-no-progress", "-no-xattrs", "-all-root")
+_OPTIONS = ("-noappend", "-no-progress", "-no-xattrs", "-all-root", *MKSQUASHFS_OPTIONS["gzip"])
 _SQUASH = by_command("mksquashfs", "{source}", "{target}", *_OPTIONS)
 
 

@@ -95,7 +95,9 @@ def asked_of(words: Sequence[str]) -> Asked:
             names.append(word)
         elif word == "-all-root":
             more["all_root"] = True
-        elif (word == "-mem" and rest) or (word == "-comp" and rest[:1] == ["gzip"]):
+        elif word == "-comp" and rest and rest[0] != "gzip":
+            raise Unsuitable(f"it is to be compressed by {rest[0]}")
+        elif word in ("-mem", "-comp", "-Xcompression-level") and rest:
             rest = rest[1:]
         elif word == "-processors" and rest:
             more["threads"] = int(rest.pop(0))

@@ -8,6 +8,7 @@ import msgspec
 
 from hpcgen.blocks.steps import run
 from hpcgen.engines.charliecloud import check_script
+from hpcgen.engines.squashing import squashing_words
 from hpcgen.errors import InputError
 from hpcgen.model.bundle_paths import MOUNT
 from hpcgen.model.plan import Plan
@@ -112,6 +113,7 @@ class CharliecloudFormat(Format):
             delimiter=DELIMITER,
             dawn=str(DAWN),
             date=exported_date(assembly),
+            squashing=" ".join(squashing_words(plan)),
             dockerfile=dockerfile.text,
             check=_check_lines(bases),
         )

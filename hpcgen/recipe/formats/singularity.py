@@ -10,6 +10,7 @@ import re
 from types import MappingProxyType
 
 from hpcgen.blocks.steps import Run, command, run
+from hpcgen.engines.squashing import SQUASHING, squashing_words
 from hpcgen.engines.steps import step_mark
 from hpcgen.errors import PolicyError
 from hpcgen.model.bundle_paths import EVERY_IMAGE_HAS
@@ -306,6 +307,8 @@ class SingularityFormat(Format):
             bases=script_part(plan, "bundle_singularity.sh", **bases),
             engine=sh(plan.engine),
             date=exported_date(assembly),
+            squashing_option=SQUASHING,
+            squashing=sh(" ".join(squashing_words(plan))),
             image=sh(f"{plan.stack.name}.sif"),
             fakeroot=" --fakeroot" if engine is None or engine.fakeroot else "",
         )

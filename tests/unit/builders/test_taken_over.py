@@ -13,8 +13,9 @@ from hpcgen.builders.taken_over import TakenOver
 from hpcgen.builders.watching import Watcher
 from hpcgen.engines.building import Target, Work
 from hpcgen.kit.kit import read_plan
-from hpcgen.model.plan import ExtendedImage
+from hpcgen.model.plan import ExtendedImage, Plan
 from hpcgen.model.record import ImageKindName
+from hpcgen.model.site import SquashfsCompressor
 from tests.conftest import GOLDEN
 from tests.unit.images.test_repacking import check, packed
 
@@ -86,7 +87,7 @@ def test_the_real_one_writes_the_whole_and_it_is_said_why(folder: Path, tmp_path
     taken.prepare()
     written(taken, str(folder), str(tmp_path / "new.sqfs"), "-noappend", "-comp", "zstd")
     assert (tmp_path / "new.sqfs").read_text() == "whole\n"
-    assert told(taken) == ["the file was written whole: mksquashfs is given -comp"]
+    assert told(taken) == ["the file was written whole: it is to be compressed by zstd"]
 
 
 def test_an_engine_that_uses_another_is_said(folder: Path, tmp_path: Path) -> None:
@@ -126,3 +127,42 @@ def test_nothing_else_is_touched(kind: ImageKindName, folder: Path, tmp_path: Pa
     taken = TakenOver(work_for(tmp_path, "old.sqfs", kind))
     taken.prepare()
     assert taken.environment({})["PATH"] == os.environ["PATH"] and told(taken) == []
+
+
+def level_asked(tmp_path: Path, plan: Plan, refused: str) -> str:
+    """The words before those of ch-convert, by a mksquashfs that does not know one compressor."""
+    text = (
+        '#!/bin/sh\n[ "$1" != -version ] || exec echo version 4.5.1\n'
+        f'for word; do [ "$word" != {refused} ] || exit 1; done\necho "$@" >"$2"\n'
+    )
+    for name in ("mksquashfs", "ch-convert"):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    work = msgspec.structs.replace(work_for(tmp_path, "unused"), plan=plan)
+    taken = TakenOver(work, "ch-convert")
+    taken.prepare()
+    new = tmp_path / "new.sqfs"
+    written(taken, "folder", str(new), "-noappend")
+    assert told(taken) == []
+    return new.read_text().partition(str(new))[2].partition("-noappend")[0].strip()
+
+
+@pytest.mark.parametrize(
+    ("site", "refused", "words"),
+    [
+        (None, "none", "-comp gzip -Xcompression-level 6"),
+        ("gzip", "none", "-comp gzip -Xcompression-level 6"),
+        ("zstd", "none", "-comp zstd -Xcompression-level 3"),
+        ("zstd", "zstd", ""),
+    ],
+)
+def test_a_new_file_is_compressed_as_the_site_reads_it(
+    site: SquashfsCompressor | None, refused: str, words: str, tmp_path: Path
+) -> None:
+    plan = read_plan(msgspec.json.decode((GOLDEN / "supermuc/mpi-hello/plan.json").read_bytes()), "plan.json")
+    engines = {
+        name: msgspec.structs.replace(each, squashfs=site) for name, each in plan.site.containers.engines.items()
+    }
+    containers = msgspec.structs.replace(plan.site.containers, engines=engines)
+    changed = msgspec.structs.replace(plan, site=msgspec.structs.replace(plan.site, containers=containers))
+    assert level_asked(tmp_path, changed, refused) == words

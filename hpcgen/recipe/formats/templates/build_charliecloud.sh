@@ -14,8 +14,9 @@ for tool in ch-image ch-convert; do
 done
 
 context=$(mktemp -d)
+tools=$(mktemp -d)
 partial=$output.partial
-trap 'rm -rf "$context" "$partial"' EXIT
+trap 'rm -rf "$context" "$tools" "$partial"' EXIT
 @{files}
 # ch-image's cache knows a file by its name, size and time: so its time is made from its content.
 find "$context" -type f -exec sha256sum {} + | while read -r sum file; do
@@ -40,6 +41,23 @@ case $output in
 esac
 rm -rf "$partial"
 @{date}
+if [ "$format" = squash ] && mksquashfs=$(command -v mksquashfs); then
+    # ch-convert has no option for the compressor, but looks for mksquashfs in its own folder first.
+    mkdir "$tools/bin" "$tools/empty"
+    cat > "$tools/bin/mksquashfs" << END
+#!/bin/sh
+source=\$1 target=\$2
+shift 2
+exec $(printf %q "$mksquashfs") "\$source" "\$target" @{squashing} "\$@"
+END
+    chmod 755 "$tools/bin/mksquashfs"
+    converter=$(command -v ch-convert)
+    ln -s "$converter" "$tools/bin/ch-convert"
+    ln -s "$(dirname "$(readlink -f "$converter")")/../lib" "$tools/lib"
+    if "$tools/bin/mksquashfs" "$tools/empty" "$tools/trial" > /dev/null 2>&1; then
+        PATH=$tools/bin:$PATH
+    fi
+fi
 ch-convert -i ch-image -o "$format" "$name" "$partial"
 rm -rf "$output"
 mv "$partial" "$output"

@@ -18,8 +18,12 @@ partial=$output.partial
 trap 'rm -rf "$partial"' EXIT
 @{bases}
 @{date}
+squashing=()
+if [[ $("$engine" build --help 2> /dev/null) == *@{squashing_option}* ]]; then # Apptainer 1.4 and later
+    squashing=(@{squashing_option} @{squashing})
+fi
 # The definition file takes the kit's files from the current folder.
-(cd "$kit" && "$engine" build@{fakeroot} --force "${options[@]}" "$partial" Singularity.def)
+(cd "$kit" && "$engine" build@{fakeroot} --force "${squashing[@]}" "${options[@]}" "$partial" Singularity.def)
 rm -rf "$output"
 mv "$partial" "$output"
 if [ -f "$output" ]; then

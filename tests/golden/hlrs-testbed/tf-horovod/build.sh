@@ -84,8 +84,12 @@ fi
 # Written aside, so that a failed build leaves no half image under the final name.
 partial=$output.partial
 trap 'rm -rf "$partial"' EXIT
+squashing=()
+if [[ $("$engine" build --help 2> /dev/null) == *--mksquashfs-args* ]]; then # Apptainer 1.4 and later
+    squashing=(--mksquashfs-args '-comp gzip -Xcompression-level 6')
+fi
 # The definition file takes the kit's files from the current folder.
-(cd "$kit" && "$engine" build --fakeroot --force "${options[@]}" "$partial" Singularity.def)
+(cd "$kit" && "$engine" build --fakeroot --force "${squashing[@]}" "${options[@]}" "$partial" Singularity.def)
 rm -rf "$output"
 mv "$partial" "$output"
 if [ -f "$output" ]; then

@@ -83,8 +83,9 @@ for tool in ch-image ch-convert; do
 done
 
 context=$(mktemp -d)
+tools=$(mktemp -d)
 partial=$output.partial
-trap 'rm -rf "$context" "$partial"' EXIT
+trap 'rm -rf "$context" "$tools" "$partial"' EXIT
 kit_files=(
     build.sh files/settings/intel_mpi.cfg files/tests/rank_test.c hpcgen.lock job.slurm plan.json preflight.sh
     recipe.json selftest.sh
@@ -264,6 +265,23 @@ case $output in
     *) format=dir ;;
 esac
 rm -rf "$partial"
+if [ "$format" = squash ] && mksquashfs=$(command -v mksquashfs); then
+    # ch-convert has no option for the compressor, but looks for mksquashfs in its own folder first.
+    mkdir "$tools/bin" "$tools/empty"
+    cat > "$tools/bin/mksquashfs" << END
+#!/bin/sh
+source=\$1 target=\$2
+shift 2
+exec $(printf %q "$mksquashfs") "\$source" "\$target" -comp gzip -Xcompression-level 6 "\$@"
+END
+    chmod 755 "$tools/bin/mksquashfs"
+    converter=$(command -v ch-convert)
+    ln -s "$converter" "$tools/bin/ch-convert"
+    ln -s "$(dirname "$(readlink -f "$converter")")/../lib" "$tools/lib"
+    if "$tools/bin/mksquashfs" "$tools/empty" "$tools/trial" > /dev/null 2>&1; then
+        PATH=$tools/bin:$PATH
+    fi
+fi
 ch-convert -i ch-image -o "$format" "$name" "$partial"
 rm -rf "$output"
 mv "$partial" "$output"
