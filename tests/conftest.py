@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.helpers.command import in_this_process, own_process
 
+# Byte code is kept whatever the machine's own wish: each start of Python would compile hpcgen and its libraries anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Nor do the tests see the config file of whoever runs them.
