@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -57,7 +57,8 @@ def plain_questions() -> list[Asked]:
     return [Asked(site, stack, p) for site in sites() for p in catalog().site(site).partitions for stack in stacks]
 
 
-def all_questions() -> list[Asked]:
+@cache
+def all_questions() -> tuple[Asked, ...]:
     """Each of them as it is, with each provider of each virtual, and with each way to install its first block."""
     found = []
     for plain in plain_questions():
@@ -66,7 +67,7 @@ def all_questions() -> list[Asked]:
         said += [{f"{v}.provider": name} for v in ("base", "mpi") for name in catalog().virtuals[v]]
         said += [{f"{first}.{field.name}": value} for field, value in _values(first)]
         found += [plain.saying(each) for each in said]
-    return found
+    return tuple(found)
 
 
 def _values(block: str) -> Iterator[tuple[msgspec.structs.FieldInfo, OptionValue]]:
@@ -118,8 +119,12 @@ Rule = Callable[[Asked, Plan | str], str]
 """A change of a question: what differs between its plan and that of the changed one; nothing, or ``USED``."""
 
 
-def differences(rule: Rule, questions: list[Asked]) -> tuple[dict[str, str], int]:
+unchanged_answer = cache(answer)
+"""Each question's own answer is compared by every rule."""
+
+
+def differences(rule: Rule, questions: Sequence[Asked]) -> tuple[dict[str, str], int]:
     """What differs by question, and how many questions the rule said something of."""
-    said = {str(asked): rule(asked, answer(asked)) for asked in questions}
+    said = {str(asked): rule(asked, unchanged_answer(asked)) for asked in questions}
     held = {asked: text for asked, text in said.items() if text != USED}
     return {asked: text for asked, text in held.items() if text}, len(held)

@@ -13,6 +13,8 @@ OPENING |= {"write_text", "write_bytes", "TarFile", "ZipFile"}
 
 def opens(path_text: str) -> bool:
     """Whether a module calls something that opens a file."""
+    if not any(word in path_text for word in OPENING):
+        return False
     calls = [node.func for node in ast.walk(ast.parse(path_text)) if isinstance(node, ast.Call)]
     return any((call.attr if isinstance(call, ast.Attribute) else getattr(call, "id", "")) in OPENING for call in calls)
 

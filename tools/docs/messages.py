@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import defaultdict
 from collections.abc import Iterable
@@ -58,10 +59,20 @@ _GROUP = re.compile(r"\(\?P<\w+>[^()]*(?:\([^()]*\)[^()]*)*\)")
 _ECHO = re.compile(r'echo "(?:build\.sh|@\{file_name\}|[a-z_]+): (.*?)"(?: @\{shown\} "(.*?)")? >&2(.*(?:\n.*){0,2})')
 
 
+def all_code() -> Code:
+    """The modules of hpcgen. None of their millions of nodes is garbage, for which Python would look all the time."""
+    gc.disable()
+    try:
+        return Code(_ROOT)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
 @cache
 def said() -> tuple[Said, ...]:
     """All of them, in the order of the code."""
-    read = Code(_ROOT)
+    read = all_code()
     return tuple(read.said(read.heirs({name: name for name in EXIT_CLASSES} | _OTHERS), _ORDER))
 
 

@@ -38,11 +38,15 @@ class Said:
 
 @dataclass
 class Module:
-    """One file: its functions by name, its constants, where its other names come from, its calls by name."""
+    """One file: its functions by name, its classes, constants, where its other names come from, its calls by name.
+
+    ``around``, ``of_class``, ``within``: the function, the class and the call in which a call or a function stands.
+    """
 
     name: str
     tree: ast.Module
     functions: dict[str, Function] = field(default_factory=dict)
+    classes: list[ast.ClassDef] = field(default_factory=list)
     constants: dict[str, ast.expr] = field(default_factory=dict)
     imported: dict[str, tuple[str, str]] = field(default_factory=dict)
     around: dict[ast.AST, Function | None] = field(default_factory=dict)
@@ -51,18 +55,19 @@ class Module:
     calls: dict[str, list[ast.Call]] = field(default_factory=lambda: defaultdict(list))
 
     def __post_init__(self) -> None:
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                self.imported |= {each.asname or each.name: (node.module, each.name) for each in node.names}
         self._enter(self.tree, None, "", "")
 
     def _enter(self, node: ast.AST, function: Function | None, of_class: str, within: str) -> None:
-        self.around[node], self.of_class[node], self.within[node] = function, of_class, within
+        if isinstance(node, Function | ast.Call):
+            self.around[node], self.of_class[node], self.within[node] = function, of_class, within
         if isinstance(node, Function):
             self.functions.setdefault(node.name, node)
             function = node
         elif isinstance(node, ast.ClassDef):
+            self.classes.append(node)
             of_class = node.name
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            self.imported |= {each.asname or each.name: (node.module, each.name) for each in node.names}
         elif isinstance(node, ast.Assign) and function is None and isinstance(node.targets[0], ast.Name):
             self.constants[node.targets[0].id] = node.value
         elif isinstance(node, ast.Call):
@@ -111,8 +116,8 @@ class Code:
         found = dict(kinds)
         self._composing.clear()
         for module in self.modules.values():
-            for node in ast.walk(module.tree):
-                for base in node.bases if isinstance(node, ast.ClassDef) else ():
+            for node in module.classes:
+                for base in node.bases:
                     if isinstance(base, ast.Name) and base.id in found:
                         found.setdefault(node.name, found[base.id])
                         if any(isinstance(each, Function) and each.name == "__init__" for each in node.body):
