@@ -13,21 +13,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from hpcgen.bundle.create import Creation, create_bundle
 from hpcgen.bundle.verify import verify
+from hpcgen.errors import OutputError
 from hpcgen.model.bundle import Wanted
 from hpcgen.support.progress import ProgressLines
 from tests.conftest import ROOT
 from tests.helpers.bundles import QUICK, a_lock, content, sha, tree
 from tests.helpers.file_server import make_certificate, serving
+from tests.helpers.locks import CATALOG
 
 FILES = {f"f{number}": content(f"f{number}", 300_000) for number in range(10)}
 PIECE = 1_000_000
 
 
-def make_one(target: Path, url: str, quiet: bool = False) -> None:
+def make_one(target: Path, url: str, say: Callable[[str], None]) -> None:
     """Make the bundle in this process."""
     kinds = ("archive", "wheel", "hpcgen")
     wants = [
@@ -35,8 +40,8 @@ def make_one(target: Path, url: str, quiet: bool = False) -> None:
         for n, (name, data) in enumerate(FILES.items())
     ]
     split = PIECE if target.suffix == ".tar" else None
-    watch = ProgressLines(lambda text: None if quiet else print(text, flush=True))
-    create_bundle(a_lock(), wants, target, Creation(jobs=3, split=split, policy=QUICK, watch=watch))
+    how = Creation(jobs=3, split=split, policy=QUICK, watch=ProgressLines(say), catalog=CATALOG)
+    create_bundle(a_lock(), wants, target, how)
 
 
 def start(target: Path, url: str, certificate: Path) -> subprocess.Popen[bytes]:
@@ -48,10 +53,16 @@ def start(target: Path, url: str, certificate: Path) -> subprocess.Popen[bytes]:
 def finish(target: Path, url: str, certificate: Path) -> str:
     """Run it to its end; a target that had its name when it was killed may be refused as being there."""
     named = target.exists() or target.with_name(f"{target.name}.SHA256SUMS").exists()
-    process = start(target, url, certificate)
-    said, _ = process.communicate(timeout=120)
-    assert process.returncode == 0 or (named and b"already exists" in said), said.decode()
-    return said.decode()
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as here:
+        here.setenv("REQUESTS_CA_BUNDLE", str(certificate))
+        here.setenv("no_proxy", "*")
+        try:
+            make_one(target, url, said.append)
+        except OutputError as error:
+            assert named and "already exists" in str(error), error
+            said.append(str(error))
+    return "\n".join(said)
 
 
 def whole(folder: Path, target: Path) -> dict[str, bytes]:
@@ -106,7 +117,7 @@ def kill_at_moments(folder: Path, count: int, seed: int = 0) -> list[str]:
 
 if __name__ == "__main__":
     if sys.argv[1] == "make":
-        make_one(Path(sys.argv[2]), sys.argv[3])
+        make_one(Path(sys.argv[2]), sys.argv[3], lambda text: print(text, flush=True))
     else:
         with tempfile.TemporaryDirectory(dir="/var/tmp") as work:
             for line in kill_at_moments(Path(work), int(sys.argv[1]), int(time.time())):

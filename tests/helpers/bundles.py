@@ -9,6 +9,7 @@ import json
 import random
 import tarfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +37,13 @@ def sha(data: bytes) -> str:
 
 def a_lock(images: Mapping[str, ImagePin] | None = None, epoch: int = EPOCH, site: str = "workstation") -> Lock:
     """A lock that pins nothing but what is given; the plan is that of the smallest stack."""
-    pinned = Pins(images=dict(images or {}), epoch=epoch)
+    return _lock(tuple((images or {}).items()), epoch, site)
+
+
+@cache
+def _lock(images: tuple[tuple[str, ImagePin], ...], epoch: int, site: str) -> Lock:
     settings = ("base.provider=debian",) if site == "workstation" else ()
-    return locks.lock("mpi-hello", site, settings=settings, pinned=pinned)
+    return locks.lock("mpi-hello", site, settings=settings, pinned=Pins(images=dict(images), epoch=epoch))
 
 
 def wants(
@@ -63,7 +68,7 @@ def make(
     tmp_path: Path, target: str = "B", names: Sequence[str] = NAMES, lock: Lock | None = None, **how: Any
 ) -> Manifest:
     """A whole bundle ``tmp_path / target``."""
-    how.setdefault("policy", QUICK)
+    how = {"policy": QUICK, "catalog": locks.CATALOG, **how}
     return create_bundle(lock or a_lock(), wants(tmp_path / "origin", names), tmp_path / target, Creation(**how))
 
 

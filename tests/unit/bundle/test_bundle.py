@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -20,6 +21,7 @@ from hpcgen.model.lock import ImagePin
 from hpcgen.support.progress import ProgressLines
 from tests.conftest import Command
 from tests.helpers.bundles import NAMES, QUICK, a_lock, content, image_pin, make, put_image, sha, tree, wants
+from tests.helpers.locks import CATALOG
 
 
 def sums_hold(folder: Path) -> bool:
@@ -67,7 +69,7 @@ def test_the_same_lock_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_files_of_two_kinds_are_there_once(tmp_path: Path) -> None:
     twice = [*wants(tmp_path / "origin", ["a.whl"], ["wheel"]), *wants(tmp_path / "origin", ["a.whl"], ["hpcgen"])]
-    manifest = create_bundle(a_lock(), twice, tmp_path / "B", Creation(policy=QUICK))
+    manifest = create_bundle(a_lock(), twice, tmp_path / "B", Creation(policy=QUICK, catalog=CATALOG))
     assert [item.kind for item in manifest.items if item.path.endswith("a.whl")] == ["hpcgen", "wheel"]
     assert "a.whl" in (tmp_path / "B" / "wheels.html").read_text()
     assert "a.whl" in (tmp_path / "B" / "hpcgen.html").read_text()
@@ -104,7 +106,7 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
     for want in listed[4:]:
         (tmp_path / "origin" / want.file).unlink()
     with pytest.raises(FetchError) as raised:
-        create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK))
+        create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, catalog=CATALOG))
     assert len(raised.value.problems) == 4
     assert not (tmp_path / "B").exists()
     inside = tmp_path / "B.partial" / "bundle"
@@ -116,7 +118,7 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
         (tmp_path / "origin" / name).unlink()
     said: list[str] = []
     with pytest.raises(FetchError) as raised:
-        create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, watch=ProgressLines(said.append)))
+        create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, catalog=CATALOG, watch=ProgressLines(said.append)))
     assert len(raised.value.problems) == 5
     assert "damaged by an earlier run and fetched again: 1 file" in said
     assert "resuming: 3 of 8 files exist" in said
@@ -138,7 +140,7 @@ def test_older_bundle_is_taken_over_after_a_look(tmp_path: Path) -> None:
     listed = wants(tmp_path / "origin", [*NAMES, "new.tar.gz"])
     for name in NAMES[2:]:
         (tmp_path / "origin" / name).unlink()
-    create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, reuse=tmp_path / "old"))
+    create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, catalog=CATALOG, reuse=tmp_path / "old"))
     assert sums_hold(tmp_path / "B") and not verify(tmp_path / "B").problems
     with pytest.raises(InputError, match=r"origin is not a bundle: it has no bundle\.json"):
         make(tmp_path, "C", reuse=tmp_path / "origin")
@@ -150,11 +152,11 @@ def test_files_that_came_another_way(tmp_path: Path) -> None:
     (tmp_path / "wrong").mkdir()
     (tmp_path / "wrong" / NAMES[0]).write_bytes(b"something else")
     said: list[str] = []
-    how = Creation(policy=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
+    how = Creation(policy=QUICK, catalog=CATALOG, watch=ProgressLines(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
     create_bundle(a_lock(), listed, tmp_path / "B", how)
     assert said.count(f"taken: {NAMES[0]}") == 1 and sums_hold(tmp_path / "B")
     assert (tmp_path / "stick" / NAMES[0]).stat().st_nlink == 1
-    how = Creation(policy=QUICK, watch=ProgressLines(said.append), folders=[tmp_path / "wrong"])
+    how = Creation(policy=QUICK, catalog=CATALOG, watch=ProgressLines(said.append), folders=[tmp_path / "wrong"])
     with pytest.raises(FetchError, match="for files that you got elsewhere, use --files DIR"):
         create_bundle(a_lock(), listed, tmp_path / "C", how)
     assert any(text.startswith(f"not used: {tmp_path}/wrong/{NAMES[0]} is a different file") for text in said)
@@ -175,6 +177,10 @@ def test_wanted_files_that_contradict_each_other(tmp_path: Path) -> None:
 @pytest.fixture
 def registry(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Images come from here instead of from skopeo; the list says which were fetched."""
+    return serve_images(monkeypatch)
+
+
+def serve_images(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
 
     def fetch(pin: ImagePin, name: str, architecture: str, layout: Path) -> None:
@@ -282,10 +288,25 @@ def test_pieces_are_checked_and_joined_with_plain_tools(tmp_path: Path) -> None:
 # what can be wrong
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a bundle ``B`` of files and images, and a ``B.tar`` of files alone; tests damage copies of them."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as here:
+        serve_images(here)
+        make(folder, lock=a_lock(PINS))
+    make(folder, "B.tar")
+    return folder
+
+
 @pytest.fixture
-def whole(tmp_path: Path, registry: list[str]) -> Path:
-    make(tmp_path, lock=a_lock(PINS))
-    return tmp_path / "B"
+def whole(made: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(made / "B", tmp_path / "B")
+
+
+@pytest.fixture
+def whole_tar(made: Path, tmp_path: Path) -> Path:
+    return shutil.copyfile(made / "B.tar", tmp_path / "B.tar")
 
 
 def problems(path: Path, **more: Any) -> list[str]:
@@ -449,26 +470,23 @@ EVIL: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("name", "fields", "expected"), EVIL)
 def test_members_of_a_tar_file_that_do_not_belong(
-    tmp_path: Path, name: str, fields: dict[str, Any], expected: str
+    whole_tar: Path, name: str, fields: dict[str, Any], expected: str
 ) -> None:
-    make(tmp_path, "B.tar")
-    with tarfile.open(tmp_path / "B.tar", "a") as archive:
+    with tarfile.open(whole_tar, "a") as archive:
         member = tarfile.TarInfo(name)
         for field, value in fields.items():
             setattr(member, field, value)
         archive.addfile(member)
-    found = problems(tmp_path / "B.tar")
+    found = problems(whole_tar)
     assert any(expected in text for text in found), found
     assert len(found) == 1
 
 
 @pytest.mark.parametrize("cut", [100, 600, 5_000, 50_000, 150_000])
-def test_a_tar_file_that_was_cut_off(tmp_path: Path, cut: int) -> None:
-    make(tmp_path, "B.tar")
-    data = (tmp_path / "B.tar").read_bytes()
-    (tmp_path / "B.tar").write_bytes(data[:cut])
+def test_a_tar_file_that_was_cut_off(whole_tar: Path, cut: int) -> None:
+    os.truncate(whole_tar, cut)
     try:
-        found = problems(tmp_path / "B.tar")
+        found = problems(whole_tar)
     except InputError as error:
         found = [str(error)]
         assert "is not a bundle: it has no bundle.json" in found[0]
@@ -562,7 +580,7 @@ def test_stopped_before_every_change_of_the_disk(tmp_path: Path, target: str, re
     listed = wants(tmp_path / "origin", names)
 
     def run(place: Path) -> None:
-        create_bundle(lock, listed, place / target, Creation(policy=QUICK, **split))
+        create_bundle(lock, listed, place / target, Creation(policy=QUICK, catalog=CATALOG, **split))
 
     (tmp_path / "peace").mkdir()
     run(tmp_path / "peace")
@@ -751,10 +769,9 @@ def test_sizes_of_pieces() -> None:
     ]
 
 
-def test_what_holds_no_bytes_does_not_belong_to_it_either(tmp_path: Path) -> None:
+def test_what_holds_no_bytes_does_not_belong_to_it_either(tmp_path: Path, whole: Path) -> None:
     """An empty folder, links, a named pipe and a socket: none of them is in the manifest, in a folder or a tar file."""
-    make(tmp_path)
-    bundle = tmp_path / "B"
+    bundle = whole
     (bundle / "nothing" / "inside").mkdir(parents=True)
     (bundle / "to-a-file").symlink_to("bundle.json")
     (bundle / "to-a-folder").symlink_to("files")
