@@ -15,6 +15,7 @@ from hpcgen.blocks.declared import listed_for
 from hpcgen.errors import ConflictError, InputError, Problem, Problems
 from hpcgen.locking.uv_resolver import Request, Resolved
 from hpcgen.locking.wheels import check, resolve
+from hpcgen.net.pip_settings import pip_settings
 from hpcgen.support.wheel_tags import newest_glibc
 from hpcgen.support.wheel_targets import WheelTarget
 from hpcgen.support.writing import write_file
@@ -98,6 +99,8 @@ def lock_lists(asked: ListRequest, say: Callable[[str], None] = lambda text: Non
     """
     _check(asked)
     targets = [(python, architecture) for architecture in asked.architectures for python in asked.pythons]
+    if asked.indexes is None:
+        pip_settings()  # once, not by each of the threads that begin at the same time
     with ThreadPoolExecutor(_AT_A_TIME) as pool:
         found = []
         for each in pool.map(lambda target: _list_or_skipped(asked, *target), targets):

@@ -55,10 +55,10 @@ def pip_settings() -> PipSettings:
     for python in pythons:
         # pip takes long to start, and its help is needed where nothing is configured, as on most machines.
         with ThreadPoolExecutor(1) as beside:
-            text = beside.submit(_pip, python, "download", "--help")
+            text = None if os.environ.get("PIP_INDEX_URL") else beside.submit(_pip, python, "download", "--help")
             done = _pip(python, "config", "list")
         if done.returncode == 0:
-            return _settings(python, done.stdout, text.result().stdout)
+            return _settings(python, done.stdout, text.result().stdout if text else "")
         if "No module named" not in done.stderr:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
             raise InputError(f"pip of {python} cannot say which indexes it uses: {said}", remedy="mend pip")

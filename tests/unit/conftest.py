@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from hpcgen.net import pip_settings
 from hpcgen.run import follow
 from tests.helpers.trees import unpack
+
+PIP_READS = ("HOME", "PATH", "VIRTUAL_ENV", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS")
+"""Variables by which pip finds its files, beside its own."""
 
 
 @pytest.fixture
@@ -21,3 +29,21 @@ def quick_queue(monkeypatch: pytest.MonkeyPatch) -> None:
 def trees(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The captured trees of tests/trees, by name, as ``hpcgen site capture`` would have written them."""
     return unpack(tmp_path_factory.mktemp("trees"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def pip_is_asked_once() -> Iterator[None]:
+    """What pip says of its settings is asked once for the same environment: it takes half a second to start."""
+    ask, known, one_at_a_time = pip_settings._pip, {}, threading.Lock()
+
+    def answer(python: str, *words: str) -> subprocess.CompletedProcess[str]:
+        counts = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name in PIP_READS}
+        about = (python, words, *sorted(counts.items()))
+        with one_at_a_time:
+            if about not in known:
+                known[about] = ask(python, *words)
+        return known[about]
+
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(pip_settings, "_pip", answer)
+        yield
