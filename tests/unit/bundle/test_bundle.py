@@ -118,7 +118,9 @@ def test_next_run_goes_on_and_trusts_nothing(tmp_path: Path) -> None:
         (tmp_path / "origin" / name).unlink()
     said: list[str] = []
     with pytest.raises(FetchError) as raised:
-        create_bundle(a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, catalog=CATALOG, watch=ProgressLines(said.append)))
+        create_bundle(
+            a_lock(), listed, tmp_path / "B", Creation(policy=QUICK, catalog=CATALOG, watch=ProgressLines(said.append))
+        )
     assert len(raised.value.problems) == 5
     assert "damaged by an earlier run and fetched again: 1 file" in said
     assert "resuming: 3 of 8 files exist" in said
@@ -152,7 +154,12 @@ def test_files_that_came_another_way(tmp_path: Path) -> None:
     (tmp_path / "wrong").mkdir()
     (tmp_path / "wrong" / NAMES[0]).write_bytes(b"something else")
     said: list[str] = []
-    how = Creation(policy=QUICK, catalog=CATALOG, watch=ProgressLines(said.append), folders=[tmp_path / "wrong", tmp_path / "stick"])
+    how = Creation(
+        policy=QUICK,
+        catalog=CATALOG,
+        watch=ProgressLines(said.append),
+        folders=[tmp_path / "wrong", tmp_path / "stick"],
+    )
     create_bundle(a_lock(), listed, tmp_path / "B", how)
     assert said.count(f"taken: {NAMES[0]}") == 1 and sums_hold(tmp_path / "B")
     assert (tmp_path / "stick" / NAMES[0]).stat().st_nlink == 1
