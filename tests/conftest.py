@@ -19,6 +19,8 @@ from tests.helpers.command import in_this_process, own_process
 # Byte code is kept whatever the machine's own wish: each start of Python would compile hpcgen and its libraries anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# The processes of the tests share the processors: a pool of threads for each of numpy's would only be in their way.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # What a shell starts in the background ignores Ctrl-C, and so would all that the tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 # Nor do the tests see the config file of whoever runs them.

@@ -6,6 +6,7 @@ Rows of one series are near copies of each other, so leaving out single rows wou
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from math import sqrt
 from typing import Literal, NamedTuple
 
@@ -87,24 +88,29 @@ def guesses(rows: Sequence[Observation], fold: Fold, fit: Fit) -> list[Guess]:
     if found is None:
         return []
     intercepts = {level.name: level.intercept for level in found.levels}
-    sums = {index: sum(found.parts(row.terms)) for index, row in enumerate(rows)}
-    return [guess for index in fold.out if (guess := _guess(rows, index, found, intercepts, sums)) is not None]
+    # Of the rows that are asked for alone: most are of other machines and workloads.
+    total = cache(lambda index: sum(found.parts(rows[index].terms)))
+    return [guess for index in fold.out if (guess := _guess(rows, index, found, intercepts, total)) is not None]
 
 
 def _guess(
-    rows: Sequence[Observation], index: int, found: Coefficients, intercepts: dict[str, float], sums: dict[int, float]
+    rows: Sequence[Observation],
+    index: int,
+    found: Coefficients,
+    intercepts: dict[str, float],
+    total: Callable[[int], float],
 ) -> Guess | None:
     row = rows[index]
     if found.outside(row.terms) or (row.baseline_terms is not None and found.outside(row.baseline_terms)):
         return None
     if row.baseline_terms is not None:
-        ratio = sums[index] - sum(found.parts(row.baseline_terms))
+        ratio = total(index) - sum(found.parts(row.baseline_terms))
         return Guess(index, ratio, [], [row.speed - ratio])
     others = [other for other in range(len(rows)) if other != index and _comparable(row, rows[other])]
-    ratios = [(row.speed - rows[other].speed) - (sums[index] - sums[other]) for other in others]
+    ratios = [(row.speed - rows[other].speed) - (total(index) - total(other)) for other in others]
     if row.level not in intercepts:
-        return Guess(index, sums[index], [], ratios) if ratios else None
-    speed = intercepts[row.level] + sums[index]
+        return Guess(index, total(index), [], ratios) if ratios else None
+    speed = intercepts[row.level] + total(index)
     return Guess(index, speed, [row.speed - speed], ratios)
 
 
