@@ -36,18 +36,26 @@ from container_tools import (
     script,
     variables,
 )
-from leftovers import Session, kept_while_used, remove_temporary_folders_of_killed_sessions
+from leftovers import Session, kept_while_used, remove_temporary_folders_of_killed_sessions, shared_while_used
 from slurm_site import SlurmSite
 from torch_mirror import TorchMirror, torch_mirror_in
 from virtual_cluster import VirtualCluster, virtual_cluster
 
+LONGEST_FIRST = (
+    *("offline", "images", "install", "failing_builds", "build", "rendered_kits", "copied_files", "locking", "cluster"),
+    *("base_images", "fleet", "equal_digests", "prove", "application", "submit", "kit_readers", "gridengine"),
+)
+"""The files of tests that take more than half a minute of two processes' time; the others fill up what is left."""
+
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test in this folder belongs to the container tier, or to the slow one."""
+    """Every test in this folder belongs to the container tier, or to the slow one; long files come first."""
     for item in items:
         if HERE in item.path.parents and item.get_closest_marker("slow") is None:
             item.add_marker("containers")
+    order = {HERE / f"test_{name}.py": number for number, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: order.get(item.path, len(order)))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -214,10 +222,12 @@ def mpi_hello_image(
     """mpi-hello with room for the host's MPI, built by the rendered Charliecloud script. Not to be changed."""
     from mpi_hello import profile, render
 
-    with kept_while_used(request, tmp_path_factory, "mpi-hello") as folder:
+    def make(folder: Path) -> None:
         kit = render(profile(machine_facts, plain_base_image, host_mpi), folder)
         # ch-image's cache costs more time than it saves with images of some hundred megabytes.
         ch_image.run(["bash", kit / "build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
+
+    with shared_while_used(request, tmp_path_factory, "mpi-hello", make) as folder:
         yield folder / "image"
 
 
@@ -239,13 +249,16 @@ def python_image(
         "blocks": {"python_packages": {"options": packages}},
         "run": {"mpi": False, "command": ["python3", "-c", "import numpy"], "gpus_per_node": 0},
     }
-    with kept_while_used(request, tmp_path_factory, "python-packages") as folder:
+
+    def make(folder: Path) -> None:
         collection = folder / "collection"
         for kind, data in (("recipes", stack), ("site_profiles", site_profile(machine_facts, plain_base_image))):
             (collection / kind).mkdir(parents=True)
             (collection / kind / f"{data['name']}.yaml").write_text(json.dumps(data))
         render_by_command(collection, folder / "kit", "--site", "here", "--stack", stack["name"])
         ch_image.run(["bash", folder / "kit/build.sh", folder / "image"], env={"HPCGEN_BUILD_OPTIONS": "--no-cache"})
+
+    with shared_while_used(request, tmp_path_factory, "python-packages", make) as folder:
         yield folder / "image"
 
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,29 @@ def kept_while_used(request: pytest.FixtureRequest, factory: pytest.TempPathFact
     yield folder
     if request.session.testsfailed == before:
         remove(folder)
+
+
+@contextlib.contextmanager
+def shared_while_used(
+    request: pytest.FixtureRequest, factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
+) -> Iterator[Path]:
+    """A folder that the first process of a run makes for all of them; it goes with the last one that uses it."""
+    top = factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):
+        top = top.parent
+    folder, made = top / name, top / f".made-{name}"
+    before = request.session.testsfailed
+    with (top / f".lock-{name}").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not made.exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(mode=0o700)
+            make(folder)
+            made.touch()
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        yield folder
+        if request.session.testsfailed == before:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                made.unlink()
+                remove(folder)

@@ -1,7 +1,8 @@
 """Rendered kits, built and started by real engines: nothing here is written by hand but the site profile.
 
 A stack of Python packages over MPI is built by buildah from the rendered Dockerfile and by Apptainer from the rendered
-definition, ``tf-horovod`` (pip) by the rendered Charliecloud script and, in the slow tier, by the other two as well.
+definition; ``tf-horovod`` (pip) by all three in the slow tier, since Horovod is compiled for minutes. What the rendered
+Charliecloud script does with packages and with MPI, CI sees in the images that conftest.py makes for other tests.
 The base is a Debian without this machine's certificates, so that the recipe has to bring them. Two ranks then sum or
 train in each image and must both say that they are two.
 """
@@ -181,6 +182,7 @@ def by_apptainer(kit: Path, job: Path, sid: Sid, base: BaseImage, check: Check, 
     remove(kit / "image.sif")
 
 
+@pytest.mark.slow
 def test_charliecloud_builds_and_trains(render: Render, ch_image: ChImage, tmp_path: Path) -> None:
     kit = render("charliecloud", "tf-horovod", *settings(TF_HOROVOD))
     image = tmp_path / "tf-horovod"
