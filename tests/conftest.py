@@ -55,6 +55,21 @@ def is_unit_tier(config: pytest.Config) -> bool:
     return all(f"not {tier}" in config.option.markexpr for tier in ("containers", "root", "slow"))
 
 
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30
+"""Many times what the temporary folders of a run take; one is removed as its test ends."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Put the temporary folders of the first tier into memory, where it can be: it writes thousands of small files."""
+    if not is_unit_tier(config) or not os.access(MEMORY, os.W_OK):
+        return
+    there = os.statvfs(MEMORY)
+    if there.f_bavail * there.f_frsize > ROOM and not there.f_flag & os.ST_NOEXEC:
+        # Read by pytest when the first test asks for a folder.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """A process for each CPU that this one may use, and one more, since some tests wait for a server or a queue.
 
