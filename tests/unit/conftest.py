@@ -47,3 +47,11 @@ def pip_is_asked_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as here:
         here.setattr(pip_settings, "_pip", answer)
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """What these tests write need not outlive a failure of power; some write a thousand files."""
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(os, "fsync", lambda descriptor: None)
+        yield

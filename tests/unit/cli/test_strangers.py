@@ -5,26 +5,31 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conftest import GOLDEN, OWN_SETTINGS, Command
+from tests.conftest import GOLDEN, Command
 
 STORED = GOLDEN / "workstation" / "mpi-hello"
 KIT = "opt/hpcgen/kit"
 
 
-def bounded(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
-    """The command as a process of its own, which has a minute."""
-    command = [sys.executable, "-m", "hpcgen", *words]
-    return subprocess.run(
-        command, cwd=cwd, env={**os.environ, **OWN_SETTINGS, **env}, capture_output=True, text=True, timeout=60
-    )
+@pytest.fixture
+def bounded(hpcgen: Command) -> Iterator[Command]:
+    """The command, which has a minute: what waits for a pipe's other end is interrupted then, and fails."""
+
+    def ended(number: int, frame: object) -> None:
+        raise TimeoutError("it does not end")
+
+    before = signal.signal(signal.SIGALRM, ended)
+    signal.alarm(60)
+    yield hpcgen
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder"])
@@ -41,7 +46,7 @@ def bounded(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[s
         ["build", "kit"],
     ],
 )
-def test_only_regular_files_are_read(words: list[str], kind: str, tmp_path: Path) -> None:
+def test_only_regular_files_are_read(words: list[str], kind: str, tmp_path: Path, bounded: Command) -> None:
     (tmp_path / "kit").mkdir()
     for place in (tmp_path / "there", tmp_path / "there.py", tmp_path / "kit" / "plan.json"):
         if kind == "pipe":
@@ -50,18 +55,18 @@ def test_only_regular_files_are_read(words: list[str], kind: str, tmp_path: Path
             place.symlink_to("/dev/zero")
         else:
             place.mkdir()
-    done = bounded(*words, cwd=tmp_path)
+    done = bounded(*words)
     assert done.returncode in (3, 4), done.stderr
     assert "error:" in done.stderr
 
 
-def test_the_user_s_own_files_may_be_pipes_too(tmp_path: Path) -> None:
+def test_the_user_s_own_files_may_be_pipes_too(tmp_path: Path, bounded: Command) -> None:
     os.mkfifo(tmp_path / "config.yaml")
-    done = bounded("list", "sites", cwd=tmp_path, HPCGEN_CONFIG=str(tmp_path / "config.yaml"))
+    done = bounded("list", "sites", env={"HPCGEN_CONFIG": str(tmp_path / "config.yaml")})
     assert done.returncode == 3 and "not a regular file" in done.stderr
-    assert bounded("list", "sites", cwd=tmp_path, HPCGEN_CONFIG="/dev/null").returncode == 0
+    assert bounded("list", "sites", env={"HPCGEN_CONFIG": "/dev/null"}).returncode == 0
     os.mkfifo(tmp_path / "a.json")
-    done = bounded("records", cwd=tmp_path, HPCGEN_RECORDS=str(tmp_path))
+    done = bounded("records", env={"HPCGEN_RECORDS": str(tmp_path)})
     assert done.returncode == 0 and "not a regular file" in done.stderr
 
 

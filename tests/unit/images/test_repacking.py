@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
     """Files of no, one and several blocks, links, a folder of many names."""
     made = tmp_path / "folder"
     (made / "many" / "empty").mkdir(parents=True)
-    for number in range(600):
+    for number in range(300):
         (made / "many" / f"{number:04}-{'x' * 120}").write_text(str(number))
     (made / "large").write_bytes(RANDOM.randbytes(10 * BLOCK + 7))
     (made / "exact").write_bytes(RANDOM.randbytes(2 * BLOCK))

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpcgen.errors import FetchError
@@ -133,7 +134,8 @@ def test_silence_and_trickle_are_stalls(tmp_path: Path, server: FileServer) -> N
     server.files["a"] = server.files["b"] = server.files["c"] = CONTENT
     server.faults = {"a": ["stall:70000", "ok"], "b": ["trickle", "ok"], "c": ["silent", "ok"]}
     began = time.monotonic()
-    paths = fetch(tmp_path, *(wanted(server.url(name), file=name) for name in "abc"))
+    policy = msgspec.structs.replace(QUICK, silence_s=0.4, stall_s=0.8)
+    paths = fetch(tmp_path, *(wanted(server.url(name), file=name) for name in "abc"), policy=policy)
     assert all(path.read_bytes() == CONTENT for path in paths)
     assert time.monotonic() - began < 15
 
@@ -275,7 +277,7 @@ def test_network_that_is_not_there_is_told_soon(tmp_path: Path) -> None:
         port = listener.getsockname()[1]
     wants = [wanted(f"http://127.0.0.1:{port}/{n}", file=f"f{n}") for n in range(40)]
     began = time.monotonic()
-    policy = RetryPolicy(rounds=4, pause_s=0.2)
+    policy = RetryPolicy(rounds=4, pause_s=0.05)
     message = refused(tmp_path, *wants, policy=policy)
     assert f"127.0.0.1:{port} refuses connections" in message
     assert "20 more files were not fetched" in message

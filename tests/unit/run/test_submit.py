@@ -230,7 +230,7 @@ QSTAT_PROGRAM = """\
 #!/bin/bash
 set -eu
 letter=$(cat "$SPOOL/state")
-[ "$letter" != R ] || touch "$SPOOL/seen"
+touch "$SPOOL/seen$letter"
 if [ "$letter" = END ]; then
     if [ "${FORGETFUL:-}" ] || { [ "$KIND" = pbs ] && [ "$1" != -x ]; }; then
         echo "qstat: Unknown Job Id 41.server" >&2
@@ -290,7 +290,7 @@ def torque(tmp_path: Path, hpcgen: Command, quick_queue: None) -> Site:
 
 
 def test_a_job_is_followed_and_its_output_brought_back(site: Site) -> None:
-    done = site.submit("--", "sh", "-c", 'until [ -e "$SPOOL/seen" ]; do sleep 0.1; done; echo from the job; pwd')
+    done = site.submit("--", "sh", "-c", 'until [ -e "$SPOOL/seenR" ]; do sleep 0.05; done; echo from the job; pwd')
     assert done.returncode == 0, done.stderr
     assert done.stdout == f"from the job\n{site.folder / 'work'}\n"
     assert "job 41.server submitted with" in done.stderr
@@ -299,9 +299,10 @@ def test_a_job_is_followed_and_its_output_brought_back(site: Site) -> None:
 
 
 def test_a_job_that_is_put_back_into_its_queue_is_said(torque: Site) -> None:
-    seen = 'until [ -e "$SPOOL/seen" ]; do sleep 0.1; done; rm "$SPOOL/seen"'
+    seen = 'rm -f "$SPOOL/seen{0}"; until [ -e "$SPOOL/seen{0}" ]; do sleep 0.05; done'
     state = 'echo {0} > "$SPOOL/state.new"; mv "$SPOOL/state.new" "$SPOOL/state"'
-    program = "; ".join([seen, state.format("Q"), "sleep 1.5", state.format("R"), seen])
+    turns = [f"{state.format(letter)}; {seen.format(letter)}" for letter in "QR"]
+    program = "; ".join([seen.format("R"), *turns])
     done = torque.submit("--", "sh", "-c", program)
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if "job 41.server" in line]
@@ -351,7 +352,8 @@ def test_without_following_the_id_is_all(torque: Site, tmp_path: Path) -> None:
 
 def test_ctrl_c_leaves_the_job_alone(torque: Site, tmp_path: Path) -> None:
     site = torque
-    command = site.command("submit", "--site", "here", "--stack", "mpi-hello", "--", "sleep", "2")
+    waits = 'until [ -e "$SPOOL/go" ]; do sleep 0.05; done'
+    command = site.command("submit", "--site", "here", "--stack", "mpi-hello", "--", "sh", "-c", waits)
     process = subprocess.Popen(
         command, cwd=tmp_path / "work", env=site.env, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
@@ -365,10 +367,11 @@ def test_ctrl_c_leaves_the_job_alone(torque: Site, tmp_path: Path) -> None:
     said += process.stderr.read()
     assert process.wait(20) == 130
     assert "continues: look at it with `qstat -f 41.server`, cancel it with `qdel 41.server`" in said
+    (tmp_path / "spool" / "go").touch()
     until = time.monotonic() + 30
     while not (tmp_path / "spool" / "status").exists():
         assert time.monotonic() < until
-        time.sleep(0.2)
+        time.sleep(0.02)
     assert (tmp_path / "spool" / "status").read_text() == "0\n"
 
 
