@@ -8,8 +8,10 @@ ask for itself, but gets through others, it is only known that the version of it
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from packaging.markers import Marker
@@ -22,6 +24,11 @@ from hpcgen.blocks.steps import Wheels
 from hpcgen.errors import Problem
 from hpcgen.model.plan import Finding, PlannedBlock
 from hpcgen.support.units import some
+
+_PINNED = re.compile(
+    r"([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9])==(\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?)"
+)
+"""What most lines of a list are, which a parser of requirements takes far longer for."""
 
 
 class Installed(NamedTuple):
@@ -113,15 +120,32 @@ def _shared(
             canonicalize_name(one.name): one.specifier for one in _requirements(each.wheels.asked)
         }
         for line in each.wheels.requirements:
-            for said in _requirements([line]):
-                if said.marker is None or _holds(said.marker, python, architecture):
-                    name: str = canonicalize_name(said.name)
-                    versions = [one.version for one in said.specifier if one.operator == "=="]
-                    pin = _Pin(each, line, versions[0] if versions else "", asked.get(name))
-                    by_package.setdefault((each.folder, name), []).append(pin)
+            said = _said(line.partition(" --hash=")[0])
+            if said is not None and (said.marker is None or _holds(said.marker, python, architecture)):
+                pin = _Pin(each, line, said.version, asked.get(said.name))
+                by_package.setdefault((each.folder, said.name), []).append(pin)
     for (_, name), pins in by_package.items():
         if len({pin.version for pin in pins}) > 1:
             yield name, pins
+
+
+class _Said(NamedTuple):
+    """What a line of a list says of a package: its normal name, its version (empty of a range), where it holds."""
+
+    name: str
+    version: str
+    marker: Marker | None
+
+
+@lru_cache(maxsize=16384)
+def _said(line: str) -> _Said | None:
+    """None where the line is no requirement. Lists share most of their lines, and plans most of their lists."""
+    if (pinned := _PINNED.fullmatch(line)) is not None:
+        return _Said(canonicalize_name(pinned[1]), pinned[2], None)
+    for said in _requirements([line]):
+        versions = [one.version for one in said.specifier if one.operator == "=="]
+        return _Said(canonicalize_name(said.name), versions[0] if versions else "", said.marker)
+    return None
 
 
 def _requirements(lines: Sequence[str]) -> Iterator[Requirement]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 _SHELLS = ("sh", "bash", "dash", "ash", "ksh")
+_OPERATOR = re.compile(r"[|;&`]")
+_QUOTES = re.compile(r"""['"\\]""")
+_SHELL = re.compile(rf"(?:^|[/\s])(?:{'|'.join(_SHELLS)})(?:\s|$)")
 
 
 def operator_in(line: str) -> str:
@@ -16,6 +20,8 @@ def operator_in(line: str) -> str:
 
 
 def _operator(line: str) -> str:
+    if _OPERATOR.search(line) is None:
+        return ""
     open_: list[str] = []
     at = 0
     while at < len(line):
@@ -43,6 +49,9 @@ def _operator(line: str) -> str:
 
 def _scripts(line: str) -> list[str]:
     """What the command line gives to a shell to run, after ``-c``."""
+    # Whatever the quotes make words of, a shell's name is left when they are gone. To split a line takes far longer.
+    if _SHELL.search(_QUOTES.sub("", line)) is None:
+        return []
     try:
         words = shlex.split(line)
     except ValueError:
