@@ -50,7 +50,7 @@ def _profile() -> dict[str, Any]:
     data["fabric"] |= {"libraries": ["/usr/lib64/libpsm2.so.2"], "libfabric": "1.22.0", "interface": "ib0"}
     data["mpi"] |= {"glibc": "2.26", "environment": {"FI_PROVIDER_PATH": "/opt/prov"}, "modules": ["mpi.intel/2019"]}
     engine = {"modules": ["engine/1"], "reason": "because it is so", "decided": "2025-01"}
-    data["containers"]["engines"] = {name: {**engine, "version": ENGINES[name]} for name in ENGINES}
+    data["containers"]["engines"] = {name: {**engine, "version": ENGINES[name], "squashfs": "zstd"} for name in ENGINES}
     data["containers"] |= {"image_directory": "/data/images", "build_on": ["login"], "image_formats": ["squashfs"]}
     data["file_systems"] = {
         "work": {"kind": "lustre", "path": "/work", "variable": "WORK", "use": "data of projects", "bind": True}
