@@ -216,17 +216,11 @@ def _packages(
     for name, pin in images.items():
         say(f"fetching {name} ({pin.digest[:19]}…)")
         fetch_image(pin, name, plan.site.system.architecture, layout)
-    packages: dict[StageName, StagePackages] = {}
-    keys: dict[tuple[str, str], KeyPin] = {}
-    epoch = 0
-    for part, stage in stages:
-        names = _asked(plan, loose)[part]
-        say(f"packages of the {stage.name} stage: {len(names)} requested")
-        found, signed, date = resolve_packages(layout, stage.image.name, stage, names, "apt", say)
-        packages[part] = found
-        keys |= {(key.index, key.fingerprint): key for key in signed}
-        epoch = max(epoch, date)
-    return packages, [keys[each] for each in sorted(keys)], epoch
+    names = _asked(plan, loose)
+    answers = resolve_packages(layout, [(stage, names[part]) for part, stage in stages], "apt", say)
+    packages = {part: answer.packages for (part, _), answer in zip(stages, answers, strict=True)}
+    keys = {(key.index, key.fingerprint): key for answer in answers for key in answer.keys}
+    return packages, [keys[each] for each in sorted(keys)], max(answer.epoch for answer in answers)
 
 
 def _asked(plan: Plan, assembly: Assembly) -> dict[str, list[str]]:

@@ -42,23 +42,39 @@ _PRESENT = r"dpkg-query -W -f '${db:Status-Abbrev}|${Package}|${Version}\n'"
 _ANOTHER = "the base is not as Debian and Ubuntu make it: --image NAME=REFERENCE names another"
 
 
-def resolve_packages(
-    layout: Path, image: str, stage: Stage, names: Sequence[str], manager: str, say: Callable[[str], None]
-) -> tuple[StagePackages, list[KeyPin], int]:
-    """What a stage's package step would bring into a base image, and who vouches for it.
+class PackageAnswer(msgspec.Struct, frozen=True):
+    """What a stage's package step would bring, who vouches for it, and the date of the indexes.
 
     Parameters
     ----------
-    layout: OCI layout that holds the base image.
-    image: its name in the plan.
-    stage: its host files, variables, and the steps before its packages are used.
-    names: packages that are asked for.
-    manager: the base's package manager; only ``apt`` can be pinned.
+    keys: of the indexes.
+    epoch: the newest date of the indexes in seconds since 1970, 0 where none was read.
+    """
+
+    packages: StagePackages
+    keys: list[KeyPin] = []
+    epoch: int = 0
+
+
+def resolve_packages(
+    layout: Path, asked: Sequence[tuple[Stage, Sequence[str]]], manager: str, say: Callable[[str], None]
+) -> list[PackageAnswer]:
+    """What the package steps of stages would bring into their base images, and who vouches for it.
+
+    A base is unpacked once for all stages whose first steps go on where another's end, and its indexes are read again
+    only where these steps changed apt's settings.
+
+    Parameters
+    ----------
+    layout: OCI layout that holds the base images.
+    asked: the stages, of which host files, variables, and the steps before their packages are used, each with the
+        packages that it asks for.
+    manager: the bases' package manager; only ``apt`` can be pinned.
     say: told what is being done.
 
     Returns
     -------
-    The packages, the keys of the indexes, and the newest date of the indexes in seconds since 1970 (0 without names).
+    An answer for each stage, in their order.
 
     Raises
     ------
@@ -68,23 +84,84 @@ def resolve_packages(
     """
     if manager != "apt":
         raise PolicyError(
-            f"the packages of {image} cannot be pinned: its package manager is {manager}",
+            f"the packages of {asked[0][0].image.name} cannot be pinned: its package manager is {manager}",
             expected="a base with apt: debian or ubuntu",
             remedy="choose one with --set base.provider=debian; render without a lock works for every base",
         )
-    with base_shell(layout, image, {**stage.arguments, **stage.environment}) as shell:
-        present = _present(shell)
-        if not names:
-            return _checked(image, present, {}), [], 0
-        _prepare(shell, stage, say)
-        say(f"reading the package indexes of {image}")
-        _update(shell)
-        from hpcgen.locking.apt_keys import key_pins
+    answers: dict[int, PackageAnswer] = {}
+    waiting = sorted(range(len(asked)), key=lambda number: asked[number][0].prepared)
+    while waiting:
+        first = asked[waiting[0]][0]
+        with base_shell(layout, first.image.name, _variables(first)) as shell:
+            base = _PreparedBase(shell, say)
+            for number in tuple(waiting):
+                if base.leads_to(asked[number][0]):
+                    waiting.remove(number)
+                    answers[number] = base.answer(*asked[number])
+    return [answers[number] for number in range(len(asked))]
 
-        keys, epoch = key_pins(shell)
-        added = _added(shell, names)
-        say(f"{len(names)} packages requested, {len(added)} to fetch, {len(present)} already in {image}")
-        return _checked(image, present, added), keys, epoch
+
+def _variables(stage: Stage) -> dict[str, str]:
+    return {**stage.arguments, **stage.environment}
+
+
+class _PreparedBase:
+    """An unpacked base in which the first steps of stages are done, one stage after the other."""
+
+    def __init__(self, shell: BaseShell, say: Callable[[str], None]) -> None:
+        self.shell, self.say = shell, say
+        self.present = _present(shell)
+        self.stage: Stage | None = None
+        self.settings: dict[str, tuple[int, int]] | None = None
+        self.keys: list[KeyPin] = []
+        self.epoch = 0
+
+    def leads_to(self, stage: Stage) -> bool:
+        """Whether the stage begins with what was done here."""
+        done = self.stage
+        if done is None or stage.image.name != self.shell.image:
+            return stage.image.name == self.shell.image
+        return stage.host_files == done.host_files and stage.steps[: done.prepared] == done.steps[: done.prepared]
+
+    def answer(self, stage: Stage, names: Sequence[str]) -> PackageAnswer:
+        image, say = self.shell.image, self.say
+        say(f"packages of the {stage.name} stage: {len(names)} requested")
+        if not names:
+            return PackageAnswer(_checked(image, self.present, {}))
+        self.shell.use(_variables(stage))
+        self._prepare(stage)
+        if _apt_settings(self.shell) != self.settings:
+            say(f"reading the package indexes of {image}")
+            _update(self.shell)
+            from hpcgen.locking.apt_keys import key_pins
+
+            self.keys, self.epoch = key_pins(self.shell)
+            self.settings = _apt_settings(self.shell)
+        added = _added(self.shell, names)
+        say(f"{len(names)} packages requested, {len(added)} to fetch, {len(self.present)} already in {image}")
+        return PackageAnswer(_checked(image, self.present, added), self.keys, self.epoch)
+
+    def _prepare(self, stage: Stage) -> None:
+        """Host files, and the steps before the packages: the site's certificates and mirrors."""
+        done = self.stage.prepared if self.stage is not None else 0
+        self.stage = stage
+        for file in stage.host_files if not done else []:
+            self.shell.put(file.target, read_certificates(file.source))
+        for label, step in stage.steps[done : stage.prepared]:
+            self.say(f"{label}: {step.about}")
+            for text_file in step.files:
+                self.shell.put(text_file.target, text_file.text.encode())
+            self.shell.check(script_of(step.commands), f"{label}, {step.about},")
+
+
+def _apt_settings(shell: BaseShell) -> dict[str, tuple[int, int]]:
+    """Size and time of the files that say where apt looks and whom it trusts."""
+    found = {}
+    for folder in ("etc/apt", "usr/share/keyrings", "etc/ssl/certs"):
+        for place in sorted((shell.root / folder).rglob("*")):
+            about = place.lstat()
+            found[str(place.relative_to(shell.root))] = (about.st_size, about.st_mtime_ns)
+    return found
 
 
 def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) -> StagePackages:
@@ -97,19 +174,9 @@ def _checked(image: str, present: dict[str, str], added: dict[str, PackagePin]) 
         ) from failure
 
 
-def _prepare(shell: BaseShell, stage: Stage, say: Callable[[str], None]) -> None:
-    """Host files, and the steps before the packages: the site's certificates and mirrors."""
-    for file in stage.host_files:
-        shell.put(file.target, read_certificates(file.source))
-    for label, step in stage.steps[: stage.prepared]:
-        say(f"{label}: {step.about}")
-        for text_file in step.files:
-            shell.put(text_file.target, text_file.text.encode())
-        shell.check(script_of(step.commands), f"{label}, {step.about},")
-
-
 def _update(shell: BaseShell) -> None:
-    status, lines = shell.run(quoted(_UPDATE))
+    # Without packages that lie in the image already, all that apt would install has an address.
+    status, lines = shell.run(f"apt-get clean\n{quoted(_UPDATE)}")
     if status or any(_TROUBLE.match(line) for line in lines):
         raise failed(shell.image, "apt-get update", lines, status)
 
@@ -121,7 +188,7 @@ def _present(shell: BaseShell) -> dict[str, str]:
 
 
 def _added(shell: BaseShell, names: Sequence[str]) -> dict[str, PackagePin]:
-    status, lines = shell.run(f"apt-get clean\n{quoted([*_INSTALL, *names])}")
+    status, lines = shell.run(quoted([*_INSTALL, *names]))
     if status:
         said = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")] or lines[-5:]
         remedy = "check the package's name for this distribution"

@@ -131,7 +131,8 @@ def test_packages_are_those_that_apt_then_installs_from_them_alone(
     from hpcgen.model.bundle import BundleItem
     from hpcgen.model.bundle_paths import file_path
 
-    found, keys, epoch = resolve_packages(layout, NAME, mirrored(machine_facts), ["make", "gcc"], "apt", print)
+    (answer,) = resolve_packages(layout, [(mirrored(machine_facts), ["make", "gcc"])], "apt", print)
+    found, keys, epoch = answer.packages, answer.keys, answer.epoch
     assert {"make", "gcc", "gcc-12"} <= set(found.added) and ":" in found.added["gcc"].version
     assert all(len(key.fingerprint) == 40 for key in keys) and epoch > 1_600_000_000
     items = []
@@ -169,7 +170,7 @@ def test_an_index_out_of_reach_ends_the_lock_also_where_apt_ends_well(layout: Pa
         "chmod 755 /usr/local/bin/apt-get",
     ]
     with pytest.raises(FetchError, match=r"W: Failed to fetch http://127\.0\.0\.1:9"):
-        resolve_packages(layout, NAME, stage(*commands), ["make"], "apt", print)
+        resolve_packages(layout, [(stage(*commands), ["make"])], "apt", print)
 
 
 @pytest.mark.parametrize("program", ["unshare", "ch-run"])

@@ -45,9 +45,10 @@ class Network:
         self.sources, self.digest = list(sources), digest
         return ImagePin(digest=digest or "sha256:" + "a" * 64, origin=sources[0])
 
-    def packages(self, layout: object, image: str, stage: object, names: Sequence[str], *more: object) -> object:
+    def packages(self, layout: object, asked: Sequence[tuple[object, Sequence[str]]], *more: object) -> object:
         self.asked.append("packages")
-        return StagePackages(present={}, added=dict.fromkeys(names, PIN)), [], 1763000000
+        found = [StagePackages(present={}, added=dict.fromkeys(names, PIN)) for _, names in asked]
+        return [os_packages.PackageAnswer(each, [], 1763000000) for each in found]
 
     def wheels(self, requirements: Sequence[str], python: str, *more: str, constraints: Sequence[str]) -> list[str]:
         self.asked.append(f"wheels {python}")

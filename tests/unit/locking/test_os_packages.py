@@ -6,6 +6,7 @@ import base64
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -57,8 +58,10 @@ ONE_LINE = "deb [arch=amd64 signed-by=/usr/share/keyrings/example.gpg] http://ex
 class Base:
     """What a base image answers: by the first word that a script contains."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
+        self.root = root
         self.image = "debian:12"
+        self.unpacked = 0
         self.scripts: list[str] = []
         self.environment: Mapping[str, str] = {}
         self.files: dict[str, bytes] = {
@@ -80,8 +83,15 @@ class Base:
             " update": (0, "Get:1 http://example.org/debian bookworm InRelease [151 kB]\nReading package lists..."),
         }
 
+    def use(self, environment: Mapping[str, str]) -> None:
+        self.environment = environment
+
     def run(self, script: str) -> tuple[int, list[str]]:
         self.scripts.append(script)
+        if script.endswith("echo mirror > /etc/apt/sources.list"):
+            place = self.root / "etc/apt/sources.list"
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text("mirror\n")
         for word, (status, text) in self.answers.items():
             if word in script:
                 return status, text.splitlines()
@@ -97,12 +107,13 @@ class Base:
 
 
 @pytest.fixture
-def base(monkeypatch: pytest.MonkeyPatch) -> Base:
-    found = Base()
+def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Base:
+    found = Base(tmp_path / "root")
 
     @contextlib.contextmanager
     def stand_in(layout: Path, image: str, environment: Mapping[str, str]) -> Iterator[Base]:
-        found.environment = environment
+        found.unpacked += 1
+        found.use(environment)
         yield found
 
     monkeypatch.setattr(os_packages, "base_shell", stand_in)
@@ -113,7 +124,8 @@ def resolve(
     names: Sequence[str] = ("g++", "make"), stage: Stage | None = None, say: Callable[[str], None] = print
 ) -> tuple[StagePackages, list[KeyPin], int]:
     stage = stage or Stage(name="builder", image=Image("debian:12"))
-    return resolve_packages(Path("images"), "debian:12", stage, names, "apt", say)
+    (found,) = resolve_packages(Path("images"), [(stage, names)], "apt", say)
+    return found.packages, found.keys, found.epoch
 
 
 def test_packages_keys_and_date_are_those_that_apt_names(base: Base) -> None:
@@ -172,7 +184,7 @@ def test_nothing_is_installed_and_the_stages_first_steps_come_first(base: Base, 
     assert order == sorted(order)
     assert not any("later" in script for script in base.scripts)
     assert all("--print-uris" in script for script in base.scripts if "install" in script)
-    assert said[0] == "site_trust 1: use the site's mirror"
+    assert said[:2] == ["packages of the builder stage: 2 requested", "site_trust 1: use the site's mirror"]
 
 
 def test_without_names_the_network_is_not_asked(base: Base) -> None:
@@ -236,8 +248,38 @@ def test_answers_that_are_none_are_refused(base: Base, line: str) -> None:
 
 def test_other_package_managers_are_refused_with_what_works(base: Base) -> None:
     with pytest.raises(PolicyError, match="its package manager is dnf") as caught:
-        resolve_packages(Path("x"), "rockylinux:9", Stage(name="final", image=Image("rockylinux:9")), [], "dnf", print)
+        resolve_packages(Path("x"), [(Stage(name="final", image=Image("rockylinux:9")), [])], "dnf", print)
     assert "base.provider=debian" in str(caught.value)
+
+
+MIRROR = ("site_trust", run("use the mirror", ["echo mirror > /etc/apt/sources.list"]))
+PIP = ("site_trust", run("pip's index", ["echo index > /etc/pip.conf"]))
+
+
+@pytest.mark.parametrize(
+    ("builder", "final", "bases", "updates"),
+    [
+        ([MIRROR, PIP], [MIRROR], 1, 1),
+        ([MIRROR], [MIRROR], 1, 1),
+        ([PIP, MIRROR], [PIP], 1, 2),  # apt looks elsewhere after the second step
+        ([MIRROR], [PIP], 2, 2),
+    ],
+)
+def test_stages_that_begin_alike_share_a_base_and_its_indexes(
+    builder: list[Any], final: list[Any], bases: int, updates: int, base: Base
+) -> None:
+    stages = [
+        Stage(name=name, image=Image("debian:12"), steps=steps, prepared=len(steps), environment={"A": name})
+        for name, steps in (("builder", builder), ("final", final))
+    ]
+    answers = resolve_packages(Path("images"), [(stages[0], ["make", "g++"]), (stages[1], ["make"])], "apt", print)
+    assert [sorted(answer.packages.added) for answer in answers] == [["g++", "make"]] * 2
+    assert all(answer.keys and answer.epoch for answer in answers)
+    assert base.unpacked == bases
+    assert sum(" update" in script for script in base.scripts) == updates
+    assert sum("echo mirror" in script for script in base.scripts) == 1
+    asked = [script.partition(" -- ")[2] for script in base.scripts if "--print-uris" in script]
+    assert sorted(asked) == ["make", "make g++"]
 
 
 # keys
