@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -25,6 +26,19 @@ def install(target: Path, path: Path) -> importlib.metadata.Distribution:
     return found
 
 
+@pytest.fixture(scope="module")
+def like(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with an installed package, which tests damage in a copy of their own."""
+    folder = tmp_path_factory.mktemp("like")
+    install(folder / "installed", wheel(folder, "hpcgen-like", "1.2"))
+    return folder / "installed"
+
+
+def copied(like: Path, folder: Path) -> importlib.metadata.Distribution:
+    (found,) = importlib.metadata.distributions(path=[str(shutil.copytree(like, folder / "one"))])
+    return found
+
+
 def test_an_installed_package_gives_its_wheel_back(tmp_path: Path) -> None:
     """The same bytes wherever it was installed, without what pip and Python added."""
     original = wheel(tmp_path / "wheels", "hpcgen-like", "1.2", needs=["click>=8"])
@@ -39,8 +53,8 @@ def test_an_installed_package_gives_its_wheel_back(tmp_path: Path) -> None:
     assert again.read_bytes() == first.read_bytes()
 
 
-def test_a_damaged_installation_is_told(tmp_path: Path) -> None:
-    installed = install(tmp_path / "one", wheel(tmp_path, "hpcgen-like", "1.2"))
+def test_a_damaged_installation_is_told(like: Path, tmp_path: Path) -> None:
+    installed = copied(like, tmp_path)
     (tmp_path / "one" / "hpcgen_like.py").unlink()
     with pytest.raises(InputError) as error:
         own_wheels.rebuild(installed, tmp_path)
@@ -51,9 +65,9 @@ def test_a_damaged_installation_is_told(tmp_path: Path) -> None:
         own_wheels.rebuild(installed, tmp_path)
 
 
-def test_a_record_that_leaves_its_folder_is_not_followed(tmp_path: Path) -> None:
+def test_a_record_that_leaves_its_folder_is_not_followed(like: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
-    installed = install(tmp_path / "one", wheel(tmp_path, "hpcgen-like", "1.2"))
+    installed = copied(like, tmp_path)
     record = tmp_path / "one" / "hpcgen_like-1.2.dist-info" / "RECORD"
     record.write_text(record.read_text() + f"../secret,,\n{tmp_path}/secret,,\n")
     with zipfile.ZipFile(own_wheels.rebuild(installed, tmp_path)) as made:

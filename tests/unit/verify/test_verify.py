@@ -158,7 +158,7 @@ def test_a_start_is_ended_with_all_its_children_when_its_time_is_up(tmp_path: Pa
 
 
 def test_a_start_that_never_stops_talking_is_ended_too() -> None:
-    assert start_script("while :; do echo x; done", 1, lambda line: None).status is None
+    assert start_script("while :; do echo x; done", 0.2, lambda line: None).status is None
 
 
 def test_the_callers_image_does_not_take_the_place_of_the_tested_one(monkeypatch: pytest.MonkeyPatch) -> None:
