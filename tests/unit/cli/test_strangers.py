@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -20,14 +21,16 @@ KIT = "opt/hpcgen/kit"
 
 @pytest.fixture
 def bounded(hpcgen: Command) -> Iterator[Command]:
-    """The command, which has a minute: what waits for a pipe's other end is interrupted then, and fails."""
+    """The command with a minute and 8 GB: what waits for a pipe's other end, or reads without end, fails."""
 
     def ended(number: int, frame: object) -> None:
-        raise TimeoutError("it does not end")
+        raise AssertionError("it does not end")  # no OSError, which would be told as one of the file
 
-    before = signal.signal(signal.SIGALRM, ended)
+    before, memory = signal.signal(signal.SIGALRM, ended), resource.getrlimit(resource.RLIMIT_AS)
     signal.alarm(60)
+    resource.setrlimit(resource.RLIMIT_AS, (8 << 30, memory[1]))
     yield hpcgen
+    resource.setrlimit(resource.RLIMIT_AS, memory)
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
 
