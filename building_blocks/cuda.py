@@ -73,7 +73,7 @@ class Cuda(Block):
     def prepare(self, ctx: Context, stage: str) -> Iterable[Run]:
         """In NVIDIA's images, make the prefix that other blocks use."""
         if _by_image(ctx):
-            yield run("/opt/cuda", "mkdir -p /opt", command("ln", "-s", "/usr/local/cuda", ctx.prefix))
+            yield run("/opt/cuda", "mkdir -p /opt", command("ln", "-s", "/usr/local/cuda", ctx.prefix), joins="next")
 
     def packages(self, ctx: Context) -> Packages:
         """What NVIDIA's installer is linked with; the old one is written in Perl."""
@@ -102,6 +102,7 @@ class Cuda(Block):
                 "lib64 of cuda",
                 command("mkdir", "-p", f"{ctx.prefix}/lib64"),
                 f"ln -s {FOLDERS}/*/lib/lib*.so.* {ctx.prefix}/lib64/",
+                joins="previous",
             )
         if _by_image(ctx) or _by_wheels(ctx):
             return
@@ -132,17 +133,25 @@ class Cuda(Block):
         """Leave static libraries behind, and every stand-in for the driver's libcuda."""
         if stage == "final" and ctx.facts.fabric.kind == "slingshot" and (_by_image(ctx) or _by_wheels(ctx)):
             # Plugins for NCCL that the site puts into the container look for it by this name; see its known issues.
-            yield run("libcudart.so", command("ln", "-sf", _runtime_library(ctx), f"{ctx.prefix}/lib64/libcudart.so"))
+            yield run(
+                "libcudart.so",
+                command("ln", "-sf", _runtime_library(ctx), f"{ctx.prefix}/lib64/libcudart.so"),
+                joins="previous",
+            )
         if _by_wheels(ctx):
             return
         if _by_image(ctx):
             if stage == "final":
-                yield run("no libcuda", command("rm", "-rf", f"/usr/local/cuda-{_minor(ctx)}/compat"))
+                yield run("no libcuda", command("rm", "-rf", f"/usr/local/cuda-{_minor(ctx)}/compat"), joins="previous")
         elif stage == "builder":
             libraries = _libraries(ctx)
-            yield run("slim cuda", f"rm -rf {libraries}/*.a {libraries}/stubs")
+            yield run("slim cuda", f"rm -rf {libraries}/*.a {libraries}/stubs", joins="previous")
         else:
-            yield run("lib64 of cuda", command("ln", "-s", f"targets/{_target(ctx)}/lib", f"{ctx.prefix}/lib64"))
+            yield run(
+                "lib64 of cuda",
+                command("ln", "-s", f"targets/{_target(ctx)}/lib", f"{ctx.prefix}/lib64"),
+                joins="previous",
+            )
 
     def test(self, ctx: Context) -> list[Test]:
         """The run-time library and ptxas are there; on a node with a GPU, the driver answers."""

@@ -63,16 +63,18 @@ class Cudnn(Block):
                 "lib of cudnn",
                 command("mkdir", "-p", f"{prefix}/lib"),
                 f"ln -s {FOLDER}/lib/lib*.so.* {prefix}/lib/",
+                joins="previous",
             )
             return
         yield run("unpack cudnn", ctx.unpack(_archive(ctx), prefix))
         if not _has_lib(ctx):
-            yield run("lib of cudnn", command("mv", f"{prefix}/lib64", f"{prefix}/lib"))
+            yield run("lib of cudnn", command("mv", f"{prefix}/lib64", f"{prefix}/lib"), joins="previous")
         yield run(
             "lib64 of cudnn",
             command("ln", "-s", "lib", f"{prefix}/lib64"),
             # The static libraries are twice the size of the shared ones, and nothing here links them.
             f"rm -f {prefix}/lib/*.a",
+            joins="previous",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

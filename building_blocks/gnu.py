@@ -54,7 +54,7 @@ class Gnu(Block):
                 command("ln", "-sf", "gcc", "/usr/local/bin/cc"),
                 command("ln", "-sf", "g++", "/usr/local/bin/c++"),
             ]
-            yield run("choose the compiler", links, aliases)
+            yield run("choose the compiler", links, aliases, joins="next")
 
     def test(self, ctx: Context) -> list[Test]:
         """The C++ and OpenMP run-time libraries are in the image."""

@@ -103,6 +103,7 @@ class Gromacs(MolecularDynamicsBlock):
             "install",
             command("cmake", "--build", folder, "--target", "install"),
             command("rm", "-rf", source, folder),
+            joins="previous",
         )
         yield self._water(ctx)
 

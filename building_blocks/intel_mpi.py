@@ -175,6 +175,7 @@ class IntelMpi(Block):
             command("cp", "-a", f"{INSTALLED}/impi/{ctx.version}/.", ctx.prefix),
             f"sed -i 's|^prefix=.*|prefix={ctx.prefix}|' {wrappers}",
             command("rm", "-rf", UNPACKED, INSTALLED),
+            joins="previous",
         )
 
     @staticmethod

@@ -37,7 +37,7 @@ class JitCompiler(Block):
                 command("ln", "-sf", f"/usr/bin/{real}{suffix}", f"/usr/local/bin/{name}")
                 for name, real in names.items()
             ]
-            yield run("the compiler's plain names", links)
+            yield run("the compiler's plain names", links, joins="next")
 
     def test(self, ctx: Context) -> list[Test]:
         """A program that was compiled in the image runs."""

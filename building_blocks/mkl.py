@@ -76,6 +76,7 @@ class Mkl(Block):
             TextFile("files/tests/blas_test.c", program, ctx.text_file("blas_test.c")),
             command("mkdir", "-p", f"{home}/bin"),
             f'"$CC" -O2 -o {home}/{TEST} {program} $BLAS_LIBS -ldl',
+            joins="next",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

@@ -47,6 +47,7 @@ class Nccl(Block):
             command("cp", "-a", f"{source}/build/include", f"{source}/build/lib", ctx.prefix),
             f"rm -f {ctx.prefix}/lib/*.a",
             command("rm", "-rf", source),
+            joins="previous",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

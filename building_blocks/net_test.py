@@ -36,6 +36,7 @@ class NetTest(Block):
             "install",
             TextFile("files/tests/net_test.sh", scratch, ctx.text_file("net_test.sh")),
             command("install", "-D", "-m", "755", scratch, program),
+            joins="next",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

@@ -34,7 +34,7 @@ class Numactl(AutotoolsBlock):
         yield run("fetch", ctx.unpack(ctx.archive(), source))
         compiled = ["sh autogen.sh", self.configure(ctx), 'make -j "$(nproc)"']
         yield run("configure and compile", command("cd", source), compiled)
-        yield run("install", self.install(ctx, source))
+        yield run("install", self.install(ctx, source), joins="previous")
 
     def test(self, ctx: Context) -> list[Test]:
         """It is this one with its library, and reads the policy and CPUs of the process that asks."""

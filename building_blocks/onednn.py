@@ -52,6 +52,7 @@ class Onednn(Block):
             "install",
             command("cmake", "--build", folder, "--target", "install"),
             command("rm", "-rf", source, folder),
+            joins="previous",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

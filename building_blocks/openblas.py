@@ -101,6 +101,7 @@ class Openblas(Block):
                 f"{make} PREFIX={ctx.prefix} install",
                 "cd /",
                 command("rm", "-rf", source),
+                joins="previous",
             )
         program = f"{SCRATCH}/blas_test.c"
         yield run(
@@ -108,6 +109,7 @@ class Openblas(Block):
             TextFile("files/tests/blas_test.c", program, ctx.text_file("blas_test.c")),
             command("mkdir", "-p", folder),
             f'"$CC" -O2 -o {ctx.prefix}/{TEST} {program} $BLAS_LIBS -ldl',
+            joins="next",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

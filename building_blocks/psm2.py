@@ -80,6 +80,7 @@ class Psm2(Block):
             f"cp -a {beside}/lib/libpsm2.so* {ctx.prefix}/lib/",
             command("cp", "-a", f"{beside}/usr/include", f"{ctx.prefix}/include"),
             command("rm", "-rf", source, beside),
+            joins="previous",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

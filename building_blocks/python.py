@@ -51,7 +51,9 @@ class Python(Block):
             environment = command("ln", "-sf", f"python{minor}", f"{ctx.prefix}/bin/python")
         else:
             environment = command(str(ctx.release.values["interpreter"]), "-m", "venv", ctx.prefix)
-        yield run("environment and pip", environment, ctx.pip(_pip_list(ctx), into=ctx.prefix), caches=("pip",))
+        yield run(
+            "environment and pip", environment, ctx.pip(_pip_list(ctx), into=ctx.prefix), caches=("pip",), joins="next"
+        )
 
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))

@@ -184,7 +184,11 @@ class Pytorch(Block):
     def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
         """Without PyTorch's tests of itself, which are a sixth of a build for the CPU."""
         if stage == "builder" and ctx.options.install not in ("package", "hub"):
-            yield run("slim PyTorch", f"rm -rf {INSTALLED}/test {INSTALLED}/bin/test_* {INSTALLED}/bin/protoc*")
+            yield run(
+                "slim PyTorch",
+                f"rm -rf {INSTALLED}/test {INSTALLED}/bin/test_* {INSTALLED}/bin/protoc*",
+                joins="previous",
+            )
 
     def runtime(self, ctx: Context) -> Runtime:
         """The programs; PyTorch itself is in the Python environment."""
@@ -316,7 +320,7 @@ def _compile(ctx: Context) -> Iterable[Run]:
     variables = [f"{name}={value}" for name, value in sorted(configuration(ctx).items())]
     install = [python, "-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", "."]
     yield run("compile PyTorch", command("cd", SOURCE), command("env", *variables, *install))
-    yield run("no sources", command("rm", "-rf", SOURCE))
+    yield run("no sources", command("rm", "-rf", SOURCE), joins="previous")
 
 
 def configuration(ctx: Context) -> dict[str, str]:

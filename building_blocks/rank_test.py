@@ -36,6 +36,7 @@ class RankTest(Block):
             TextFile("files/tests/rank_test.c", source, ctx.text_file("rank_test.c")),
             command("mkdir", "-p", f"{ctx.prefix}/bin"),
             command(mpicc(ctx), "-O2", "-o", f"{ctx.prefix}/bin/rank_test", source),
+            joins="next",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

@@ -73,6 +73,7 @@ class Ray(Block):
                 f"program {name}",
                 TextFile(f"files/tests/{file}", scratch, ctx.text_file(file)),
                 command("install", "-D", "-m", "755", scratch, f"{ctx.prefix}/bin/{name}"),
+                joins="next",
             )
 
     def runtime(self, ctx: Context) -> Runtime:

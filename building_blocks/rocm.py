@@ -37,7 +37,7 @@ class Rocm(Block):
 
     def prepare(self, ctx: Context, stage: str) -> Iterable[Run]:
         """Without AMD's repository of kernel drivers, which an image has no use for."""
-        yield run("no kernel drivers", command("rm", "-f", "/etc/apt/sources.list.d/amdgpu.list"))
+        yield run("no kernel drivers", command("rm", "-f", "/etc/apt/sources.list.d/amdgpu.list"), joins="next")
 
     def environment(self, ctx: Context) -> Environment:
         """Where it is, for build scripts and the loader."""

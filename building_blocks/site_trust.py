@@ -75,9 +75,11 @@ class SiteTrust(Block):
         """Trust the certificates and point the package tools to the mirrors, before anything is fetched."""
         manager = _manager(ctx)
         if _sources(ctx):
-            yield run("trust the site's certificates", self._trust(ctx, manager))
+            yield run("trust the site's certificates", self._trust(ctx, manager), joins="next")
         if _sources_of(ctx):
-            yield run(f"use {ctx.supply.packages_from}", _use_apt(ctx) if manager == "apt" else _use_dnf(ctx))
+            yield run(
+                f"use {ctx.supply.packages_from}", _use_apt(ctx) if manager == "apt" else _use_dnf(ctx), joins="next"
+            )
         pip = _pip_settings(ctx, BUNDLE[manager])
         if pip and stage == "builder":
             yield run(
@@ -88,20 +90,20 @@ class SiteTrust(Block):
     def build(self, ctx: Context) -> Iterable[Run]:
         """In the builder, make the trust store anew now that its tool is certainly there."""
         if _sources(ctx):
-            yield run("trust store", UPDATE[_manager(ctx)])
+            yield run("trust store", UPDATE[_manager(ctx)], joins="next")
 
     def finish(self, ctx: Context, stage: str) -> Iterable[Run]:
         """In the image, make the trust store; in both stages, leave no trace of the mirrors."""
         manager = _manager(ctx)
         if _sources(ctx) and stage == "final":
-            yield run("trust store", UPDATE[manager])
+            yield run("trust store", UPDATE[manager], joins="previous")
         leftovers = []
         if _sources_of(ctx):
             leftovers += LEAVE[manager]
         if stage == "builder" and _pip_settings(ctx, BUNDLE[manager]):
             leftovers.append(command("rm", "-f", PIP_CONFIGURATION))
         if leftovers:
-            yield run("remove the mirrors", leftovers)
+            yield run("remove the mirrors", leftovers, joins="previous")
 
     def notices(self, ctx: Context) -> list[str]:
         """A mirror whose certificate nothing in the base can check."""

@@ -55,6 +55,7 @@ class Tensorrt(Block):
             command("cp", "-a", f"{source}/include/.", f"{ctx.prefix}/include/"),
             command("cp", "-a", f"{source}/lib/.", f"{ctx.prefix}/lib/"),
             command("rm", "-rf", source, f"{ctx.prefix}/lib/stubs"),
+            joins="previous",
         )
 
     def runtime(self, ctx: Context) -> Runtime:

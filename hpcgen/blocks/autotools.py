@@ -41,7 +41,7 @@ class AutotoolsBlock(Block):
         yield run("fetch", ctx.unpack(ctx.archive(), source))
         make = f'make -C {source} -j "$(nproc)"'
         yield run("configure and compile", command("cd", source), *self.prepare_source(ctx), self.configure(ctx), make)
-        yield run("install", self.install(ctx, source))
+        yield run("install", self.install(ctx, source), joins="previous")
 
     def runtime(self, ctx: Context) -> Runtime:
         return Runtime(copies=(ctx.prefix,))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -63,6 +63,10 @@ class TextFile(msgspec.Struct, frozen=True):
             )
 
 
+Joins = Literal["", "next", "previous"]
+"""With which step a step shares a layer."""
+
+
 class Run(msgspec.Struct, frozen=True):
     """One build step: files that it finds in the image, and commands.
 
@@ -75,6 +79,9 @@ class Run(msgspec.Struct, frozen=True):
     calls: how they call Bazel.
     files: text files that are in place before the first command.
     finds: a folder of the image in which the stack's own files are in place, too; none if empty.
+    joins: with which step it shares a layer, where formats have layers. ``next`` is for what is quick: it is done again
+        whenever the step after it is. ``previous`` is for what is never done without the step before it; the two share
+        a shell, so the folder may be another than ``/``.
     """
 
     about: str
@@ -84,8 +91,13 @@ class Run(msgspec.Struct, frozen=True):
     files: tuple[TextFile, ...] = ()
     calls: tuple[BazelCall, ...] = ()
     finds: str = ""
+    joins: Joins = ""
 
     def __post_init__(self) -> None:
+        if self.joins == "next" and any(line.startswith("cd ") for line in self.commands):
+            raise StepError(
+                f"step '{self.about}' joins the next one and changes the folder, which that does not expect"
+            )
         for line in self.commands:
             try:
                 plain(line, f"a command of step '{self.about}'")
@@ -159,7 +171,9 @@ Part = str | TextFile | InstalledList | BazelCall
 """What a step is made of: a command, a file that its commands find, or a record of what they install or call."""
 
 
-def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = (), finds: str = "") -> Run:
+def run(
+    about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = (), finds: str = "", joins: Joins = ""
+) -> Run:
     """A :class:`Run` from parts and lists of parts, in order; all files are in place before the first command."""
     flat: list[Part] = []
     for item in parts:
@@ -172,6 +186,7 @@ def run(about: str, *parts: Part | Iterable[Part], caches: tuple[str, ...] = (),
         tuple(part for part in flat if isinstance(part, TextFile)),
         tuple(part for part in flat if isinstance(part, BazelCall)),
         finds,
+        joins,
     )
 
 

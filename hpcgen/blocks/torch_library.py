@@ -100,7 +100,7 @@ class TorchLibrary(Block):
         yield run("what building it needs", ctx.pip(_tools(ctx)), caches=("pip",))
         yield run("source", ctx.unpack(ctx.archive(), source))
         yield run("compile", command("cd", source), install)
-        yield run("no sources", command("rm", "-rf", source))
+        yield run("no sources", command("rm", "-rf", source), joins="previous")
 
     def _list(self, ctx: Context) -> Wheels:
         """Of its list the wheel, and what it needs beside PyTorch, whose own list has the rest."""

@@ -23,7 +23,7 @@ from hpcgen.blocks.steps import (
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
-from hpcgen.model.plan import ExtendedImage, Plan, PlannedCopy
+from hpcgen.model.plan import ExtendedImage, Plan
 from hpcgen.model.site import Site
 from hpcgen.recipe import extension
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
@@ -69,7 +69,7 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
         added = parts
         builder, final = (_stage(name, plan, parts, pins) for name in STAGES)
         _fill_builder(builder, plan, parts, pins)
-        _fill_final(final, plan, parts, script, pins, builder.copied)
+        _fill_final(final, plan, parts, script, pins, builder)
     unpinned = base_notes(plan, (builder.image, final.image), _manager(parts) == "apt") if not plan.extends else []
     return Assembly(
         builder=builder,
@@ -179,34 +179,38 @@ def _fill_builder(stage: Stage, plan: Plan, parts: list[Part], pins: Pins | None
     stage.steps += _steps(parts, lambda part: part.block.prepare(part.ctx, "builder"))
     stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, parts, pins)
-    stage.steps += _steps(parts, lambda part: part.block.build(part.ctx))
+    built = _steps(parts, lambda part: part.block.build(part.ctx))
+    # The stack's own code changes most often, so nothing else is built after it.
+    own = {label for label, step in built if step.finds}
+    stage.steps += sorted(built, key=lambda step: step[0] in own)
     found = [step.finds for _, step in stage.steps if step.finds]
     stage.copied = [copy for copy in plan.copied if any(overlap(copy.to, folder) for folder in found)]
     stage.steps += _steps(parts, lambda part: part.block.finish(part.ctx, "builder"))
-    stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
+    stage.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH), joins="previous")))
 
 
-def _fill_final(
-    stage: Stage, plan: Plan, parts: list[Part], script: str, pins: Pins | None, built: list[PlannedCopy]
-) -> None:
-    """``built``: files of the stack that the builder had; the image has them from there, as its steps leave them."""
+def _fill_final(stage: Stage, plan: Plan, parts: list[Part], script: str, pins: Pins | None, builder: Stage) -> None:
+    """The files of the stack that the builder had are in the image from there, as its steps leave them."""
     kept = _in_stage("final", parts)
     stage.steps += _steps(kept, lambda part: part.block.prepare(part.ctx, "final"))
     stage.prepared = len(stage.steps)
     stage.steps += _install(stage.name, kept, pins)
-    runtimes = [part.block.runtime(part.ctx) for part in kept]
-    kept_paths = {path for runtime in runtimes for path in runtime.copies}
-    folders = {path for runtime in runtimes for path in runtime.folders} | set(bind_targets(plan))
-    make = command("mkdir", "-p", *sorted(folders))
-    stage.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
+    runtimes = {part.label: part.block.runtime(part.ctx) for part in kept}
+    kept_paths = {path for runtime in runtimes.values() for path in runtime.copies}
+    folders = {path for runtime in runtimes.values() for path in runtime.folders} | set(bind_targets(plan))
+    stage.steps.append(_bound_onto(plan, folders))
+    stage.before_copies = len(stage.steps)
     stage.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))))
     stage.steps += _steps(kept, lambda part: part.block.finish(part.ctx, "final"))
-    stage.copied = [each for each in plan.copied if each not in built]
+    stage.copied = [each for each in plan.copied if each not in builder.copied]
     taken = [(each.to, path) for each in stage.copied for path in (*kept_paths, *folders) if overlap(each.to, path)]
     if taken:
         told = "; ".join(f"{target} and {path}" for target, path in taken)
         raise InputError(f"the stack copies files to where blocks have theirs: {told}", remedy="choose another `to`")
-    stage.copies = _outermost(kept_paths, {each.to for each in built})
+    own = {path for label, step in builder.steps if step.finds for path in runtimes[label].copies}
+    brought = {each.to for each in builder.copied}
+    stage.copies = _outermost(kept_paths, brought)
+    stage.own = [path for path in stage.copies if path in own | brought]
 
 
 def _added_stages(
@@ -224,7 +228,7 @@ def _added_stages(
         final, image=Image(extended.image, extended.digest or "", in_registry=False), made_by_others=False
     )
     there = _package_names("final", extension.before(plan, catalog))
-    final.steps += [("hpcgen", run("keep the kit of what is extended", extension.kit_aside(extended)))]
+    final.steps += [("hpcgen", run("keep the kit of what is extended", extension.kit_aside(extended), joins="next"))]
     kept = _in_stage("final", parts)
     final.steps += extension.prepared(kept, added)
     final.prepared = len(final.steps)
@@ -235,11 +239,10 @@ def _added_stages(
     final.arguments = {**final.arguments, **held}
     final.steps += [*listed, *(step for part in added for step in extension.built(part))]
     folders = {path for part in added for path in part.block.runtime(part.ctx).folders} | set(bind_targets(plan))
-    make = command("mkdir", "-p", *sorted(folders))
-    final.steps.append(("site", run("what the host's is bound onto", make, _bind_files(plan))))
+    final.steps.append(_bound_onto(plan, folders))
     final.steps.append(("hpcgen", run("self-test", TextFile("selftest.sh", SELFTEST, str(script), executable=True))))
     final.steps += extension.finished(kept, added)
-    final.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH))))
+    final.steps.append(("hpcgen", run("remove downloads", command("rm", "-rf", SCRATCH), joins="previous")))
     final.copied = plan.brought
     return Stage("builder", final.image, host_files=final.host_files), final
 
@@ -264,6 +267,11 @@ def bind_targets(plan: Plan) -> list[str]:
 def bound_file_systems(site: Site) -> dict[str, str]:
     """The name of each file system that is bound onto a folder of the image, by its path."""
     return {each.path: name for name, each in site.file_systems.items() if each.bind and each.path is not None}
+
+
+def _bound_onto(plan: Plan, folders: set[str]) -> tuple[str, Run]:
+    make = command("mkdir", "-p", *sorted(folders))
+    return ("site", run("what the host's is bound onto", make, _bind_files(plan), joins="previous"))
 
 
 def _bind_files(plan: Plan) -> list[str]:
@@ -322,12 +330,13 @@ def _hash_of(plan: Plan, builder: Stage, final: Stage) -> str:
 def content_hash(stages: Iterable[Stage]) -> str:
     """A hash of all that decides what is in the image: bases, variables, commands, files, copies.
 
-    How it is started does not, nor what a step is called, which of them prepare, or where its files lie in the kit.
+    How it is started does not, nor what a step is called, which of them prepare or share a layer, when the folders come
+    from the builder, or where files lie in the kit.
     """
     decisive = []
     for stage in stages:
         facts = msgspec.structs.asdict(stage)
-        del facts["prepared"], facts["made_by_others"]
+        del facts["prepared"], facts["before_copies"], facts["made_by_others"], facts["own"]
         if copied := facts.pop("copied"):
             facts["copied"] = [(each.to, each.sha256) for each in copied]
         # Its digest says which one it is, whatever its tag.

@@ -138,7 +138,7 @@ def python_stays(added: Sequence[Part]) -> tuple[dict[str, str], list[tuple[str,
         return {}, []
     listed = f"{SCRATCH}/present.txt"
     freeze = f"{command(f'{PYTHON}/bin/python', '-m', 'pip', 'list', '--format=freeze')} > {listed}"
-    step = ("hpcgen", run("hold pip to what is there", command("mkdir", "-p", SCRATCH), freeze))
+    step = ("hpcgen", run("hold pip to what is there", command("mkdir", "-p", SCRATCH), freeze, joins="next"))
     return {"PIP_CONSTRAINT": listed, "PIP_REPORT": f"{SCRATCH}/report.json"}, [step]
 
 
@@ -148,7 +148,7 @@ def built(part: Part) -> list[tuple[str, Run]]:
     if any(each.folder == PYTHON for _, step in steps for each in step.installs):
         # A pip before 22.2 says nothing.
         words = ["find", SCRATCH, "-name", "report.json", "-exec", "mv", "{}", report_of(part.planned), ";"]
-        steps.append(("hpcgen", run("keep what pip says of them", command(*words))))
+        steps.append(("hpcgen", run("keep what pip says of them", command(*words), joins="previous")))
     return steps
 
 

@@ -14,9 +14,10 @@ from hpcgen.model.recipe_facts import RankTest
 class Stage(msgspec.Struct):
     """One stage. ``steps`` pairs each step with the block it is of; ``copies`` are paths from the builder.
 
-    ``prepared``: how many of the steps come before the OS packages are installed. ``made_by_others``: a block chose the
-    base image, whose makers may have it start a program of its own. ``copied``: the stack's own files; in the
-    builder those that a step finds there, in the image the others.
+    ``prepared``: how many of the steps come before the OS packages are installed. ``before_copies``: how many come
+    before what is taken from the builder, which changes more often. ``made_by_others``: a block chose the base image,
+    whose makers may have it start a program of its own. ``copied``: the stack's own files; in the builder those that a
+    step finds there, in the image the others. ``own``: those of the copies that come of the stack's own code.
     """
 
     name: str
@@ -26,9 +27,11 @@ class Stage(msgspec.Struct):
     host_files: list[HostFile] = []
     steps: list[tuple[str, Run]] = []
     prepared: int = 0
+    before_copies: int = 0
     copies: list[str] = []
     made_by_others: bool = False
     copied: list[PlannedCopy] = []
+    own: list[str] = []
 
 
 class Assembly(msgspec.Struct):

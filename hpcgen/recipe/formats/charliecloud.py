@@ -44,7 +44,8 @@ def _with_fakeroot(stage: Stage) -> Stage:
     install = f"DEBIAN_FRONTEND=noninteractive {tool} install -y --no-install-recommends {FAKEROOT}"
     step = ("charliecloud", run("what ch-image --force requires", f"{tool} update", install))
     before, after = stage.steps[: stage.prepared], stage.steps[stage.prepared :]
-    return msgspec.structs.replace(stage, steps=[*before, step, *after])
+    more = bool(stage.before_copies)
+    return msgspec.structs.replace(stage, steps=[*before, step, *after], before_copies=stage.before_copies + more)
 
 
 def _pulled(plan: Plan, assembly: Assembly) -> list[PulledBase]:

@@ -25,7 +25,7 @@ from hpcgen.recipe.formats.bundled import (
 )
 from hpcgen.recipe.formats.header import commented, header
 from hpcgen.recipe.formats.hpccm_session import Primitive, Written, emit, primitive
-from hpcgen.recipe.formats.layout import FILES, copies, grouped, of_step, wrapped
+from hpcgen.recipe.formats.layout import FILES, Layer, copies, of_step, sections, wrapped
 from hpcgen.recipe.selftest import BUILD_TEST
 from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.quoting import docker_arg, docker_labels, docker_variables, sh
@@ -55,8 +55,10 @@ CH_IMAGE = Dialect(mounts=False, digest=False, entrypoint=False)
 def instructions(plan: Plan, assembly: Assembly, dialect: Dialect) -> Written:
     """The instructions of both stages in one dialect."""
     earlier = [_stage(plan, stage, dialect) for stage in assembly.stages[:-1]]
-    final = [*_stage(plan, assembly.final, dialect), *_copied(assembly.final), *_test()]
-    final.append(_raw("\n".join(_kit_lines(plan, assembly)), Subject("kit")))
+    final = [*_stage(plan, assembly.final, dialect), *_kit_folder(assembly), *_test_argument()]
+    final += [*_copied(assembly.final), *_test()]
+    told = "# hpcgen: the kit, by which the image says what it is"
+    final.append(_raw(f"{told}\nCOPY {' '.join(kit_files(plan))} {KIT}/", Subject("kit")))
     if assembly.final.made_by_others and dialect.entrypoint:
         told = "# It starts what it is told, not what the base image starts.\nENTRYPOINT []"
         final.append(_raw(told, Subject("base")))
@@ -69,10 +71,16 @@ def _raw(text: str, of: Subject | None = None) -> Primitive:
 
 
 def _copied(stage: Stage) -> list[Primitive]:
-    """The stack's own files, after all that takes long: a change of them runs none of it again."""
+    """The stack's own code and files, after all else: a change of them does little of it again."""
+    built = _kept(stage.own)
     if not stage.copied:
-        return []
-    return [_raw(together([f"# {HPCGEN}: files of the stack, as {LIST} says", *_copy_lines(stage)], "\n"))]
+        return built
+    return [*built, _raw(together([f"# {HPCGEN}: files of the stack, as {LIST} says", *_copy_lines(stage)], "\n"))]
+
+
+def _kept(paths: list[str]) -> list[Primitive]:
+    lines = [traced(f"COPY --from=builder {path} {path}", Subject("kept", path)) for path in paths]
+    return [_raw(together(lines, "\n"))] if lines else []
 
 
 def _copy_lines(stage: Stage) -> list[str]:
@@ -82,20 +90,24 @@ def _copy_lines(stage: Stage) -> list[str]:
     ]
 
 
+def _test_argument() -> list[Primitive]:
+    label = f"# {HPCGEN}: --build-arg {NOTEST}=1 leaves the self-test out"
+    return [_raw(f"{label}\n{docker_arg(NOTEST, '0')}", Subject("self-test"))]
+
+
 def _test() -> list[Primitive]:
     """The self-test as a step: a build that fails it makes no image, as with %test of a definition file."""
-    label = f"# {HPCGEN}: {TEST_STEP}, unless --build-arg {NOTEST}=1"
     told = StepLabel(block=HPCGEN, about=TEST_STEP)
     of = Subject("self-test")
-    return [
-        primitive("raw", joined=True, of=of, docker=f"{label}\n{docker_arg(NOTEST, '0')}"),
-        primitive("shell", told, of=of, commands=[BUILD_TEST]),
-    ]
+    label = primitive("comment", joined=True, of=of, text=f"{HPCGEN}: {TEST_STEP}", reformat=False)
+    return [label, primitive("shell", told, of=of, commands=[BUILD_TEST])]
 
 
-def _kit_lines(plan: Plan, assembly: Assembly) -> list[str]:
-    lines = ["# hpcgen: the kit, by which the image says what it is", f"COPY {' '.join(kit_files(plan))} {KIT}/"]
-    return [*lines, f"COPY {FILES}/ {KIT}/{FILES}/"] if any("/" in path for path in assembly.files) else lines
+def _kit_folder(assembly: Assembly) -> list[Primitive]:
+    """The files of the kit that steps had, which change no more often than these."""
+    if not any("/" in path for path in assembly.files):
+        return []
+    return [_raw(f"# {HPCGEN}: the kit's files of the steps above\nCOPY {FILES}/ {KIT}/{FILES}/", Subject("kit"))]
 
 
 def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
@@ -122,37 +134,49 @@ def _stage(plan: Plan, stage: Stage, dialect: Dialect) -> list[Primitive]:
             for f in stage.host_files
         ]
         result.append(_raw(together(lines, "\n")))
-    if stage.copies:
-        lines = [traced(f"COPY --from=builder {path} {path}", Subject("kept", path)) for path in stage.copies]
-        result.append(_raw(together(lines, "\n")))
-    for label, about, steps in grouped(stage.steps):
-        result.append(primitive("comment", joined=True, of=of_step(label, steps[0]), text=about, reformat=False))
-        for step in steps:
-            if step.finds and stage.copied:
-                result.append(primitive("raw", joined=True, docker=together(_copy_lines(stage), "\n")))
-            result += _step(plan, label, step, dialect, last=step is steps[-1])
+    result += _steps(plan, stage, stage.steps[: stage.before_copies], dialect)
+    result += _kept([path for path in stage.copies if path not in stage.own])
+    return result + _steps(plan, stage, stage.steps[stage.before_copies :], dialect)
+
+
+def _steps(plan: Plan, stage: Stage, steps: list[tuple[str, Run]], dialect: Dialect) -> list[Primitive]:
+    result = []
+    for about, found in sections(steps):
+        of = of_step(*found[0].steps[0])
+        result.append(primitive("comment", joined=True, of=of, text=about, reformat=False))
+        for layer in found:
+            finds = any(step.finds for _, step in layer.steps)
+            result += _layer(plan, layer, dialect, _copy_lines(stage) if finds else [], last=layer is found[-1])
     return result
 
 
-def _step(plan: Plan, label: str, step: Run, dialect: Dialect, last: bool) -> list[Primitive]:
-    """The files that a step finds, and its ``RUN``; an empty line comes after a block's last one."""
-    result, of = [], of_step(label, step)
-    if step.files:
-        joined = bool(step.commands) or not last
-        result.append(primitive("raw", joined=joined, of=of, docker="\n".join(copies(step.files))))
-    if step.commands:
-        words = " ".join(_run_words(plan, step)) if dialect.mounts else ""
-        commands = [wrapped(command) for command in step.commands]
-        told = StepLabel(block=label, about=step.about)
-        arguments = f"{words} \\\n   " if words else ""
-        result.append(primitive("shell", told, joined=not last, of=of, commands=commands, _arguments=arguments))
+def _layer(plan: Plan, layer: Layer, dialect: Dialect, code: list[str], last: bool) -> list[Primitive]:
+    """The files that its steps find, the stack's ``code`` after them, and its ``RUN``.
+
+    ``last``: an empty line comes after it.
+    """
+    result = []
+    commands = [traced(wrapped(line), of_step(label, step)) for label, step in layer.steps for line in step.commands]
+    files = [(file, of_step(label, step)) for label, step in layer.steps for file in step.files]
+    if files:
+        lines = "\n".join(copies(file for file, _ in files))
+        result.append(primitive("raw", joined=bool(commands) or not last, of=files[0][1], docker=lines))
+    if code:
+        result.append(primitive("raw", joined=True, docker=together(code, "\n")))
+    if commands:
+        words = _run_words(plan, [step for _, step in layer.steps]) if dialect.mounts else []
+        start = traced(" ".join(["RUN", *words, *(["\\\n    "] if words else [""])]), of_step(*layer.steps[0]))
+        text = together([start, together(commands, " && \\\n    ")])
+        told = StepLabel(block=layer.label, about=layer.about)
+        result.append(primitive("raw", told, joined=not last, docker=text))
     return result
 
 
-def _run_words(plan: Plan, step: Run) -> list[str]:
+def _run_words(plan: Plan, steps: list[Run]) -> list[str]:
     if plan.supply == "bundle":
         return [f"--mount=type=bind,from=bundle,target={MOUNT}"]
-    return [f"--mount=type=cache,target={_CACHES[name]}" for name in step.caches]
+    caches = dict.fromkeys(name for step in steps for name in step.caches)
+    return [f"--mount=type=cache,target={_CACHES[name]}" for name in caches]
 
 
 def base_reference(plan: Plan, image: Image, dialect: Dialect) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from posixpath import basename, dirname
 
+import msgspec
+
 from hpcgen.blocks.steps import Run, TextFile
 from hpcgen.support.traced import Subject
 
@@ -41,6 +43,58 @@ def grouped(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, str, list[Run]]
         runs = [run for _, run in group]
         about = f"{label}: {', '.join(run.about for run in runs)}"
         result.append((label, about if len(about) <= WIDTH else label, runs))
+    return result
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """Steps of a stage, with the blocks they are of, that one ``RUN`` does."""
+
+    steps: list[tuple[str, Run]]
+
+    @property
+    def labels(self) -> list[str]:
+        """The blocks, in their order."""
+        return list(dict.fromkeys(label for label, _ in self.steps))
+
+    @property
+    def label(self) -> str:
+        """The block whose step takes the time."""
+        order = ("", "next", "previous")
+        return min(self.steps, key=lambda each: (not each[1].commands, order.index(each[1].joins)))[0]
+
+    @property
+    def about(self) -> str:
+        """All that it does: first for that block, then for the others."""
+        told = {label: ", ".join(step.about for of, step in self.steps if of == label) for label in self.labels}
+        own = told.pop(self.label)
+        return "; ".join([own, *(f"{label}: {about}" for label, about in told.items())])
+
+
+def layers(steps: Iterable[tuple[str, Run]]) -> list[Layer]:
+    """The steps, those together that say so; where only files come, they come with those of the step after them."""
+    result: list[Layer] = []
+    goes_on = False
+    for label, step in steps:
+        with_commands = [layer for layer in result if any(each.commands for _, each in layer.steps)]
+        if step.joins == "previous" and with_commands:
+            with_commands[-1].steps.append((label, step))
+            continue
+        if not goes_on:
+            result.append(Layer([]))
+        result[-1].steps.append((label, step))
+        goes_on = step.joins == "next" or not step.commands
+    return result
+
+
+def sections(steps: Iterable[tuple[str, Run]]) -> list[tuple[str, list[Layer]]]:
+    """Layers of the same blocks that follow each other, with a comment that covers them."""
+    result = []
+    for labels, group in groupby(layers(steps), key=lambda layer: layer.labels):
+        found = list(group)
+        told = [(label, step.about) for layer in found for label, step in layer.steps]
+        runs = groupby(told, key=lambda each: each[0])
+        about = "; ".join(f"{label}: {', '.join(about for _, about in each)}" for label, each in runs)
+        result.append((about if len(about) <= WIDTH else ", ".join(labels), found))
     return result
 
 

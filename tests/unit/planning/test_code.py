@@ -51,6 +51,27 @@ def test_copied_code_is_compiled_in_its_folder_which_the_image_has_from_the_buil
     assert "PATH=/opt/application/bin:/app:" in kit.recipe
 
 
+def test_a_changed_line_of_it_ends_the_cache_of_little_else(tmp_path: Path) -> None:
+    """Whatever the stack names after it is built before it, and what does not change with it is copied before it."""
+    blocks = "blocks: {application: {options: {folder: /app, commands: [make]}}, numactl: {}}\n"
+    plan = planned(tmp_path, COPY + blocks, head=HEAD)
+    catalog = Catalog()
+    catalog.copied.look_below(tmp_path, plan)
+    recipe = make_kit(plan, catalog).recipe
+    builder, _, final = recipe.partition("\nFROM ")[2].partition("\nFROM ")
+    order = [
+        "make -C /opt/hpcgen/build/numactl",
+        "COPY files/application/commands",
+        "COPY copy/app/ /app/",
+        "bash -eo pipefail",
+    ]
+    assert sorted(order, key=builder.rindex) == order
+    assert builder.rindex("RUN ") < builder.index("bash -eo pipefail")
+    order = ["apt-get install", "COPY --from=builder /opt/numactl", "COPY selftest.sh ", "COPY files/ "]
+    order += ["COPY --from=builder /app /app", "selftest.sh --build", "COPY Dockerfile "]
+    assert sorted(order, key=final.index) == order
+
+
 def test_a_definition_file_brings_it_into_the_builder(tmp_path: Path) -> None:
     builder, final = kit_of(tmp_path, COPY + BUILD, "singularity").recipe.split("Stage: final")
     assert "    copy /opt/hpcgen-kit-copy\n" in builder and "    copy /opt/hpcgen-kit-copy\n" not in final

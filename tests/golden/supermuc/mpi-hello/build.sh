@@ -123,14 +123,12 @@ RUN apt-get update && \
     apt-get clean && \
     rm -rf /var/lib/apt/lists/*
 
-# gnu 13.3.0: choose the compiler
+# gnu 13.3.0: choose the compiler; psm2 12.0.1: fetch
 RUN ln -sf /usr/bin/gcc-13 /usr/local/bin/gcc && \
     ln -sf /usr/bin/g++-13 /usr/local/bin/g++ && \
     ln -sf gcc /usr/local/bin/cc && \
-    ln -sf g++ /usr/local/bin/c++
-
-# psm2 12.0.1: fetch, compile, install
-RUN mkdir -p /opt/hpcgen/build && \
+    ln -sf g++ /usr/local/bin/c++ && \
+    mkdir -p /opt/hpcgen/build && \
     curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/PSM2_12.0.1.tar.gz \
         https://github.com/cornelisnetworks/opa-psm2/archive/PSM2_12.0.1.tar.gz && \
     printf '%s  %s\n' e41af2d7d36a6ab67639ecbd5c1012aa20b2b464bf5cfbdac60e7eb37bfe58de \
@@ -138,9 +136,11 @@ RUN mkdir -p /opt/hpcgen/build && \
     sha256sum -c --quiet /opt/hpcgen/build/PSM2_12.0.1.tar.gz.sha256 && \
     mkdir -p /opt/hpcgen/build/psm2 && \
     tar -xf /opt/hpcgen/build/PSM2_12.0.1.tar.gz -C /opt/hpcgen/build/psm2 --strip-components=1 --no-same-owner
+
+# psm2 12.0.1: compile, install
 RUN cd /opt/hpcgen/build/psm2 && \
-    make install LIBDIR=/lib DESTDIR=/opt/hpcgen/build/psm2-installed WERROR=
-RUN mkdir -p /opt/psm2/lib && \
+    make install LIBDIR=/lib DESTDIR=/opt/hpcgen/build/psm2-installed WERROR= && \
+    mkdir -p /opt/psm2/lib && \
     cp -a /opt/hpcgen/build/psm2-installed/lib/libpsm2.so* /opt/psm2/lib/ && \
     cp -a /opt/hpcgen/build/psm2-installed/usr/include /opt/psm2/include && \
     rm -rf /opt/hpcgen/build/psm2 /opt/hpcgen/build/psm2-installed
@@ -157,20 +157,18 @@ RUN mkdir -p /opt/hpcgen/build && \
         --no-same-owner
 COPY files/settings/intel_mpi.cfg /opt/hpcgen/build/
 RUN cd /opt/hpcgen/build/intel-mpi && \
-    ./install.sh -s /opt/hpcgen/build/intel_mpi.cfg
-RUN mkdir -p /opt/intel_mpi && \
+    ./install.sh -s /opt/hpcgen/build/intel_mpi.cfg && \
+    mkdir -p /opt/intel_mpi && \
     cp -a /opt/hpcgen/build/intel-mpi-installed/impi/2019.6.166/. /opt/intel_mpi && \
     sed -i 's|^prefix=.*|prefix=/opt/intel_mpi|' /opt/intel_mpi/intel64/bin/mpif77 \
         /opt/intel_mpi/intel64/bin/mpif90 /opt/intel_mpi/intel64/bin/mpigcc /opt/intel_mpi/intel64/bin/mpigxx && \
     rm -rf /opt/hpcgen/build/intel-mpi /opt/hpcgen/build/intel-mpi-installed
 
-# rank_test 1: compile
+# rank_test 1: compile; hpcgen: remove downloads
 COPY files/tests/rank_test.c /opt/hpcgen/build/
 RUN mkdir -p /opt/rank_test/bin && \
-    mpicc -O2 -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c
-
-# hpcgen: remove downloads
-RUN rm -rf /opt/hpcgen/build
+    mpicc -O2 -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c && \
+    rm -rf /opt/hpcgen/build
 
 FROM docker.io/library/ubuntu:noble-20260911
 
@@ -179,29 +177,31 @@ ENV FI_PROVIDER_PATH=/opt/intel_mpi/intel64/libfabric/lib/prov \
     LD_LIBRARY_PATH=/opt/intel_mpi/intel64/lib:/opt/intel_mpi/intel64/lib/release:/opt/intel_mpi/intel64/libfabric/lib:/opt/psm2/lib \
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
+# distribution: packages; site: what the host's is bound onto
+RUN apt-get update && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libnuma1 && \
+    apt-get clean && \
+    rm -rf /var/lib/apt/lists/* && \
+    mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
+
 COPY --from=builder /opt/intel_mpi /opt/intel_mpi
 COPY --from=builder /opt/psm2 /opt/psm2
 COPY --from=builder /opt/rank_test /opt/rank_test
 
-# distribution: packages
-RUN apt-get update && \
-    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libnuma1 && \
-    apt-get clean && \
-    rm -rf /var/lib/apt/lists/*
-
-# site: what the host's is bound onto
-RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
-
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
 
-# hpcgen: run the self-test, unless --build-arg HPCGEN_NOTEST=1
+# hpcgen: the kit's files of the steps above
+COPY files/ /opt/hpcgen/kit/files/
+
+# hpcgen: --build-arg HPCGEN_NOTEST=1 leaves the self-test out
 ARG HPCGEN_NOTEST=0
+
+# hpcgen: run the self-test
 RUN /bin/sh /opt/hpcgen/selftest.sh --build
 
 # hpcgen: the kit, by which the image says what it is
 COPY build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh /opt/hpcgen/kit/
-COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="mpi-hello for supermuc" \
       org.opencontainers.image.description="The smallest MPI job, to see that ranks find each other and which libraries they use" \

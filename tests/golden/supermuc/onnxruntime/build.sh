@@ -90,47 +90,46 @@ RUN apt-get update && \
     apt-get clean && \
     rm -rf /var/lib/apt/lists/*
 
-# python 3.12.3: environment and pip
-COPY files/requirements/pip-26.3.txt /opt/hpcgen/build/
+# python 3.12.3: environment and pip; onnxruntime 1.32.0: install; hpcgen: remove downloads
+COPY files/requirements/pip-26.3.txt files/requirements/onnxruntime-1.32.0.txt /opt/hpcgen/build/
 RUN /usr/bin/python3 -m venv /opt/python && \
-    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/pip-26.3.txt
+    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/pip-26.3.txt && \
+    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/onnxruntime-1.32.0.txt && \
+    rm -rf /opt/hpcgen/build
 
-# onnxruntime 1.32.0: install, inference step
-COPY files/requirements/onnxruntime-1.32.0.txt /opt/hpcgen/build/
-RUN /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/onnxruntime-1.32.0.txt
+# onnxruntime 1.32.0: inference step
 COPY files/tests/onnx_model.py files/tests/onnx_step.py /opt/onnxruntime/share/
 COPY files/tests/onnx_provider /opt/onnxruntime/share/provider
-
-# hpcgen: remove downloads
-RUN rm -rf /opt/hpcgen/build
 
 FROM docker.io/library/ubuntu:noble-20260911
 
 ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
 
-COPY --from=builder /opt/onnxruntime /opt/onnxruntime
-COPY --from=builder /opt/python /opt/python
-
-# distribution: packages
+# distribution: packages; site: what the host's is bound onto
 RUN apt-get update && \
     DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libstdc++6 python3 && \
     apt-get clean && \
-    rm -rf /var/lib/apt/lists/*
+    rm -rf /var/lib/apt/lists/* && \
+    mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
 
-# site: what the host's is bound onto
-RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
+COPY --from=builder /opt/onnxruntime /opt/onnxruntime
+COPY --from=builder /opt/python /opt/python
 
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
 
-# hpcgen: run the self-test, unless --build-arg HPCGEN_NOTEST=1
+# hpcgen: the kit's files of the steps above
+COPY files/ /opt/hpcgen/kit/files/
+
+# hpcgen: --build-arg HPCGEN_NOTEST=1 leaves the self-test out
 ARG HPCGEN_NOTEST=0
+
+# hpcgen: run the self-test
 RUN /bin/sh /opt/hpcgen/selftest.sh --build
 
 # hpcgen: the kit, by which the image says what it is
 COPY build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh /opt/hpcgen/kit/
-COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="onnxruntime for supermuc" \
       org.opencontainers.image.description="Inference with ONNX Runtime on one node" \

@@ -127,19 +127,15 @@ RUN apt-get update && \
     apt-get clean && \
     rm -rf /var/lib/apt/lists/*
 
-# python 3.10.12: environment and pip
+# python 3.10.12: environment and pip; gnu 12.3.0: choose the compiler; bazel 6.1.0: Bazel
 COPY files/requirements/pip-26.3.txt /opt/hpcgen/build/
 RUN /usr/bin/python3 -m venv /opt/python && \
-    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/pip-26.3.txt
-
-# gnu 12.3.0: choose the compiler
-RUN ln -sf /usr/bin/gcc-12 /usr/local/bin/gcc && \
+    /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/pip-26.3.txt && \
+    ln -sf /usr/bin/gcc-12 /usr/local/bin/gcc && \
     ln -sf /usr/bin/g++-12 /usr/local/bin/g++ && \
     ln -sf gcc /usr/local/bin/cc && \
-    ln -sf g++ /usr/local/bin/c++
-
-# bazel 6.1.0: Bazel
-RUN mkdir -p /opt/hpcgen/build && \
+    ln -sf g++ /usr/local/bin/c++ && \
+    mkdir -p /opt/hpcgen/build && \
     curl -fsSL --proto =https --retry 3 -o /opt/hpcgen/build/bazel-6.1.0-linux-x86_64 \
         https://github.com/bazelbuild/bazel/releases/download/6.1.0/bazel-6.1.0-linux-x86_64 && \
     printf '%s  %s\n' 6c25a6d716545d6b672ec46f770521cd9ebb63d73617b8f4e6747825d1db1839 \
@@ -194,8 +190,8 @@ RUN mkdir -p /opt/hpcgen/build && \
     mkdir -p /opt/hpcgen/build/psm2 && \
     tar -xf /opt/hpcgen/build/PSM2_12.0.1.tar.gz -C /opt/hpcgen/build/psm2 --strip-components=1 --no-same-owner
 RUN cd /opt/hpcgen/build/psm2 && \
-    make install LIBDIR=/lib DESTDIR=/opt/hpcgen/build/psm2-installed WERROR=
-RUN mkdir -p /opt/psm2/lib && \
+    make install LIBDIR=/lib DESTDIR=/opt/hpcgen/build/psm2-installed WERROR= && \
+    mkdir -p /opt/psm2/lib && \
     cp -a /opt/hpcgen/build/psm2-installed/lib/libpsm2.so* /opt/psm2/lib/ && \
     cp -a /opt/hpcgen/build/psm2-installed/usr/include /opt/psm2/include && \
     rm -rf /opt/hpcgen/build/psm2 /opt/hpcgen/build/psm2-installed
@@ -212,14 +208,14 @@ RUN mkdir -p /opt/hpcgen/build && \
         --no-same-owner
 COPY files/settings/intel_mpi.cfg /opt/hpcgen/build/
 RUN cd /opt/hpcgen/build/intel-mpi && \
-    ./install.sh -s /opt/hpcgen/build/intel_mpi.cfg
-RUN mkdir -p /opt/intel_mpi && \
+    ./install.sh -s /opt/hpcgen/build/intel_mpi.cfg && \
+    mkdir -p /opt/intel_mpi && \
     cp -a /opt/hpcgen/build/intel-mpi-installed/impi/2019.6.166/. /opt/intel_mpi && \
     sed -i 's|^prefix=.*|prefix=/opt/intel_mpi|' /opt/intel_mpi/intel64/bin/mpif77 \
         /opt/intel_mpi/intel64/bin/mpif90 /opt/intel_mpi/intel64/bin/mpigcc /opt/intel_mpi/intel64/bin/mpigxx && \
     rm -rf /opt/hpcgen/build/intel-mpi /opt/hpcgen/build/intel-mpi-installed
 
-# horovod 0.28.1: what it needs, compile, training step
+# horovod 0.28.1: what it needs, compile
 COPY files/requirements/horovod-0.28.1.txt /opt/hpcgen/build/
 RUN /opt/python/bin/python -m pip install --no-deps --require-hashes -r /opt/hpcgen/build/horovod-0.28.1.txt
 COPY files/requirements/horovod-0.28.1-source.txt /opt/hpcgen/build/
@@ -227,15 +223,13 @@ RUN env 'HOROVOD_BUILD_ARCH_FLAGS=-march=skylake-avx512 -mtune=skylake-avx512' H
         HOROVOD_WITHOUT_GLOO=1 HOROVOD_WITHOUT_MXNET=1 HOROVOD_WITHOUT_PYTORCH=1 HOROVOD_WITH_MPI=1 \
         HOROVOD_WITH_TENSORFLOW=1 /opt/python/bin/python -m pip install --no-deps --require-hashes --no-binary \
         horovod --no-build-isolation -r /opt/hpcgen/build/horovod-0.28.1-source.txt
-COPY files/tests/step.py /opt/horovod/share/
 
-# rank_test 1: compile
+# horovod 0.28.1: training step; rank_test 1: compile; hpcgen: remove downloads
+COPY files/tests/step.py /opt/horovod/share/
 COPY files/tests/rank_test.c /opt/hpcgen/build/
 RUN mkdir -p /opt/rank_test/bin && \
-    mpicc -O2 -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c
-
-# hpcgen: remove downloads
-RUN rm -rf /opt/hpcgen/build
+    mpicc -O2 -o /opt/rank_test/bin/rank_test /opt/hpcgen/build/rank_test.c && \
+    rm -rf /opt/hpcgen/build
 
 FROM docker.io/library/ubuntu:jammy-20260901.2
 
@@ -245,31 +239,33 @@ ENV FI_PROVIDER_PATH=/opt/intel_mpi/intel64/libfabric/lib/prov \
     PATH=/opt/rank_test/bin:/opt/intel_mpi/intel64/bin:/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONNOUSERSITE=1
 
+# distribution: packages; site: what the host's is bound onto
+RUN apt-get update && \
+    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libgomp1 libnuma1 libstdc++6 python3 && \
+    apt-get clean && \
+    rm -rf /var/lib/apt/lists/* && \
+    mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
+
 COPY --from=builder /opt/horovod /opt/horovod
 COPY --from=builder /opt/intel_mpi /opt/intel_mpi
 COPY --from=builder /opt/psm2 /opt/psm2
 COPY --from=builder /opt/python /opt/python
 COPY --from=builder /opt/rank_test /opt/rank_test
 
-# distribution: packages
-RUN apt-get update && \
-    DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends libgomp1 libnuma1 libstdc++6 python3 && \
-    apt-get clean && \
-    rm -rf /var/lib/apt/lists/*
-
-# site: what the host's is bound onto
-RUN mkdir -p /dss/dsshome1/lrz/sys /hppfs/scratch /hppfs/work /lrz/sys /mnt/0
-
 # hpcgen: self-test
 COPY selftest.sh /opt/hpcgen/
 
-# hpcgen: run the self-test, unless --build-arg HPCGEN_NOTEST=1
+# hpcgen: the kit's files of the steps above
+COPY files/ /opt/hpcgen/kit/files/
+
+# hpcgen: --build-arg HPCGEN_NOTEST=1 leaves the self-test out
 ARG HPCGEN_NOTEST=0
+
+# hpcgen: run the self-test
 RUN /bin/sh /opt/hpcgen/selftest.sh --build
 
 # hpcgen: the kit, by which the image says what it is
 COPY build.sh hpcgen.lock job.slurm plan.json preflight.sh recipe.json selftest.sh /opt/hpcgen/kit/
-COPY files/ /opt/hpcgen/kit/files/
 
 LABEL org.opencontainers.image.title="tf-horovod for supermuc" \
       org.opencontainers.image.description="TensorFlow with Horovod over the host's MPI" \
