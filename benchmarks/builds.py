@@ -72,7 +72,9 @@ class Project:
         base = BaseImage("debian:12", "localhost/debian:12", folder / "none", folder / "none")
         for name in ("site_profiles", "recipes", "code"):
             (folder / name).mkdir(parents=True)
-        (folder / "site_profiles" / "here.yaml").write_text(json.dumps(without_servers(site_profile(facts, base))))
+        profile = without_servers(site_profile(facts, base))
+        profile["containers"]["engines"]["charliecloud"]["squashfs"] = "zstd"
+        (folder / "site_profiles" / "here.yaml").write_text(json.dumps(profile))
         self.folder = folder
         self.code = folder / "recipes" / "code"
         self.code.mkdir()
@@ -106,14 +108,15 @@ class Project:
 
 BY_HAND = """\
 FROM {base} AS builder
-RUN apt-get update && apt-get install -y --no-install-recommends {build} && rm -rf /var/lib/apt/lists/*
+RUN apt-get update && apt-get install -y --no-install-recommends {build} && apt-get clean && rm -rf /var/lib/apt/lists/*
 COPY {lists} /tmp/lists/
 RUN {mount}{installs}
 COPY copy/app /app
 RUN cd /app && make CC=gcc-12
 FROM {base}
 ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PYTHONNOUSERSITE=1
-RUN apt-get update && apt-get install -y --no-install-recommends {run} && rm -rf /var/lib/apt/lists/* && mkdir -p /mnt/0
+RUN apt-get update && apt-get install -y --no-install-recommends {run} && apt-get clean && \\
+    rm -rf /var/lib/apt/lists/* && mkdir -p /mnt/0
 COPY --from=builder /opt/python /opt/python
 COPY --from=builder /app /app
 COPY selftest.sh /opt/hpcgen/

@@ -278,7 +278,13 @@ class Charliecloud(Engine):
         return {**naming, CHECK: f'{check_script()}check_bases "$@"\n'} if work.bases else naming
 
     def clean(self, work: Work, built: bool) -> list[EngineCommand]:
-        """The image in the store and those of its stages; what the cache has of them stays."""
+        """The image in the store and those of its stages; what the cache has of them stays.
+
+        Those with the stack's own code stay, too: after a changed line of it, ch-image then changes the few files that
+        differ instead of writing both stages anew.
+        """
+        if built and work.cache and work.plan.copied and work.plan.extends is None:
+            return []
         env = {name: value for name, value in self._environment(work).items() if name != "TMPDIR"}
         names = [self.stored_name(work.plan)]
         names += [work.plan.extends.image] if work.plan.extends is not None and work.plan.extends.file else []

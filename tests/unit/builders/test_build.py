@@ -19,13 +19,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpcgen.builders import BuildOptions, build_image, choose_builder
 from hpcgen.engines.building import BundledBase, BundleFolder, Target, Work, file_target
+from hpcgen.engines.charliecloud import Charliecloud
 from hpcgen.engines.docker import Docker
 from hpcgen.errors import BuildFailedError, InputError, MissingToolError, OutputError
 from hpcgen.kit.folder import read_kit
+from hpcgen.model.plan import PlannedCopy
 from hpcgen.support.placing import put_in_place
 from hpcgen.support.writing import KitFile
 from tests.conftest import Command
@@ -129,6 +132,22 @@ def test_docker_builds_from_a_bundle_with_buildx_alone(path: Path, tmp_path: Pat
     else:
         with pytest.raises(MissingToolError, match="cannot build from a bundle"):
             Docker().build(work)
+
+
+@pytest.mark.parametrize(
+    ("own", "built", "cache", "stay"),
+    [(1, True, True, True), (0, True, True, False), (1, False, True, False), (1, True, False, False)],
+)
+def test_images_with_the_stacks_own_code_stay_for_the_next_line(
+    own: int, built: bool, cache: bool, stay: bool, tmp_path: Path
+) -> None:
+    """ch-image changes them faster than it writes both stages anew; nothing else stays, nor what a failure leaves."""
+    plan = read_kit(CHARLIECLOUD_KIT).plan
+    plan = msgspec.structs.replace(plan, copied=[PlannedCopy("/app", "0" * 64, 1, 1)] * own)
+    target = Target("squashfs", str(tmp_path / "x.sqfs"), str(tmp_path / "y.sqfs"))
+    work = Work(plan, tmp_path, tmp_path / "Dockerfile", tmp_path, "0", tmp_path, target, [], cache)
+    removed = [call.argv()[:2] for call in Charliecloud().clean(work, built)]
+    assert removed == ([] if stay else [["ch-image", "delete"]])
 
 
 def test_docker_without_buildx_says_what_is_missing(path: Path) -> None:
