@@ -212,7 +212,7 @@ def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> N
     InputError where a file that the stack copies is not what the plan says.
 
     A file's time is made from its content, because ch-image's cache knows it by name, size, mode and time
-    (lib/build.py, src_metadata): so a kit that was written anew costs no step its cache.
+    (lib/build.py, src_metadata): so a kit that was written anew costs no step its cache. It knows a folder so, too.
     """
     form = format_for(kit.plan.format)
     inside = context / form.first_kit_folder if kit.facts is None else context
@@ -225,6 +225,8 @@ def make_context(kit: KitFolder, context: Path, bundle: Path | None = None) -> N
             _put(context / form.certificate_folder / name, read_certificates(source))
     if form.bundle_link and bundle is not None:
         (context / form.bundle_link).symlink_to(bundle)
+    for folder, _, _ in os.walk(context, topdown=False):
+        os.utime(folder, (DAWN, DAWN))
 
 
 def _copy(source: Path, target: Path) -> None:

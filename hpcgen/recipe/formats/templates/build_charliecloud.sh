@@ -18,10 +18,11 @@ tools=$(mktemp -d)
 partial=$output.partial
 trap 'rm -rf "$context" "$tools" "$partial"' EXIT
 @{files}
-# ch-image's cache knows a file by its name, size and time: so its time is made from its content.
+# ch-image's cache knows a file by its name, size and time: so its time is made from its content, a folder's is fixed.
 find "$context" -type f -exec sha256sum {} + | while read -r sum file; do
     touch -d "@$((@{dawn} + 0x${sum:0:7}))" "$file"
 done
+find "$context" -type d -exec touch -d @@{dawn} {} +
 
 cat > "$context/Dockerfile" << '@{delimiter}'
 @{dockerfile}

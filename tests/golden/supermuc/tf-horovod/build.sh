@@ -103,10 +103,11 @@ for file in "${kit_files[@]}"; do
     esac
     install -D -m "$mode" "$kit/$file" "$context/$file"
 done
-# ch-image's cache knows a file by its name, size and time: so its time is made from its content.
+# ch-image's cache knows a file by its name, size and time: so its time is made from its content, a folder's is fixed.
 find "$context" -type f -exec sha256sum {} + | while read -r sum file; do
     touch -d "@$((946684800 + 0x${sum:0:7}))" "$file"
 done
+find "$context" -type d -exec touch -d @946684800 {} +
 
 cat > "$context/Dockerfile" << 'HPCGEN_DOCKERFILE'
 FROM docker.io/library/ubuntu:jammy-20260901.2 AS builder
