@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from container_tools import BaseImage, HostMpi, Sid, Slurm
+from container_tools import BaseImage, ChImage, HostMpi, Sid, Slurm
 from mpi_hello import HOST_ROOT, profile, render
 from test_rendered_kits import BASE_IN_SID, CERTIFICATES, site_profile
 
@@ -57,6 +57,16 @@ def test_wrong_pmi_is_noticed(slurm_kit: Path, slurm_cluster: Callable[..., Slur
     done = cluster.run(["sbatch", "-W", "--export=HPCGEN_PREFLIGHT=0", job], cwd=slurm_kit, check=False)
     assert done.returncode == 3
     assert "0 of 1" in output.read_text()
+
+
+def test_where_a_site_names_no_mpi_the_images_own_is_used(
+    mpi_hello_image: Path, machine_facts: dict[str, Any], plain_base_image: BaseImage, ch_image: ChImage, tmp_path: Path
+) -> None:
+    own = ["--set", "mpi.provider=intel_mpi", "--set", "intel_mpi.version=2021.17.2"]
+    kit = render(site_profile(machine_facts, plain_base_image), tmp_path, *own)
+    done = ch_image.run(["bash", kit / "run.sh"], env={"HPCGEN_IMAGE": str(mpi_hello_image)}, cwd=tmp_path)
+    assert done.stdout.count(" of 2 on ") == 2, done.stdout
+    assert HOST_ROOT not in done.stdout and "/opt/intel_mpi/lib/libmpi.so" in done.stdout
 
 
 WHERE = 'echo "local rank $SLURM_LOCALID: GPU $CUDA_VISIBLE_DEVICES, CPUs $(grep ^Cpus_allowed_list: /proc/$$/status)"'
