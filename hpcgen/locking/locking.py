@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from hpcgen.locking.bazel_fetch import BazelStep
 
 Say = Callable[[str], None]
+_AT_A_TIME = 4
 
 
 def make_lock(
@@ -64,14 +66,18 @@ def make_lock(
     with scratch_folder("hpcgen-lock-") as folder:
         layout = folder / "images"
         pinned = _images(plan, loose, images or {}, old, "images" in kept, say)
-        # Wheels and base images do not depend on one another: what is wrong with either is said in one go.
-        problems = Problems()
+        # Wheels and base images do not depend on one another: they are asked for at the same time, and what is wrong
+        # with either is said in one go.
+        problems, of_packages = Problems(), Problems()
         wheels: dict[str, list[str]] = {}
-        with problems.caught():
-            wheels = _wheels(plan, catalog, loose, old if "wheels" in kept else None, say)
         found: tuple[dict[StageName, StagePackages], list[KeyPin], int] = ({}, [], 0)
+        with ThreadPoolExecutor(1) as beside:
+            waiting = beside.submit(_wheels, plan, catalog, loose, old if "wheels" in kept else None, say)
+            with of_packages.caught():
+                found = _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say)
         with problems.caught():
-            found = _packages(plan, catalog, loose, pinned, layout, old if "packages" in kept else None, say)
+            wheels = waiting.result()
+        problems += of_packages
         trees: dict[str, str] = {}
         with problems.caught():
             trees = _trees(loose, before, folder, say)
@@ -240,24 +246,31 @@ def _asked_then(old: Lock, catalog: Catalog) -> dict[str, list[str]] | None:
 def _wheels(plan: Plan, catalog: Catalog, loose: Assembly, old: Lock | None, say: Say) -> dict[str, list[str]]:
     """Hashed lines for every list that no collection has; they must fit those that are hashed already."""
     from hpcgen.locking.wheels import lock_wheels
+    from hpcgen.net.pip_settings import pip_settings
 
     python = plan.block("python")
     base = plan.blocks[0]
     glibc = str(catalog.release(base).values["glibc"])
     fixed = [line for _, item in loose.inputs if isinstance(item, Wheels) and item.hashed for line in item.requirements]
     kept = old.pins.wheels if old is not None and _runs_on(old.plan) == _runs_on(plan) else {}
-    result: dict[str, list[str]] = {}
-    for name, requirements in sorted(loose.loose.items()):
-        if name == PIP_LIST:
-            continue
-        if _still_fits(requirements, kept.get(name, []), fixed):
-            result[name] = kept[name]
-        elif python is not None:
-            say(f"Python packages of {name}")
-            architecture = plan.site.system.architecture
-            held = [*fixed, *(plan.project.constraints if plan.project is not None else [])]
-            result[name] = lock_wheels(requirements, python.version, architecture, glibc, constraints=held)
-    return result
+    wanted = {name: lines for name, lines in sorted(loose.loose.items()) if name != PIP_LIST}
+    fitting = {name: kept[name] for name, lines in wanted.items() if _still_fits(lines, kept.get(name, []), fixed)}
+    if python is None or len(fitting) == len(wanted):
+        return fitting
+    target = (python.version, plan.site.system.architecture, glibc)
+    held = [*fixed, *(plan.project.constraints if plan.project is not None else [])]
+
+    def locked(name: str) -> list[str]:
+        say(f"Python packages of {name}: {len(wanted[name])} requested")
+        lines = lock_wheels(wanted[name], *target, constraints=held)
+        say(f"Python packages of {name}: {len(lines)} chosen")
+        return lines
+
+    todo = [name for name in wanted if name not in fitting]
+    pip_settings()  # once, not by each of the threads
+    with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        resolved = dict(zip(todo, pool.map(locked, todo), strict=True))
+    return {name: fitting[name] if name in fitting else resolved[name] for name in wanted}
 
 
 def _runs_on(plan: Plan) -> tuple[str, ...]:

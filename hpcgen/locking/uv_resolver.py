@@ -220,14 +220,18 @@ def _chosen(found: _Found, index: PackageIndex, target: WheelTarget) -> Resolved
 
 
 def _index_words(indexes: Sequence[str] | None) -> list[str]:
-    """uv does not read pip's settings, so it is told what they say."""
+    """uv does not read pip's settings, so it is told what they say.
+
+    Of two indexes that have a version, uv tells the files of the one that comes first, and the default index is the
+    last. Those of this machine come last: their files are looked at anyway, a remote index's pages would be asked for.
+    """
     links = () if indexes is not None else pip_settings().links
     indexes = indexes if indexes is not None else pip_settings().indexes
     words = [word for link in links for word in ("--find-links", link)]
     if not indexes:
         return [*words, "--no-index"]
-    first, *more = indexes
-    return [*words, "--default-index", first, *(word for address in more for word in ("--index", address))]
+    *before, last = sorted(indexes, key=lambda address: address.startswith("file:"))
+    return [*words, *(word for address in before for word in ("--index", address)), "--default-index", last]
 
 
 def _environment(own: Mapping[str, str]) -> dict[str, str]:

@@ -105,7 +105,7 @@ def lock_lists(asked: ListRequest, say: Callable[[str], None] = lambda text: Non
         found = []
         for each in pool.map(lambda target: _list_or_skipped(asked, *target), targets):
             found.append(each)
-            say(_told(each))
+            say(f"{_told(each)} ({len(found)} of {len(targets)})" if len(targets) > 1 else _told(each))
     lists = tuple(each for each in found if isinstance(each, WheelList))
     skipped = tuple(each for each in found if isinstance(each, Skipped))
     if skipped and not (asked.optional and lists):

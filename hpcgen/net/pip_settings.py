@@ -14,7 +14,6 @@ import re
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
@@ -23,6 +22,19 @@ from hpcgen.errors import InputError, MissingToolError
 _TIMEOUT_S = 60
 _SETTING = re.compile(r"(:env:|download|global)\.([a-z-]+)=(.+)")
 _DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default\s+(\S+?)\)")
+# pip takes long to start, so it starts once; the help of ``list`` has the default index too, and loads least. Its own
+# section of the settings must not change that.
+_PROGRAM = """
+import os, runpy, sys
+for words in (["config", "list"], ["list", "--help"]):
+    sys.argv = ["pip", "--disable-pip-version-check", *words]
+    try:
+        runpy.run_module("pip", run_name="__main__")
+    except SystemExit as end:
+        if end.code:
+            raise
+    os.environ["PIP_CONFIG_FILE"] = os.devnull
+"""
 
 
 class PipSettings(msgspec.Struct, frozen=True):
@@ -53,12 +65,9 @@ def pip_settings() -> PipSettings:
     names = [sys.executable, shutil.which("python3"), shutil.which("python")]
     pythons = list(dict.fromkeys(name for name in names if name))
     for python in pythons:
-        # pip takes long to start, and its help is needed where nothing is configured, as on most machines.
-        with ThreadPoolExecutor(1) as beside:
-            text = None if os.environ.get("PIP_INDEX_URL") else beside.submit(_pip, python, "download", "--help")
-            done = _pip(python, "config", "list")
+        done = _pip(python)
         if done.returncode == 0:
-            return _settings(python, done.stdout, text.result().stdout if text else "")
+            return _settings(python, done.stdout)
         if "No module named" not in done.stderr:
             said = " ".join((done.stderr or done.stdout).split())[-300:]
             raise InputError(f"pip of {python} cannot say which indexes it uses: {said}", remedy="mend pip")
@@ -68,13 +77,13 @@ def pip_settings() -> PipSettings:
     )
 
 
-def _settings(python: str, listed: str, text: str) -> PipSettings:
-    """From the lines ``section.name='value'``; ``text`` is pip's help.
+def _settings(python: str, text: str) -> PipSettings:
+    """From the lines ``section.name='value'``, and pip's help.
 
     Of the sections that say something, the last that pip reads counts.
     """
     sections: dict[str, dict[str, str]] = {"global": {}, "download": {}, ":env:": {}}
-    for found in filter(None, map(_SETTING.fullmatch, listed.splitlines())):
+    for found in filter(None, map(_SETTING.fullmatch, text.splitlines())):
         sections[found[1]][found[2]] = str(ast.literal_eval(found[3]))
     values = {name: value for each in sections.values() for name, value in each.items() if value}
     indexes: list[str] = []
@@ -91,8 +100,9 @@ def _default_index(python: str, text: str) -> str:
     return found[1]
 
 
-def _pip(python: str, *words: str) -> subprocess.CompletedProcess[str]:
+def _pip(python: str) -> subprocess.CompletedProcess[str]:
+    """Its settings and its help."""
     # From Python 3.11 on no module is taken from the folder that it is started in.
     environment = {**os.environ, "PYTHONSAFEPATH": "1"}
-    command = [python, "-m", "pip", "--disable-pip-version-check", *words]
+    command = [python, "-c", _PROGRAM]
     return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, env=environment)

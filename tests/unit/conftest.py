@@ -36,12 +36,12 @@ def pip_is_asked_once() -> Iterator[None]:
     """What pip says of its settings is asked once for the same environment: it takes half a second to start."""
     ask, known, one_at_a_time = pip_settings._pip, {}, threading.Lock()
 
-    def answer(python: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def answer(python: str) -> subprocess.CompletedProcess[str]:
         counts = {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name in PIP_READS}
-        about = (python, words, *sorted(counts.items()))
+        about = (python, *sorted(counts.items()))
         with one_at_a_time:
             if about not in known:
-                known[about] = ask(python, *words)
+                known[about] = ask(python)
         return known[about]
 
     with pytest.MonkeyPatch.context() as here:

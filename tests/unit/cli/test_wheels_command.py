@@ -73,7 +73,7 @@ def test_each_python_and_architecture_gets_a_list_by_the_name_that_blocks_look_u
         text = (tmp_path / name).read_text()
         assert text == found[name]["text"] and text.endswith(f"\n{line(wheels[key], 'pack', '1.0')}\n")
     assert "\n# hpcgen wheels lock --python 3.12.3 --architecture aarch64 pack-1.0 pack==1.0\n" in text
-    assert "CPython 3.12.3, aarch64: 1 package\n" in done.stderr
+    assert "CPython 3.12.3, aarch64: 1 package (4 of 4)\n" in done.stderr
 
 
 def test_without_a_python_those_of_the_bases_are_tried(lock: Lock, tmp_path: Path) -> None:

@@ -82,6 +82,26 @@ def test_the_pages_of_a_remote_index_are_not_read_again_for_what_uv_tells(
     assert lock_wheels(["pack"], "3.11.2", "x86_64", "2.36", indexes=both) == [line(own, "pack", "1.0")]
 
 
+def test_the_remote_index_comes_before_those_of_this_machine_so_that_uv_tells_its_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """uv itself: of two indexes with a version it tells the files of the first, and the answer says which that is.
+
+    Two folders stand for the two; only their order is in question.
+    """
+    far, near = (index(tmp_path / name, wheel(tmp_path / name, "pack", "1.0")) for name in ("far", "near"))
+    remote = "https://index.example.org/simple"
+    words = uv_resolver._index_words([remote, near])
+    words[words.index(remote)] = far
+    (tmp_path / "asked.in").write_text("pack")
+    listing = tmp_path / "pylock.toml"
+    command = ["pip", "compile", "asked.in", "--format", "pylock.toml", "--output-file", str(listing), "--quiet"]
+    monkeypatch.setattr(uv_resolver, "_index_words", lambda indexes: words)
+    done = uv_resolver.run_uv([*command, "--index-strategy", "unsafe-best-match"], None, tmp_path, "lock wheels")
+    assert done.returncode == 0, done.stderr
+    assert "far/" in listing.read_text() and "near/" not in listing.read_text()
+
+
 def test_the_file_is_the_one_that_pip_would_take(tmp_path: Path) -> None:
     """The newest platform that the C library allows, compiled before pure; and ``best_wheel`` says the same."""
     kinds = [

@@ -7,6 +7,8 @@ import functools
 import gzip
 import hashlib
 import json
+import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -275,3 +277,29 @@ def test_pips_own_settings_say_where_to_look(tmp_path: Path, monkeypatch: pytest
         pip_settings.cache_clear()
     assert found.urls == [local.as_uri()]
     assert found.sha256 == hashlib.sha256(local.read_bytes()).hexdigest()
+
+
+def test_one_start_of_pip_says_its_settings_and_its_default_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said for ``pip list`` alone is not the index of everything else."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    settings = tmp_path / "pip.conf"
+    settings.write_text("[list]\nindex-url = https://list.example.org/simple\n[global]\ntimeout = 7\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(settings))
+    started: list[object] = []
+    every = subprocess.run
+
+    def counted(command: list[str], **more: Any) -> Any:
+        started.append(command)
+        return every(command, **more)
+
+    monkeypatch.setattr(subprocess, "run", counted)
+    pip_settings.cache_clear()
+    try:
+        found = pip_settings()
+    finally:
+        pip_settings.cache_clear()
+    assert len(started) == 1 and len(found.indexes) == 1
+    assert found.indexes[0].startswith("https:") and "list.example" not in found.indexes[0]
