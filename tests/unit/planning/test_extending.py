@@ -52,7 +52,9 @@ def test_only_what_is_added_is_built_in_one_stage_from_the_image(finished: Plan)
     assert f"mv /opt/hpcgen/kit /opt/hpcgen/extended/{base_of(finished).content[:12]}" in recipe
     assert recipe.index("pip list --format=freeze") < recipe.index("pip install")
     assert "ARG PIP_CONSTRAINT=" in recipe and "ENV PIP_CONSTRAINT" not in recipe
-    assert recipe.rstrip().rpartition("COPY ")[2].startswith("files/ /opt/hpcgen/kit/files/")
+    last = recipe.rpartition("\nCOPY ")[2].partition("\n")[0].split()
+    assert last[0] == "Dockerfile" and last[-1] == "/opt/hpcgen/kit/"
+    assert recipe.index("COPY files/ /opt/hpcgen/kit/files/") < recipe.index("selftest.sh --build")
 
 
 def test_the_plan_is_that_of_the_whole_with_what_it_was_added_to(finished: Plan) -> None:
