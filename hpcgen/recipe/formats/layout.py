@@ -10,6 +10,7 @@ from posixpath import basename, dirname
 import msgspec
 
 from hpcgen.blocks.steps import Run, TextFile
+from hpcgen.engines.steps import HPCGEN
 from hpcgen.support.traced import Subject
 
 FILES = "files"
@@ -64,9 +65,10 @@ class Layer(msgspec.Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """All that it does: first for that block, then for the others."""
+        """All that it does: first for that block, then for the others; not what hpcgen itself tidies up."""
         told = {label: ", ".join(step.about for of, step in self.steps if of == label) for label in self.labels}
         own = told.pop(self.label)
+        told.pop(HPCGEN, None)
         return "; ".join([own, *(f"{label}: {about}" for label, about in told.items())])
 
 
