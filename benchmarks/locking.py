@@ -1,26 +1,31 @@
 """What locking Python packages takes, against uv alone: `python benchmarks/locking.py --rounds 9`. Needs a network.
 
 In each round uv resolves 40 packages with hashes, and hpcgen makes the wheel list of the same ones for the same Python,
-with the same index and with uv's cache warm for both; the order alternates. What hpcgen's process learns once of pip's
-settings is forgotten before each round. ``--index`` asks one index alone; otherwise both take those of pip's settings.
+with the same indexes (for uv in pip's order) and with uv's cache warm for both; the order of the two alternates. What
+hpcgen's process learns once of pip's settings is forgotten before each round. ``--index`` asks one index alone;
+otherwise both take those of pip's settings.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import os
+import resource
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from hpcgen.bench.intervals import geometric
-from hpcgen.locking.uv_resolver import run_uv
+from hpcgen.bench.intervals import Interval, geometric
+from hpcgen.locking.uv_resolver import _environment, _uv
 from hpcgen.locking.wheels import lock_wheels
 from hpcgen.net.pip_settings import pip_settings
 
-GOAL = 1.5
+GOAL = 1.3
 PYTHON, ARCHITECTURE, GLIBC = "3.11.2", "x86_64", "2.36"
 PACKAGES = [
     "aiohttp",
@@ -79,7 +84,13 @@ def by_uv(index: str | None) -> None:
             f"{ARCHITECTURE}-manylinux_{GLIBC.replace('.', '_')}",
         ]
         words += ["--only-binary", ":all:", "--index-strategy", "unsafe-best-match"]
-        done = run_uv(words, [index] if index else None, folder, "measure uv")
+        settings = pip_settings()
+        links = () if index else settings.links
+        first, *more = [index] if index else settings.indexes
+        words += [word for link in links for word in ("--find-links", link)]
+        words += ["--default-index", first, *(word for each in more for word in ("--index", each))]
+        command = [_uv("measure uv"), *words, "--no-config", "--python", sys.executable]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=_environment(os.environ))
         if done.returncode != 0:
             raise SystemExit(done.stderr)
 
@@ -89,13 +100,19 @@ def by_hpcgen(index: str | None) -> None:
     lock_wheels(PACKAGES, PYTHON, ARCHITECTURE, GLIBC, indexes=[index] if index else None)
 
 
-def seconds(work: Callable[[str | None], None], index: str | None) -> float:
-    """The time of one call on the clock; pip's settings are read anew where hpcgen reads them."""
+def _processor_time() -> float:
+    """Of this process and of those that it started."""
+    used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)
+
+
+def seconds(work: Callable[[str | None], None], index: str | None) -> tuple[float, float]:
+    """The time of one call on the clock, and on the processors; hpcgen reads pip's settings anew."""
     if work is by_hpcgen:
         pip_settings.cache_clear()
-    began = time.perf_counter()
+    began, used = time.perf_counter(), _processor_time()
     work(index)
-    return time.perf_counter() - began
+    return time.perf_counter() - began, _processor_time() - used
 
 
 def main() -> None:
@@ -107,19 +124,32 @@ def main() -> None:
     pip_settings()
     by_uv(asked.index)
     by_hpcgen(asked.index)
-    times: dict[str, list[float]] = {"uv": [], "hpcgen": []}
+    times: dict[str, list[tuple[float, float]]] = {"uv": [], "hpcgen": []}
     for number in range(asked.rounds):
         pair = [("uv", by_uv), ("hpcgen", by_hpcgen)]
         for name, work in pair if number % 2 == 0 else reversed(pair):
             times[name].append(seconds(work, asked.index))
-    found = geometric([ours / theirs for ours, theirs in zip(times["hpcgen"], times["uv"], strict=True)])
+    clocks = {"clock": 0, "processors": 1}
+    ratios = {clock: _ratio(times, place) for clock, place in clocks.items()}
     if asked.json:
-        json.dump({**times, "ratio": [found.value, found.low, found.high]}, sys.stdout, indent=2)
+        json.dump(
+            {**times, "ratio": {name: [each.value, each.low, each.high] for name, each in ratios.items()}},
+            sys.stdout,
+            indent=2,
+        )
         return
-    for name, all_of in times.items():
-        print(f"{name}: {', '.join(f'{each:.2f}' for each in all_of)} s")
-    low, high = found.low or found.value, found.high or found.value
-    print(f"{len(PACKAGES)} packages: {found.value:.2f} times uv's own time ({low:.2f} to {high:.2f}); goal: {GOAL}")
+    print(f"{datetime.date.today()}: {len(PACKAGES)} packages, {asked.rounds} pairs; goal: {GOAL}")
+    for clock, place in clocks.items():
+        for name, all_of in times.items():
+            print(f"{clock}: {name}: {', '.join(f'{each[place]:.2f}' for each in all_of)} s")
+        found = ratios[clock]
+        low, high = found.low or found.value, found.high or found.value
+        print(f"{clock}: {found.value:.2f} times uv's own time ({low:.2f} to {high:.2f})")
+
+
+def _ratio(times: Mapping[str, Sequence[tuple[float, float]]], place: int) -> Interval:
+    """hpcgen's time to uv's, pair by pair."""
+    return geometric([ours[place] / theirs[place] for ours, theirs in zip(times["hpcgen"], times["uv"], strict=True)])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,80 @@
+"""What a whole `hpcgen lock` takes: numpy, scipy and pandas on Debian 12. `python benchmarks/whole_lock.py --rounds 5`.
+
+The base image is that of the container tests (root, ``.ci/install-tools``), and the mirrors are this machine's own, so
+a network is needed. ``--against FOLDER`` is another checkout, whose locks are made in turns with these and must be the
+same byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests" / "containers"), str(ROOT)]
+
+from container_tools import TESTBED, BaseImage, run, script, variables  # noqa: E402
+from test_rendered_kits import site_profile  # noqa: E402
+from timing import Command, start  # noqa: E402
+
+GOAL_S = 12
+STACK: dict[str, Any] = {
+    "name": "three",
+    "title": "numpy, scipy and pandas",
+    "blocks": {"python_packages": {"options": {"packages": ["numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3"]}}},
+    "run": {"command": ["python3", "-c", "import numpy, scipy, pandas"]},
+}
+
+
+def _base() -> BaseImage:
+    env = {**os.environ, **variables(script("environment"))}
+    script("make-base", env=env)
+    folder = Path(env["HPCGEN_TESTBED"])
+    return BaseImage("debian:12", "localhost/debian:12", folder / "debian12.tar", folder / "debian12-root.tar")
+
+
+def _locking(folder: Path, checkout: Path, name: str, base: BaseImage) -> Command:
+    """Make a new lock with the hpcgen of a checkout."""
+    asked = ["--site", folder / "here.yaml", "--stack", folder / "three.yaml"]
+    image = ["--image", f"debian:12=oci-archive:{base.archive}"]
+    words = [sys.executable, "-m", "hpcgen", "lock", *asked, *image, "-o", folder / name]
+    return Command([str(word) for word in words], {"PYTHONPATH": str(checkout)})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--against", type=Path, help="a checkout of another version")
+    asked = parser.parse_args()
+    base = _base()
+    facts = json.loads(run([sys.executable, TESTBED / "machine_facts.py"]).stdout)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "here.yaml").write_text(json.dumps(site_profile(facts, base)), "utf-8")
+        (folder / "three.yaml").write_text(json.dumps(STACK), "utf-8")
+        checkouts = {"this": ROOT, **({"other": asked.against.resolve()} if asked.against else {})}
+        times: dict[str, list[tuple[float, float]]] = {each: [] for each in checkouts}
+        for number in range(asked.rounds):
+            for each in checkouts if number % 2 else reversed(checkouts):
+                (folder / each).unlink(missing_ok=True)
+                times[each].append(start(_locking(folder, checkouts[each], each, base)))
+            if len({(folder / each).read_bytes() for each in checkouts}) != 1:
+                raise SystemExit("the locks of the two checkouts differ")
+    print(f"{datetime.date.today()}: {asked.rounds} rounds; goal: {GOAL_S} s on the clock")
+    for each, all_of in times.items():
+        for clock, place in (("clock", 0), ("processors", 1)):
+            seconds = [found[place] for found in all_of]
+            print(
+                f"{each}: {clock}: median {statistics.median(seconds):.1f} s ({min(seconds):.1f} to {max(seconds):.1f})"
+            )
+
+
+if __name__ == "__main__":
+    main()
