@@ -130,7 +130,9 @@ class Bench:
     """Both ways with one engine."""
 
     def __init__(self, engine: str, project: Project, folder: Path, env: Mapping[str, str]) -> None:
-        self.engine, self.project, self.folder, self.env = engine, project, folder, env
+        self.engine, self.project, self.folder = engine, project, folder
+        # Records and logs go with the folder.
+        self.env = {**env, "HPCGEN_RECORDS": str(folder / "records")}
 
     def kit(self) -> Path:
         """The kit of the project as it is now."""
