@@ -32,7 +32,7 @@ def measure(stack: str, count: int, rounds: int, folder: Path) -> LookUp:
     def look(size: int) -> object:
         return Catalog([collections[size]]).site(names[size])
 
-    first = {size: in_process(lambda size=size: look(size), count) for size in SIZES}  # type: ignore[misc]
+    first = {size: in_process(lambda size=size: look(size), count, 2.0) for size in SIZES}  # type: ignore[misc]
     commands = {}
     for size in SIZES:
         words = [program("hpcgen"), "--collection", str(collections[size]), "render"]

@@ -160,13 +160,13 @@ class Matrix:
     slowest: dict[str, float]
 
 
-def matrix(repeats: int = 3) -> Matrix:
-    """The best of some runs of each case, after one that fills the catalog."""
+def matrix(repeats: int, step: int = 1) -> Matrix:
+    """The best of some runs of each case, or of one case of so many, after one that fills the catalog."""
     catalog = Catalog()
     names = [name for name in catalog.names("site") if not catalog.site_document(name).data.get("abstract")]
     sites = [catalog.site(name) for name in names]
     stacks = [catalog.stack(name) for name in catalog.names("stack")]
-    cases = [(site, part, stack) for site in sites for part in site.partitions for stack in stacks]
+    cases = [(site, part, stack) for site in sites for part in site.partitions for stack in stacks][::step]
     best: dict[str, float] = {}
     with resolver_times() as times:
         for number in range(repeats + 1):

@@ -103,13 +103,13 @@ class CallTimes:
     processor: Spread
 
 
-def in_process(function: Callable[[], object], count: int, budget: float = 2.0) -> CallTimes:
-    """Time a function after two calls to warm up; fewer than ``count`` calls when ``budget`` seconds are over."""
+def in_process(function: Callable[[], object], count: int, budget: float) -> CallTimes:
+    """Time a function after two calls to warm up; two when ``budget`` seconds are over, ``count`` at most."""
     for _ in range(2):
         function()
     wall, processor = list[float](), list[float]()
     end = time.perf_counter() + budget
-    while len(wall) < count and (len(wall) < 5 or time.perf_counter() < end):
+    while len(wall) < count and (len(wall) < 2 or time.perf_counter() < end):
         began, used = time.perf_counter(), time.thread_time()
         function()
         processor.append(time.thread_time() - used)

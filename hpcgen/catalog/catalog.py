@@ -14,6 +14,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -96,6 +97,8 @@ class Catalog:
         self.copied = CopiedFiles(self)
         self.project = ProjectFiles()
         self._loading = threading.Lock()
+        self.nodes: dict[object, Any] = {}
+        """What the resolver has worked out of partitions of sites; it goes when the catalog goes."""
 
     # names and places
 

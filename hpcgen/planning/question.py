@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
 
-from hpcgen.blocks.base import Facts
 from hpcgen.blocks.requirements import Origin, Requirement, version_range
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
@@ -16,6 +14,7 @@ from hpcgen.errors import InputError, Position, Problems, UnknownNameError
 from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack, StackBlock
 from hpcgen.resolver.choices import Choices
+from hpcgen.resolver.node import node_of
 from hpcgen.resolver.question import Question
 from hpcgen.resolver.settings import unknown_block
 
@@ -48,16 +47,12 @@ def question_of(
     kept: versions of blocks that are tried before all others.
     of_files: what files of the user's project ask for of blocks.
     """
-    facts = Facts.of(site, partition)
+    node = node_of(catalog, site, partition, site_document)
     return Question(
-        catalog=catalog,
-        facts=facts,
-        choices=Choices(catalog, facts, stack, stack_document, said),
+        node=node,
+        choices=Choices(node, stack, stack_document, said),
         # Before the stack's own, so that what the files ask for is built before the packages that need it.
         roots=[*of_files, *_roots(catalog, stack, stack_document, said, added)],
-        place=partial(place_in, site_document),
-        partition=partition,
-        preferred_base=site.image.distribution,
         kept=kept or {},
     )
 

@@ -168,7 +168,7 @@ class _Changes:
                 yield [self._set(name, value) for value in (*without, *others)]
 
     def _partitions(self) -> Iterator[Remedy]:
-        others = (name for name in self.site.partitions if name != self.question.partition)
+        others = (name for name in self.site.partitions if name != self.question.node.partition)
         return (Remedy(partition=name, text=f"--partition {name}") for name in others)
 
     def _without_added(self) -> Iterator[Remedy]:

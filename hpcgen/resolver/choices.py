@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 
-from hpcgen.blocks.base import Facts
 from hpcgen.blocks.options import RESERVED, BlockChoice, block_options, option_fields
 from hpcgen.blocks.requirements import Form
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.yamlfile import Document
 from hpcgen.errors import Position, Problem, Problems, UnknownNameError, did_you_mean
 from hpcgen.model.stack import Stack, StackBlock
+from hpcgen.resolver.block_here import BlockHere
+from hpcgen.resolver.node import Node
 
 
 class Choices(Mapping[str, BlockChoice]):
@@ -18,18 +20,18 @@ class Choices(Mapping[str, BlockChoice]):
 
     def __init__(
         self,
-        catalog: Catalog,
-        facts: Facts,
+        node: Node,
         stack: Stack,
         document: Document | None,
         settings: Mapping[str, Mapping[str, str]],
     ) -> None:
+        catalog = node.catalog
+        self._node = node
         self._catalog = catalog
-        self._facts = facts
         self._stack = stack
         self._document = document
         self._settings = settings
-        self._made: dict[tuple[str, Form], BlockChoice] = {}
+        self._here: dict[tuple[str, Form], BlockHere] = {}
         # Mistakes in what was said outright are told before anything is resolved, all at once.
         problems = Problems()
         for name in dict.fromkeys([*stack.blocks, *settings]):
@@ -53,19 +55,22 @@ class Choices(Mapping[str, BlockChoice]):
 
     def of(self, name: str, form: Form) -> BlockChoice:
         """The options of a block in a form."""
-        if (name, form) not in self._made:
+        return self.here(name, form).choice
+
+    def here(self, name: str, form: Form) -> BlockHere:
+        """A block in a form, with its options as the stack and the command line say them."""
+        if (name, form) not in self._here:
             asked = self._stack.blocks.get(name, StackBlock())
             # Of a block ``provider`` is an option like any other; only a virtual is stood for by another block.
             said = {k: v for k, v in self._settings.get(name, {}).items() if k != "version"}
-            self._made[name, form] = block_options(
-                self._catalog.block(name),
-                self._facts,
-                asked.options,
-                said,
-                lambda option: self._where(name, option),
-                dict(form),
-            )
-        return self._made[name, form]
+            if not asked.options and not said:
+                self._here[name, form] = self._node.usual(name, form)
+            else:
+                where = partial(self._where, name)
+                cls = self._catalog.block(name)
+                choice = block_options(cls, self._node.facts, asked.options, said, where, dict(form))
+                self._here[name, form] = self._node.with_options(name, choice)
+        return self._here[name, form]
 
     def _where(self, name: str, option: str) -> Position | str | None:
         if option in self._settings.get(name, {}):

@@ -81,7 +81,7 @@ def unsuited(question: Question, requirement: Requirement) -> list[str]:
     suited = question.providers(requirement.identifier)
     host, where = question.facts.mpi, ""
     if requirement.identifier == "mpi" and host is not None:
-        place, abi = question.place("mpi.abi"), whose(wanted_abi(host))
+        place, abi = question.node.place("mpi.abi"), whose(wanted_abi(host))
         where = f", whose {host.flavour} {host.version} has the binary interface of {abi}"
         where += f" ({place})" if place is not None else ""
     names = [name for name in requirement.allowed or () if name in providers and name not in suited]
@@ -90,10 +90,14 @@ def unsuited(question: Question, requirement: Requirement) -> list[str]:
 
 def last_releases(question: Question, requirement: Requirement) -> list[str]:
     """For each fact of the node that ends a block's releases: the last one that the fact allows, in words."""
-    facts = question.node_facts()
+    facts = question.node.known
     lines = []
     for block in dict.fromkeys(c.block for c in question.candidates(requirement.identifier)):
-        known = [c for c in question.candidates(requirement.identifier) if c.block == block and question.for_gpu(c)]
+        known = [
+            c
+            for c in question.candidates(requirement.identifier)
+            if c.block == block and question.here(c).for_gpu(c.version)
+        ]
         known.sort(key=lambda candidate: version(candidate.version), reverse=True)
         for name, (value, _) in facts.items() if known else ():
             fitting = [c for c in known if name not in refusing_facts(question.release(c), facts)]

@@ -93,7 +93,7 @@ class Exact:
     def _state(self) -> None:
         for identifier, known in self.candidates.items():
             self._at_most_one([self.variable[c] for c in known])
-            for requirement in self.question.site_ranges(identifier):
+            for requirement in self.question.node.site_ranges(identifier):
                 self._only(self._group(requirement), requirement)
             for requirement, refused in self.question.ruled_out(identifier, known):
                 group = self._group(requirement)

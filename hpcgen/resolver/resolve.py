@@ -46,7 +46,7 @@ def resolve(question: Question) -> list[PlannedBlock]:
         planned[candidate.block] = PlannedBlock(
             name=candidate.block,
             version=candidate.version,
-            options=question.choices.of(candidate.block, candidate.form).as_data(),
+            options=question.here(candidate).choice.as_data(),
             provides=list(cls.provides),
             needs={name: chosen[r.identifier].block for name, _, r in question.needs(candidate) if r.demanded},
             host=_asked_of_host(question.release(candidate)),

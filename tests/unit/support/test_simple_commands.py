@@ -46,3 +46,8 @@ def test_several_commands_on_a_line_are_seen(line: str, found: str) -> None:
 @pytest.mark.parametrize("line", ONE)
 def test_one_command_with_quoted_operators_is_one(line: str) -> None:
     assert operator_in(line) == ""
+
+
+@pytest.mark.parametrize("line", ["s'h' -c 'a; b'", '"/bin/sh" -c "a; b"', "ba\\sh -c 'a; b'", "env\tsh -c 'a; b'"])
+def test_a_shell_is_seen_however_its_name_is_quoted(line: str) -> None:
+    assert operator_in(line) == ";"
