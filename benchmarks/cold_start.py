@@ -18,7 +18,7 @@ from hpcgen.catalog.catalog import Catalog
 from hpcgen.catalog.collections import collections_from_environment
 from hpcgen.planning.planner import make_plan
 
-GOAL = 1.9
+GOAL = 1.5
 """``hpcgen render`` may take this many times as long as ``hpccm``."""
 
 

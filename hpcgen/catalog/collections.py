@@ -8,15 +8,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+from hpcgen.config.compiled_yaml import built_in as built_in
 from hpcgen.config.user_config import configured
 from hpcgen.support.registry import entry_points
-
-
-def built_in() -> Path:
-    """The built-in collection: beside the package in a checkout, inside it in a wheel."""
-    package = Path(__file__).resolve().parent.parent
-    installed = package / "collection"
-    return installed if installed.is_dir() else package.parent
 
 
 def collections_from_environment() -> list[Path]:

@@ -52,10 +52,10 @@ def command(ctx: click.Context, kind: str, origin: bool, facts: bool, as_json: b
 
 def _counts(catalog: Catalog, name: str) -> dict[str, int]:
     """How many facts of a profile are known how; empty for one that cannot be read."""
-    from hpcgen.config.provenance import counts, facts_of
+    from hpcgen.config.provenance import counts, sourced_of
 
     try:
-        found: dict[str, int] = msgspec.to_builtins(counts(facts_of(catalog.site_document(name))))
+        found: dict[str, int] = msgspec.to_builtins(counts(sourced_of(catalog.site_document(name))))
     except HpcgenError:
         return {}
     return found

@@ -37,14 +37,19 @@ class Merged(Document):
 
     def file_of(self, path: Sequence[str | int]) -> Path | None:
         """As :meth:`position`: the child's file if it says it, else the parent's."""
-        inherited = not says(self._child.data, path) and says(self._parent.data, path)
-        return (self._parent if inherited else self._child).file_of(path)
+        return self._nearest(path).file_of(path)
+
+    def said_by(self, path: Sequence[str | int]) -> str:
+        """As :meth:`position`, the file's name alone."""
+        return self._nearest(path).said_by(path)
 
     def position(self, path: Sequence[str | int] = (), key: bool = False) -> Position:
         """The place of a fact, in the child if it says it (or a removed or replaced parent of it)."""
-        if path and not says(self._child.data, path) and says(self._parent.data, path):
-            return self._parent.position(path, key)
-        return self._child.position(path, key)
+        return self._nearest(path).position(path, key)
+
+    def _nearest(self, path: Sequence[str | int]) -> Document:
+        inherited = path and not says(self._child.data, path) and says(self._parent.data, path)
+        return self._parent if inherited else self._child
 
 
 def merge(parent: dict[str, Any], child: dict[str, Any]) -> dict[str, Any]:

@@ -74,6 +74,11 @@ _SYNTAX_HINTS = (
 )
 
 
+def compose(text: str) -> Any:
+    """PyYAML's tree of nodes, which know their places, of a text that was read before."""
+    return yaml.compose(text, Loader=LOADER)
+
+
 class PlainReader:
     """One pass over the events of one text; collects all problems but those after which it cannot go on."""
 

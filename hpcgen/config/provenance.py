@@ -18,21 +18,19 @@ NO_FACTS = frozenset({"name", "aliases", "title", "links", "notes", "sources", "
 Mark = Literal["verified", "unverified", "no source"]
 
 
-class Fact(msgspec.Struct, frozen=True):
-    """One value of a profile.
+class Sourced(msgspec.Struct, frozen=True):
+    """One value of a profile, and what stands for it.
 
     Parameters
     ----------
     path: such as ``mpi.version``; a list is one fact.
     value: as YAML has it.
-    where: the file and line that say it: the profile's own, or a parent's.
     source: what stands for it; None if nothing does.
     source_path: the path that the source is written for, which covers all below it.
     """
 
     path: str
     value: Any
-    where: Position
     source: Source | None = None
     source_path: str = ""
 
@@ -42,6 +40,15 @@ class Fact(msgspec.Struct, frozen=True):
         if self.source is None:
             return "no source"
         return "verified" if self.source.verified == "yes" else "unverified"
+
+
+class Fact(Sourced, frozen=True, kw_only=True):
+    """The same, and where it is.
+
+    ``where``: the file and line that say it: the profile's own, or a parent's.
+    """
+
+    where: Position
 
 
 class Counts(msgspec.Struct, frozen=True):
@@ -60,6 +67,20 @@ class Counts(msgspec.Struct, frozen=True):
 
 
 def facts_of(document: Document) -> list[Fact]:
+    """Every fact of a profile with its place, as :func:`sourced_of`."""
+    return [
+        Fact(
+            fact.path,
+            fact.value,
+            fact.source,
+            fact.source_path,
+            where=document.position(steps, key=isinstance(fact.value, (list, dict))),
+        )
+        for steps, fact in _sourced(document)
+    ]
+
+
+def sourced_of(document: Document) -> list[Sourced]:
     """Every fact of a profile with its parents merged in, in the order in which it is written.
 
     A source covers what stands under its path, and the longest path counts. It speaks for values of its own file and
@@ -69,23 +90,25 @@ def facts_of(document: Document) -> list[Fact]:
     ------
     InputError: a source that is none.
     """
+    return [fact for _, fact in _sourced(document)]
+
+
+def _sourced(document: Document) -> Iterator[tuple[tuple[str, ...], Sourced]]:
     sources = _sources(document)
     nearness = {name: number for number, name in enumerate(document.files())}
-    found = []
     for steps, value in _leaves(document.data):
-        where = document.position(steps, key=isinstance(value, (list, dict)))
+        own = nearness[document.said_by(steps)]
         path = ".".join(steps)
         fitting = [
             (len(covered), covered)
             for covered, (said, _source) in sources.items()
-            if f"{path}.".startswith(f"{covered}.") and nearness[said] <= nearness[where.file]
+            if f"{path}.".startswith(f"{covered}.") and nearness[said] <= own
         ]
         best = max(fitting)[1] if fitting else ""
-        found.append(Fact(path, value, where, sources[best][1] if best else None, best))
-    return found
+        yield steps, Sourced(path, value, sources[best][1] if best else None, best)
 
 
-def counts(facts: Iterable[Fact]) -> Counts:
+def counts(facts: Iterable[Sourced]) -> Counts:
     """How many of them are verified."""
     marks = [fact.mark for fact in facts]
     return Counts(len(marks), marks.count("verified"), marks.count("unverified"), marks.count("no source"))
@@ -111,7 +134,7 @@ def _sources(document: Document) -> dict[str, tuple[str, Source]]:
     for path in written if isinstance(written, dict) else ():
         with problems.caught():
             source = convert(document, Source, ("sources", path))
-            found[path] = (document.position(("sources", path), key=True).file, source)
+            found[path] = (document.said_by(("sources", path)), source)
     problems.raise_as(InputError)
     return found
 

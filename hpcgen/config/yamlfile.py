@@ -12,7 +12,9 @@ else that is written without quotes stays the text that was written, so that
 :mod:`hpcgen.config.decoding` turns text into numbers where a record has numbers.
 
 Reading is one pass over the parser's events, several times faster than PyYAML's
-own node tree; that tree is made only when somebody asks for a position.
+own node tree; that tree is made only when somebody asks for a position. Files of
+the built-in collection are read from what was kept of an earlier reading
+(:mod:`hpcgen.config.compiled_yaml`), without PyYAML.
 """
 
 from __future__ import annotations
@@ -21,9 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml  # type: ignore[import-untyped, unused-ignore]
-
-from hpcgen.config import plain_yaml
+from hpcgen.config import compiled_yaml
 from hpcgen.errors import InputError, Position
 from hpcgen.support.hashing import read_plain
 
@@ -67,6 +67,10 @@ class Document:
         """The file that says what is at ``path``; None if that is in no file."""
         return self.file
 
+    def said_by(self, path: Sequence[str | int]) -> str:
+        """The name of the file that says what is at ``path``: that of :meth:`position`, without reading it again."""
+        return self.name
+
     def has(self, path: Sequence[str]) -> bool:
         """Whether the mappings of the file say something at ``path``."""
         return says(self.data, path)
@@ -80,7 +84,9 @@ class Document:
         key: give the place of the last key instead of its value.
         """
         if self._root is None:
-            self._root = yaml.compose(self._text, Loader=plain_yaml.LOADER)
+            from hpcgen.config.plain_yaml import compose
+
+            self._root = compose(self._text)
         name_node, node = self._root, self._root
         for step in path:
             found = self._nodes_under(node).get(step)
@@ -96,9 +102,9 @@ class Document:
         known = self._children.get(id(node))
         if known is None:
             known = {}
-            if isinstance(node, yaml.MappingNode):
+            if node.id == "mapping":
                 known = {key.value: (key, value) for key, value in node.value}
-            elif isinstance(node, yaml.SequenceNode):
+            elif node.id == "sequence":
                 known = {index: (item, item) for index, item in enumerate(node.value)}
             self._children[id(node)] = known
         return known
@@ -152,7 +158,12 @@ def load(path: Path, shown: str | None = None, limit: Limit = _USUAL) -> Documen
             "a text file in UTF-8",
             "save the file as UTF-8",
         ) from None
-    return _read(text, name, path)
+    data = compiled_yaml.read(path, raw)
+    if data is not None:
+        return Document(data, name, text, path)
+    document = _read(text, name, path)
+    compiled_yaml.keep(path, raw, document.data)
+    return document
 
 
 def loads(text: str, name: str, limit: Limit = _USUAL) -> Document:
@@ -169,6 +180,8 @@ def loads(text: str, name: str, limit: Limit = _USUAL) -> Document:
 
 
 def _read(text: str, name: str, file: Path | None = None) -> Document:
+    from hpcgen.config import plain_yaml
+
     refused = plain_yaml.REFUSED.search(text)
     if refused:
         raise InputError(

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.requirements import in_range
 from hpcgen.contract.case import Case, Check, holds, skipped
 from hpcgen.model.project import BLOCK, ProjectPackage
 from hpcgen.platform.microarchitecture import code_features
+from hpcgen.support.python_names import normal_name
 from hpcgen.support.units import some
 from hpcgen.support.wheel_tags import as_numbers, glibc_of
 
@@ -77,7 +77,7 @@ def chosen(case: Case, lines: Iterable[str]) -> list[Check]:
     others: list[ProjectPackage] = []
     for line in lines:
         name, _, version = line.partition(" --hash")[0].partition(";")[0].strip().partition("==")
-        plain = canonicalize_name(name.partition("[")[0])
+        plain = normal_name(name.partition("[")[0])
         mine = named.get(plain)
         if mine is not None and mine.version:
             continue

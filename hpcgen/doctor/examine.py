@@ -169,7 +169,7 @@ def _gpus(work: _Examination) -> None:
     elif there is not None and not own:
         beside = next(fact for fact in work.facts if fact.path.startswith(above))
         gpu = work.known.get(f"{NODE}.gpu.model", there)
-        fact = Fact(f"{above}gpu", None, beside.where)
+        fact = Fact(f"{above}gpu", None, where=beside.where)
         work.differs(fact, "warning", {"model": gpu.value}, gpu.how, "the profile names no GPU, so none is used")
 
 

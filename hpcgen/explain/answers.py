@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.errors import InputError, UnknownNameError, did_you_mean
 from hpcgen.explain import blocks, conda_package, image, jobs, os_package, python_package
 from hpcgen.explain.case import Case, value_at
 from hpcgen.explain.explanation import Explanation, Ground
 from hpcgen.model.reasons import JOB_WORDS
+from hpcgen.support.python_names import normal_name
 from hpcgen.support.traced import Subject, subjects_of
 
 _LINE = re.compile(r"(?P<file>.+):(?P<line>[1-9]\d{0,6})")
@@ -155,7 +155,7 @@ def _index(case: Case) -> dict[str, list[Subject]]:
 def _packages(index: Mapping[str, list[Subject]], word: str) -> list[Subject]:
     """Packages that a word means as pip and conda read it: ``Scikit_Learn``, ``dask[array]>=2024``."""
     name = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]*", word.strip())
-    found = index.get(canonicalize_name(name[0]), []) if name is not None else []
+    found = index.get(normal_name(name[0]), []) if name is not None else []
     return [each for each in found if each.kind.startswith(("Python", "conda"))]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.inputs.wheels import Wheels, parse_pin
 from hpcgen.contract.packages import gpu_vendor
@@ -17,6 +16,7 @@ from hpcgen.explain.case import Case
 from hpcgen.explain.explanation import Explanation, Ground, Refused
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.project import BLOCK, HandedOver, ProjectPackage
+from hpcgen.support.python_names import normal_name
 from hpcgen.support.units import counted, some
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def _own_options(case: Case, name: str) -> list[Ground]:
     return [
         case.said_in_list(BLOCK, "packages", number, f"--add pip:{pin}")
         for number, pin in enumerate(pins)
-        if canonicalize_name(pin.partition("==")[0]) == name
+        if normal_name(pin.partition("==")[0]) == name
     ]
 
 
@@ -192,7 +192,7 @@ def _lines(case: Case) -> Iterator[_Listed]:
         if isinstance(item, Wheels):
             for line in item.requirements:
                 name, version, hashes = parse_pin(line)
-                yield _Listed(canonicalize_name(name), block, item, version, hashes)
+                yield _Listed(normal_name(name), block, item, version, hashes)
 
 
 # which version

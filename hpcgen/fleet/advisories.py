@@ -100,12 +100,13 @@ def unjudged(advisory: Advisory) -> list[str]:
 
 def _is_of(component: Component, kind: str | None, ecosystem: str, release: str, name: str) -> bool:
     from packageurl import PackageURL
-    from packaging.utils import canonicalize_name
+
+    from hpcgen.support.python_names import normal_name
 
     if not component.purl.startswith(f"pkg:{kind}/"):
         return False
     if kind == "pypi":
-        return canonicalize_name(component.name) == canonicalize_name(name)
+        return normal_name(component.name) == normal_name(name)
     url = PackageURL.from_string(component.purl)
     qualifiers: Any = url.qualifiers
     where = f"{ecosystem}-{release.partition(':')[0]}"

@@ -275,7 +275,8 @@ def _unpack(layout: Path, image: str, root: Path, unread: Sequence[str]) -> None
     words = [tar, "--extract", "--file=-", f"--directory={root}", "--no-same-owner", "--no-same-permissions"]
     if unpacked.layer_count() == 1 and (alone := _without_devices()) is not None:
         root.mkdir()
-        left_out = [f"--exclude={pattern}" for pattern in ("dev/*", "./dev/*", ".wh.*", *unread)]
+        left_out = [f"--exclude={pattern}" for pattern in ("dev/*", "./dev/*", *unread)]
+        left_out = ["--anchored", *left_out, "--no-anchored", "--exclude=.wh.*"]
         if not _extract([*alone, *words, *left_out], lambda out: _copy(unpacked, out)):
             return
         _remove(root)

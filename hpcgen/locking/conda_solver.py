@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.conda import question
 from hpcgen.config.decoding import record_from
@@ -21,6 +20,7 @@ from hpcgen.model.plan import PlannedConda
 from hpcgen.project_files.pip_text import is_version
 from hpcgen.support.extras import extra
 from hpcgen.support.leftovers import scratch_folder
+from hpcgen.support.python_names import normal_name
 
 _LIMIT_S = 900
 _LAST_LINES = 30
@@ -114,10 +114,10 @@ def lock_beside(packages: Sequence[CondaPackage], asked: Sequence[str], architec
             remedy="add python to `dependencies`",
         )
     there = {
-        canonicalize_name(each.name): each.version
+        normal_name(each.name): each.version
         for each in packages
         if any(need.split(" ")[0] in ("python", "python_abi") for need in each.depends)
     }
     held = [f"{name}=={version}" for name, version in there.items() if is_version(version)]
     lines = lock_wheels(list(asked), python, architecture, glibc, constraints=held)
-    return [line for line in lines if canonicalize_name(line.partition("==")[0]) not in there]
+    return [line for line in lines if normal_name(line.partition("==")[0]) not in there]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.inputs.image import Image
 from hpcgen.blocks.steps import Wheels
@@ -28,6 +27,7 @@ from hpcgen.recipe.stages import Assembly, Stage
 from hpcgen.support.hashing import file_sha256
 from hpcgen.support.leftovers import scratch_folder
 from hpcgen.support.places import recorded
+from hpcgen.support.python_names import normal_name
 
 if TYPE_CHECKING:
     from hpcgen.locking.bazel_fetch import BazelStep
@@ -282,7 +282,7 @@ def _runs_on(plan: Plan) -> tuple[str, ...]:
 def _still_fits(requirements: Iterable[str], lines: Iterable[str], fixed: Iterable[str]) -> bool:
     """Whether hashed lines hold every requirement in the version that it asks for, beside those that are fixed."""
     held, beside = _versions(lines), _versions(fixed)
-    asked = {canonicalize_name(each.name): each.specifier for each in map(Requirement, requirements)}
+    asked = {normal_name(each.name): each.specifier for each in map(Requirement, requirements)}
     fits = all(name in held and specifier.contains(held[name], True) for name, specifier in asked.items())
     return bool(held) and fits and all(beside.get(name, version) == version for name, version in held.items())
 
@@ -290,7 +290,7 @@ def _still_fits(requirements: Iterable[str], lines: Iterable[str], fixed: Iterab
 def _versions(lines: Iterable[str]) -> dict[str, str]:
     """Version by normalised name, of lines ``NAME==VERSION --hash=…``."""
     pairs = (line.split(" ", 1)[0].split("==", 1) for line in lines if "==" in line)
-    return {canonicalize_name(name): version for name, version in pairs}
+    return {normal_name(name): version for name, version in pairs}
 
 
 def _conda(plan: Plan, catalog: Catalog, old: Lock | None, say: Say) -> list[CondaPackage]:

@@ -23,7 +23,6 @@ else:
 
 import msgspec
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from hpcgen.errors import ConflictError, FetchError, HpcgenError, InputError, Problem, Problems
 from hpcgen.net.package_index import PackageIndex
@@ -31,6 +30,7 @@ from hpcgen.net.pip_settings import pip_settings
 from hpcgen.project_files.locked import file_name
 from hpcgen.support.extras import extra
 from hpcgen.support.leftovers import scratch_folder
+from hpcgen.support.python_names import normal_name
 from hpcgen.support.wheel_targets import WheelTarget, best_wheel
 
 ARCHITECTURES = ("x86_64", "aarch64")
@@ -138,7 +138,7 @@ def _source_packages(request: Request, index: PackageIndex, folder: Path) -> dic
                 remedy="name another version, or an index that has it: network.mirrors.pip of the profile",
             )
             continue
-        name = canonicalize_name(pin.name)
+        name = normal_name(pin.name)
         chosen = min(files, key=lambda each: (not each.file.endswith(".tar.gz"), each.file))
         sources[name] = Resolved(name, version, chosen.file, chosen.sha256)
         _stand_in(folder, name, version)
@@ -189,7 +189,7 @@ def _compiled(request: Request, folder: Path, files: bool) -> list[_Found]:
     if files:
         return [_found(each) for each in tomllib.loads(listing.read_text("utf-8")).get("packages", [])]
     pins = re.findall(r"^([A-Za-z0-9._-]+)==([^\s;]+)", listing.read_text("utf-8"), re.MULTILINE)
-    return [_Found(canonicalize_name(name), version, {}) for name, version in pins]
+    return [_Found(normal_name(name), version, {}) for name, version in pins]
 
 
 def _found(package: Mapping[str, Any]) -> _Found:
@@ -197,7 +197,7 @@ def _found(package: Mapping[str, Any]) -> _Found:
     wheels = [(each.get("url", ""), each.get("hashes", {}).get("sha256", "")) for each in package.get("wheels", [])]
     whole = all(url.startswith("https:") and sha256 for url, sha256 in wheels)
     by_file = {file_name(url): sha256 for url, sha256 in wheels} if whole else {}
-    return _Found(canonicalize_name(package["name"]), package["version"], by_file)
+    return _Found(normal_name(package["name"]), package["version"], by_file)
 
 
 def _chosen(found: _Found, index: PackageIndex, target: WheelTarget) -> Resolved | Problem:

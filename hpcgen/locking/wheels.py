@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.errors import InputError, Problems
 from hpcgen.locking import uv_resolver
 from hpcgen.locking.uv_resolver import Request, Resolved
+from hpcgen.support.python_names import normal_name
 from hpcgen.support.wheel_targets import WheelTarget
 
 
@@ -95,4 +95,4 @@ def _held_hashes(constraints: Sequence[str]) -> dict[tuple[str, str], str]:
     from hpcgen.net.package_index import pinned
 
     hashed = pinned(line for line in constraints if "--hash" in line)
-    return {(canonicalize_name(pin.name), pin.version): pin.hashes[0] for pin in hashed if len(pin.hashes) == 1}
+    return {(normal_name(pin.name), pin.version): pin.hashes[0] for pin in hashed if len(pin.hashes) == 1}

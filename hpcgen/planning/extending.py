@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.contract.site import OTHER_FORMAT
@@ -20,6 +19,7 @@ from hpcgen.planning.added_files import AddedWords
 from hpcgen.planning.copied import check_seen
 from hpcgen.planning.planner import make_plan
 from hpcgen.recipe.extension import added_blocks
+from hpcgen.support.python_names import normal_name
 
 _OF_FILES = ("files", "groups")
 """Options that name files of a project, which were read when the image was planned; the plan has what they said."""
@@ -180,7 +180,7 @@ def _of_project(recorded: Plan, text: str) -> list[str]:
 
 
 def _name(pin: str) -> str:
-    name: str = canonicalize_name(pin.partition("==")[0])
+    name: str = normal_name(pin.partition("==")[0])
     return name
 
 

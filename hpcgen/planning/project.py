@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
-from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.requirements import Origin
 from hpcgen.blocks.requirements import Requirement as Demand
@@ -21,6 +20,7 @@ from hpcgen.errors import ConflictError, Position, Problems, UnknownNameError, d
 from hpcgen.model.plan import PlannedBlock
 from hpcgen.model.project import BLOCK, HandedOver, Project, ProjectPackage
 from hpcgen.model.stack import Stack
+from hpcgen.support.python_names import normal_name
 from hpcgen.support.wheel_targets import WheelTarget
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def asked_files(
     if not names:
         return None
     files = catalog.project.packages(document, names)
-    groups = tuple(dict.fromkeys(canonicalize_name(each) for each in _option("groups", stack, said)))
+    groups = tuple(dict.fromkeys(normal_name(each) for each in _option("groups", stack, said)))
     known = sorted({name for each in files for name in (*each.group_names, *each.default_groups)})
     problems = Problems()
     for name in groups:

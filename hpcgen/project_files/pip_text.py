@@ -8,11 +8,11 @@ import packaging.requirements
 from packaging.markers import InvalidMarker, Marker
 from packaging.requirements import InvalidRequirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from hpcgen.errors import Position
 from hpcgen.model.requirement import Requirement
+from hpcgen.support.python_names import normal_name
 
 LONGEST = 2000
 """Characters of one requirement without its hashes."""
@@ -50,9 +50,9 @@ def requirement(text: str, where: Position, hashes: list[str] | None = None) -> 
             ) from None
         raise Fault(f"{text[:120]!r} is no requirement", _WRITE) from None
     return Requirement(
-        name=canonicalize_name(parsed.name),
+        name=normal_name(parsed.name),
         where=where,
-        extras=sorted(canonicalize_name(extra) for extra in parsed.extras),
+        extras=sorted(normal_name(extra) for extra in parsed.extras),
         specifier=str(parsed.specifier),
         version=only_version(parsed.specifier),
         marker=str(parsed.marker) if parsed.marker is not None else "",

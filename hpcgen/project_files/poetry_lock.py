@@ -6,7 +6,6 @@ import re
 from typing import Any
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import KnownWheel, PackageFile, Requirement
@@ -14,6 +13,7 @@ from hpcgen.project_files.folder import ProjectFolder
 from hpcgen.project_files.locked import known_file, locked_package, not_from_index
 from hpcgen.project_files.pip_text import is_marker
 from hpcgen.project_files.toml_file import Reader, TomlFile
+from hpcgen.support.python_names import normal_name
 
 _MAIN = "main"
 
@@ -48,7 +48,7 @@ def read_poetry_lock(folder: ProjectFolder, path: str) -> PackageFile:
         locked=True,
         requirements=wanted,
         groups=dict(sorted(groups.items())),
-        group_names=sorted({*groups, *map(canonicalize_name, extras)}),
+        group_names=sorted({*groups, *map(normal_name, extras)}),
         requires_python="" if python == "*" else python,
         python_where=file.key("metadata", "python-versions") if python else None,
         read=dict(folder.read),
@@ -57,7 +57,7 @@ def read_poetry_lock(folder: ProjectFolder, path: str) -> PackageFile:
 
 def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tuple[str, Requirement]]:
     """A package for each group that it is in; what belongs to an extra says that in its marker."""
-    name = canonicalize_name(reader.text(table, "name", where, needed=True))
+    name = normal_name(reader.text(table, "name", where, needed=True))
     source = reader.table(table, "source", where)
     if source.get("type", "legacy") != "legacy":
         not_from_index(reader, name, f"{source['type']!s:.20}", where)
@@ -67,7 +67,7 @@ def _package(reader: Reader, table: dict[str, Any], where: Position) -> list[tup
     sdist = next((each for each in files if not each.file.endswith(".whl")), None)
     version = reader.text(table, "version", where, needed=True)
     package = locked_package(reader, name, where, wheels, sdist, version=version)
-    named = [canonicalize_name(each) for each in reader.texts(table, "groups", where)]
+    named = [normal_name(each) for each in reader.texts(table, "groups", where)]
     markers = table.get("markers", "")
     by_group = markers if isinstance(markers, dict) else dict.fromkeys(named, markers)
     found: list[tuple[str, Requirement]] = []

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import KnownWheel, PackageFile, Requirement
 from hpcgen.project_files.folder import ProjectFolder
 from hpcgen.project_files.locked import file_name, known_file, locked_package, not_from_index
 from hpcgen.project_files.toml_file import Reader, TomlFile
+from hpcgen.support.python_names import normal_name
 
 
 def read_pylock(folder: ProjectFolder, path: str) -> PackageFile:
@@ -44,7 +43,7 @@ def read_pylock(folder: ProjectFolder, path: str) -> PackageFile:
 
 def _package(reader: Reader, number: int, table: dict[str, Any]) -> Requirement | None:
     where = reader.file.header("packages", number)
-    name = canonicalize_name(reader.text(table, "name", where, needed=True))
+    name = normal_name(reader.text(table, "name", where, needed=True))
     foreign = next((kind for kind in ("vcs", "directory", "archive") if kind in table), "")
     if foreign == "directory" and reader.table(table, "directory", where).get("path") == ".":
         # The project itself, which comes into an image as a copy.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import PackageFile, Requirement
 from hpcgen.project_files.folder import ProjectFolder
 from hpcgen.project_files.pip_text import EXPECTED, Fault, is_range, requirement
 from hpcgen.project_files.poetry_ranges import poetry_requirement, python_range
 from hpcgen.project_files.toml_file import Reader, TomlFile
+from hpcgen.support.python_names import normal_name
 
 _DEEPEST = 20
 """Groups that include groups."""
@@ -76,10 +75,10 @@ class _Reading:
     def extras(self, project: dict[str, Any], where: Position) -> dict[str, list[Requirement]]:
         """``[project.optional-dependencies]``; what an extra takes of the project's own extras is put in its place."""
         table = self.reader.table(project, "optional-dependencies", where)
-        own = canonicalize_name(self.reader.text(project, "name", where))
+        own = normal_name(self.reader.text(project, "name", where))
         name = "project.optional-dependencies"
         lists: dict[str, list[Requirement]] = {
-            canonicalize_name(extra): self.listed(self.reader.texts(table, extra, where), name, extra)
+            normal_name(extra): self.listed(self.reader.texts(table, extra, where), name, extra)
             for extra in sorted(table)
         }
         return {extra: _without_own(own, extra, lists, ()) for extra in lists}
@@ -88,11 +87,11 @@ class _Reading:
         """``[dependency-groups]``, with what they include of one another."""
         top = self.file.header("dependency-groups")
         table = self.reader.table(self.file.data, "dependency-groups", top)
-        return {canonicalize_name(name): self._group(table, name, ()) for name in sorted(table)}
+        return {normal_name(name): self._group(table, name, ()) for name in sorted(table)}
 
     def _group(self, table: dict[str, Any], name: str, above: tuple[str, ...]) -> list[Requirement]:
         where = self.file.key("dependency-groups", name)
-        named = next((each for each in table if canonicalize_name(each) == canonicalize_name(name)), None)
+        named = next((each for each in table if normal_name(each) == normal_name(name)), None)
         if named is None or named in above or len(above) > _DEEPEST or not isinstance(table[named], list):
             self.reader.wrong(f"the group {name[:80]!r} is none, or includes itself", where, "a list of requirements")
             return []
@@ -115,14 +114,14 @@ class _Reading:
         wanted, optional = self._poetry_list(main, "tool.poetry.dependencies")
         groups: dict[str, list[Requirement]] = {}
         for extra, names in sorted(self.reader.table(table, "extras", top).items()):
-            members = [canonicalize_name(each) for each in names if isinstance(each, str)]
-            groups[canonicalize_name(extra)] = [each for each in optional if each.name in members]
+            members = [normal_name(each) for each in names if isinstance(each, str)]
+            groups[normal_name(extra)] = [each for each in optional if each.name in members]
         if "dev-dependencies" in table:
             dev = self.reader.table(table, "dev-dependencies", top)
             groups["dev"] = self._poetry_list(dev, "tool.poetry.dev-dependencies")[0]
         for name, group in sorted(self.reader.table(table, "group", top).items()):
             listed = self.reader.table(group if isinstance(group, dict) else {}, "dependencies", top)
-            groups[canonicalize_name(name)] = self._poetry_list(listed, f"tool.poetry.group.{name}.dependencies")[0]
+            groups[normal_name(name)] = self._poetry_list(listed, f"tool.poetry.group.{name}.dependencies")[0]
         try:
             return wanted, groups, python_range(python if isinstance(python, str) else "")
         except Fault as fault:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from packaging.utils import canonicalize_name
-
 from hpcgen.errors import InputError, Position
 from hpcgen.model.requirement import KnownWheel, Needed, PackageFile, Requirement
 from hpcgen.project_files.folder import ProjectFolder
 from hpcgen.project_files.locked import file_name, known_file, locked_package, not_from_index
 from hpcgen.project_files.pip_text import is_marker, is_range
 from hpcgen.project_files.toml_file import Reader, TomlFile
+from hpcgen.support.python_names import normal_name
 
 _OWN = ("editable", "virtual", "directory")
 """Sources of the project itself and of members of its workspace."""
@@ -56,7 +55,7 @@ def read_uv_lock(folder: ProjectFolder, path: str) -> PackageFile:
 
 
 def _package(reader: Reader, table: dict[str, Any], source: dict[str, Any], where: Position) -> Requirement | None:
-    name = canonicalize_name(reader.text(table, "name", where, needed=True))
+    name = normal_name(reader.text(table, "name", where, needed=True))
     if "registry" not in source:
         from_where = "an address" if "git" in source or "url" in source else "a path"
         not_from_index(reader, name, from_where, where)
@@ -74,7 +73,7 @@ def _needs(reader: Reader, table: dict[str, Any], where: Position) -> list[Neede
     for kind in ("optional-dependencies", "dev-dependencies"):
         for extra, _ in sorted(reader.table(table, kind, where).items()):
             listed = reader.tables(table[kind], extra, where)
-            found += [_needed(reader, each, canonicalize_name(extra), where) for each in listed]
+            found += [_needed(reader, each, normal_name(extra), where) for each in listed]
     return found
 
 
@@ -82,7 +81,7 @@ def _ranges(reader: Reader, table: dict[str, Any], where: Position) -> dict[str,
     """What the project itself asks for, by name; of what it asks for several times nothing."""
     found: dict[str, list[str]] = {}
     for each in reader.tables(reader.table(table, "metadata", where), "requires-dist", where):
-        name = canonicalize_name(reader.text(each, "name", where, needed=True))
+        name = normal_name(reader.text(each, "name", where, needed=True))
         found.setdefault(name, []).append(reader.text(each, "specifier", where))
     return {name: said[0] for name, said in sorted(found.items()) if len(said) == 1 and is_range(said[0])}
 
@@ -92,9 +91,9 @@ def _needed(reader: Reader, table: dict[str, Any], extra: str, where: Position) 
     if marker and not is_marker(marker):
         reader.wrong(f"a marker cannot be read: {marker[:120]!r}", where, "such as python_version < '3.12'")
     return Needed(
-        name=canonicalize_name(reader.text(table, "name", where, needed=True)),
+        name=normal_name(reader.text(table, "name", where, needed=True)),
         version=reader.text(table, "version", where),
-        extras=[canonicalize_name(each) for each in reader.texts(table, "extra", where)],
+        extras=[normal_name(each) for each in reader.texts(table, "extra", where)],
         marker=marker,
         extra=extra,
     )

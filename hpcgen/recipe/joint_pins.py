@@ -12,18 +12,20 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple
-
-from packaging.markers import Marker
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
-from packaging.utils import canonicalize_name
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpcgen.blocks.base import Chosen
 from hpcgen.blocks.steps import Wheels
 from hpcgen.errors import Problem
 from hpcgen.model.plan import Finding, PlannedBlock
+from hpcgen.support.python_names import normal_name
 from hpcgen.support.units import some
+
+if TYPE_CHECKING:
+    # What most lists have is read without a parser of requirements.
+    from packaging.markers import Marker
+    from packaging.requirements import Requirement
+    from packaging.specifiers import SpecifierSet
 
 _PINNED = re.compile(
     r"([A-Za-z0-9]|[A-Za-z0-9][A-Za-z0-9._-]*[A-Za-z0-9])==(\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?)"
@@ -114,19 +116,20 @@ def _shared(
     installed: Sequence[Installed], python: Chosen | None, architecture: str
 ) -> Iterator[tuple[str, list[_Pin]]]:
     """Packages that several lists of an environment have in different versions or ranges."""
-    by_package: dict[tuple[str, str], list[_Pin]] = {}
+    by_package: dict[tuple[str, str], list[tuple[Installed, str, str]]] = {}
     for each in installed:
-        asked: dict[str, SpecifierSet] = {
-            canonicalize_name(one.name): one.specifier for one in _requirements(each.wheels.asked)
-        }
         for line in each.wheels.requirements:
             said = _said(line.partition(" --hash=")[0])
             if said is not None and (said.marker is None or _holds(said.marker, python, architecture)):
-                pin = _Pin(each, line, said.version, asked.get(said.name))
-                by_package.setdefault((each.folder, said.name), []).append(pin)
-    for (_, name), pins in by_package.items():
-        if len({pin.version for pin in pins}) > 1:
-            yield name, pins
+                by_package.setdefault((each.folder, said.name), []).append((each, line, said.version))
+    for (_, name), found in by_package.items():
+        if len({version for _, _, version in found}) > 1:
+            yield name, [_Pin(of, line, version, _asked(of.wheels).get(name)) for of, line, version in found]
+
+
+def _asked(wheels: Wheels) -> dict[str, SpecifierSet]:
+    """The range of each package that a block asks for itself."""
+    return {normal_name(one.name): one.specifier for one in _requirements(wheels.asked)}
 
 
 class _Said(NamedTuple):
@@ -141,14 +144,16 @@ class _Said(NamedTuple):
 def _said(line: str) -> _Said | None:
     """None where the line is no requirement. Lists share most of their lines, and plans most of their lists."""
     if (pinned := _PINNED.fullmatch(line)) is not None:
-        return _Said(canonicalize_name(pinned[1]), pinned[2], None)
+        return _Said(normal_name(pinned[1]), pinned[2], None)
     for said in _requirements([line]):
         versions = [one.version for one in said.specifier if one.operator == "=="]
-        return _Said(canonicalize_name(said.name), versions[0] if versions else "", said.marker)
+        return _Said(normal_name(said.name), versions[0] if versions else "", said.marker)
     return None
 
 
 def _requirements(lines: Sequence[str]) -> Iterator[Requirement]:
+    from packaging.requirements import InvalidRequirement, Requirement
+
     for line in lines:
         try:
             yield Requirement(line.partition(" --hash=")[0])
@@ -229,7 +234,7 @@ def _version(name: str, pin: _Pin) -> str:
 
 
 def _place(pin: _Pin) -> str:
-    asked = {canonicalize_name(each.name) for each in _requirements([pin.line])}
+    asked = {normal_name(each.name) for each in _requirements([pin.line])}
     return next((f" ({place})" for name, place in pin.of.wheels.places if name in asked), "")
 
 
@@ -239,8 +244,8 @@ def _command(pin: _Pin, held: Sequence[str], python: Chosen | None, architecture
     if python is None or not wheels.hashed or not wheels.asked:
         return ""
     name = wheels.name.removesuffix("-needs").removesuffix(f"-{architecture}")
-    named = {canonicalize_name(each.partition("==")[0]) for each in held}
-    kept = [str(each) for each in _requirements(wheels.asked) if canonicalize_name(each.name) not in named]
+    named = {normal_name(each.partition("==")[0]) for each in held}
+    kept = [str(each) for each in _requirements(wheels.asked) if normal_name(each.name) not in named]
     where = [] if architecture == "x86_64" else ["--architecture", architecture]
     words = shlex.join(["--python", python.version, *where, name, *kept, *held])
     return f"; a list for both, if there is one, is written by: hpcgen --collection DIR wheels lock {words}"

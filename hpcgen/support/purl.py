@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from packaging.utils import canonicalize_name
+from hpcgen.support.python_names import normal_name
 
 
 def purl(kind: str, name: str, version: str = "", *, namespace: str = "", **qualifiers: str) -> str:
@@ -20,7 +20,7 @@ def debian_package(distribution: str, release: str, name: str, version: str, arc
 
 def python_package(name: str, version: str) -> str:
     """A package of a Python package index."""
-    return purl("pypi", canonicalize_name(name), version)
+    return purl("pypi", normal_name(name), version)
 
 
 def conda_package(name: str, version: str, build: str, channel: str, subdir: str, file: str) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import msgspec
-from packaging.tags import Tag, compatible_tags, cpython_tags
-from packaging.utils import parse_wheel_filename
 
 from hpcgen.support.wheel_tags import LEGACY
+
+if TYPE_CHECKING:
+    from packaging.tags import Tag
 
 _LEGACY = {minor: name for name, minor in LEGACY.items()}
 _OLDEST = {"x86_64": 5}
@@ -47,6 +49,8 @@ def platforms(target: WheelTarget) -> list[str]:
 
 def tags(target: WheelTarget) -> list[Tag]:
     """The kinds of wheels that can be installed there, the best first, as pip orders them."""
+    from packaging.tags import compatible_tags, cpython_tags
+
     number = "{}{}".format(*target.release)
     # Until 3.7 the name of the binary interface told of the memory allocator: https://peps.python.org/pep-3149/
     abi = f"cp{number}m" if target.release < (3, 8) else f"cp{number}"
@@ -65,6 +69,8 @@ def _order(target: WheelTarget) -> dict[Tag, int]:
 
 def best_wheel(files: Iterable[str], target: WheelTarget) -> str | None:
     """The file that pip would choose among wheels of one version; None if none can be installed."""
+    from packaging.utils import parse_wheel_filename
+
     order = _order(target)
     ranked = []
     for file in files:

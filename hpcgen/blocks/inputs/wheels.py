@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from hpcgen.blocks.inputs.base import INDEX, Fetcher, ImageView, Input, OfBlocks, Pinned
 from hpcgen.model.network import Mirrors
 from hpcgen.model.plan import PlannedBlock
+from hpcgen.support.python_names import normal_name
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -89,7 +89,7 @@ class Wheels(Input, frozen=True):
             block, item = lists[each.name]
             for line in item.requirements:
                 component = item._component(block, line, each, view)
-                found[each.folder, canonicalize_name(component.name)] = component
+                found[each.folder, normal_name(component.name)] = component
         for component in found.values():
             yield component, view.holds(component.where)
 
@@ -102,8 +102,8 @@ class Wheels(Input, frozen=True):
         sha256 = known[0] if known else ""
         block, folder = of.name, installed.folder
         # A list is named after the package that it is for; its other lines are what that needs.
-        package = canonicalize_name(name)
-        leads = package.startswith(canonicalize_name(block)) and self.name.startswith(f"{name}-{version}")
+        package = normal_name(name)
+        leads = package.startswith(normal_name(block)) and self.name.startswith(f"{name}-{version}")
         own = leads or folder == f"/opt/{block}"
         return Component(
             f"python:{folder}:{package}@{version}",

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
-from packaging.utils import canonicalize_name
-
 from hpcgen.blocks.inputs import KINDS
 from hpcgen.blocks.inputs.wheels import parse_pin
 from hpcgen.lockfile.diff.change import Change
 from hpcgen.model.lock import ImagePin, KeyPin, Lock, PackagePin
 from hpcgen.model.plan import PlannedBlock
+from hpcgen.support.python_names import normal_name
 
 Download = tuple[str, ...]
 """Address and sha256 of an archive; empty where there is none."""
@@ -208,7 +207,7 @@ def _pins(inputs: Inputs) -> dict[str, _Wheel]:
         for line in item.get("requirements", []):
             name, version, hashes = parse_pin(line)
             told = " ".join(f"sha256:{each}" for each in sorted(hashes))
-            pins[canonicalize_name(name)] = _Wheel(version or line.removeprefix(name), told)
+            pins[normal_name(name)] = _Wheel(version or line.removeprefix(name), told)
     return pins
 
 

@@ -1,0 +1,72 @@
+"""What commands cost at their start, held by counts: a machine's speed and load are no matter of a test.
+
+A number that must grow is a decision: measure before and after with ``python benchmarks/run.py cold``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import OWN_SETTINGS, ROOT
+
+PLAN = "--site supermuc --stack tf-horovod"
+COMPLETION = {"_HPCGEN_COMPLETE": "bash_complete", "COMP_WORDS": "hpcgen plan --site super", "COMP_CWORD": "3"}
+NEVER = {
+    *("yaml", "packaging.requirements", "packaging.tags", "packaging.utils", "importlib.metadata", "rich", "email"),
+    *(
+        "jsonschema",
+        "hpccm.building_blocks",
+        "hpccm.templates",
+        "tempfile",
+        "random",
+        "socket",
+        "ssl",
+        "http",
+        "sqlite3",
+    ),
+}
+"""What none of these commands needs, once the collection's files were read."""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for byte code and what is kept of the collection."""
+    return tmp_path_factory.mktemp("kept")
+
+
+def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("HPCGEN_", "PYTHON"))}
+    env |= {**OWN_SETTINGS, "PYTHONPYCACHEPREFIX": str(kept), **more}
+    command = [sys.executable, "-m", "tests.helpers.start_up", *words.split()]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said["counts"], set(said["loaded"])
+
+
+@pytest.mark.parametrize(
+    ("words", "own", "files", "expressions"),
+    [
+        ("--version", 4, 0, 26),
+        ("--help", 5, 0, 26),
+        ("list sites", 76, 116, 90),
+        (f"plan {PLAN}", 192, 45, 120),
+        (f"render {PLAN}", 199, 45, 128),
+        ("", 77, 0, 90),  # completes a site's name
+    ],
+)
+def test_commands_load_read_and_start_no_more_than_they_need(
+    words: str, own: int, files: int, expressions: int, kept: Path
+) -> None:
+    counts, loaded = start(words, kept, **({} if words else COMPLETION))
+    most = {"own modules": own, "files": files, "expressions": expressions, "processes": 0, "sockets": 0}
+    assert {name: counts.get(name, 0) for name in most if counts.get(name, 0) > most[name]} == {}
+    assert counts["own modules"] >= own - 3, "fewer are loaded: lower the number here"
+    assert loaded & NEVER == set()
