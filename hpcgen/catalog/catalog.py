@@ -14,12 +14,10 @@ import threading
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpcgen.blocks.base import Block
-from hpcgen.blocks.ways import in_use
 from hpcgen.catalog.beside_blocks import BesideBlocks
 from hpcgen.catalog.collections import built_in, collection_names
 from hpcgen.catalog.concerns import with_said_of_ranges
@@ -37,6 +35,10 @@ from hpcgen.model.site import Site
 from hpcgen.model.stack import Stack
 from hpcgen.support.quoting import NAME_PATTERN
 from hpcgen.support.registry import load_file, use_collection
+
+if TYPE_CHECKING:
+    # Names of sites and stacks are told without what blocks are written with.
+    from hpcgen.blocks.base import Block
 
 FOLDERS = {"site": "site_profiles", "stack": "recipes", "block": "building_blocks"}
 _ENDINGS = {"site": ".yaml", "stack": ".yaml", "block": ".py"}
@@ -321,6 +323,8 @@ class Catalog:
         return self._classes[name]
 
     def _block_class(self, name: str, path: Path) -> type[Block]:
+        from hpcgen.blocks.base import Block
+
         module = load_file(path)
         for value in vars(module).values():
             if isinstance(value, type) and issubclass(value, Block) and vars(value).get("name") == name:
@@ -343,6 +347,8 @@ class Catalog:
 
     def release(self, block: PlannedBlock, architecture: str = "") -> Release:
         """The row of a planned block, as it is for its options; KeyError if its table has none of that version."""
+        from hpcgen.blocks.ways import in_use
+
         return in_use(self.releases(block.name)[block.version], block.options, architecture)
 
     def release_documents(self, name: str) -> list[Document]:

@@ -56,10 +56,10 @@ def start(words: str, kept: Path, **more: str) -> tuple[dict[str, int], set[str]
     [
         ("--version", 4, 0, 26),
         ("--help", 5, 0, 26),
-        ("list sites", 76, 116, 90),
+        ("list sites", 52, 116, 78),
         (f"plan {PLAN}", 192, 45, 120),
         (f"render {PLAN}", 199, 45, 128),
-        ("", 77, 0, 90),  # completes a site's name
+        ("", 50, 0, 72),  # completes a site's name
     ],
 )
 def test_commands_load_read_and_start_no_more_than_they_need(
