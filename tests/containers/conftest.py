@@ -36,7 +36,13 @@ from container_tools import (
     script,
     variables,
 )
-from leftovers import Session, kept_while_used, remove_temporary_folders_of_killed_sessions, shared_while_used
+from leftovers import (
+    Session,
+    common_folder,
+    kept_while_used,
+    remove_temporary_folders_of_killed_sessions,
+    shared_while_used,
+)
 from slurm_site import SlurmSite
 from torch_mirror import TorchMirror, torch_mirror_in
 from virtual_cluster import VirtualCluster, virtual_cluster
@@ -196,7 +202,7 @@ def cluster(
     if nodes is None:
         yield request.getfixturevalue("slurm_cluster")("general")
     else:
-        with virtual_cluster(testbed_env, nodes, tmp_path_factory.getbasetemp()) as started:
+        with virtual_cluster(testbed_env, nodes, common_folder(request, tmp_path_factory)) as started:
             yield started
 
 

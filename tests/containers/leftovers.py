@@ -15,9 +15,11 @@ import fcntl
 import os
 import shutil
 import subprocess
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 import pytest
 from container_tools import run, script
@@ -93,27 +95,48 @@ def kept_while_used(request: pytest.FixtureRequest, factory: pytest.TempPathFact
         remove(folder)
 
 
+def common_folder(request: pytest.FixtureRequest, factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder of a run, which its processes have theirs in."""
+    top = factory.getbasetemp()
+    return top.parent if hasattr(request.config, "workerinput") else top
+
+
 @contextlib.contextmanager
 def shared_while_used(
     request: pytest.FixtureRequest, factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]
 ) -> Iterator[Path]:
     """A folder that the first process of a run makes for all of them; it goes with the last one that uses it."""
-    top = factory.getbasetemp()
-    if hasattr(request.config, "workerinput"):
-        top = top.parent
+    top = common_folder(request, factory)
     folder, made = top / name, top / f".made-{name}"
     before = request.session.testsfailed
     with (top / f".lock-{name}").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not made.exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(mode=0o700)
-            make(folder)
-            made.touch()
-        fcntl.flock(lock, fcntl.LOCK_SH)
+        _once(lock, made, lambda: _make_anew(folder, make))
         yield folder
         if request.session.testsfailed == before:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 made.unlink()
                 remove(folder)
+
+
+def _make_anew(folder: Path, make: Callable[[Path], object]) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(mode=0o700)
+    make(folder)
+
+
+def _once(lock: IO[str], made: Path, make: Callable[[], object]) -> None:
+    """Come back with a share of the lock when it is made; only who makes it, or takes it away, has the lock alone."""
+    while True:
+        fcntl.flock(lock, fcntl.LOCK_SH)
+        if made.exists():
+            return
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # Several want to make it at once: nobody can while another keeps a share.
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            time.sleep(0.1)
+            continue
+        make()
+        made.touch()
