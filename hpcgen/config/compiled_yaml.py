@@ -3,8 +3,8 @@
 A file's data lies beside it where Python keeps byte code (``__pycache__``, or below ``PYTHONPYCACHEPREFIX``), as
 MessagePack behind the text that it was read from: it counts only for that very text and that version of the reader.
 Who may write there may write hpcgen's own byte code too, so nothing is believed that was not believed before; and it
-is data, of which nothing runs. Each is made when the YAML is first read. Where that cannot be done, or one is damaged,
-the YAML is read.
+is data, of which nothing runs. A wheel brings these files with it (``tools/compiled_collection.py``); in a checkout
+each is made when the YAML is first read. Where that cannot be done, or one is damaged, the YAML is read.
 """
 
 from __future__ import annotations
