@@ -96,7 +96,8 @@ class Run(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.joins == "next" and any(line.startswith("cd ") for line in self.commands):
             raise StepError(
-                f"step '{self.about}' joins the next one and changes the folder, which that does not expect"
+                f"step '{self.about}' joins the next one and changes the folder, which that does not expect",
+                remedy="leave `joins` out, or name files by their whole path instead of `cd`",
             )
         for line in self.commands:
             try:
