@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from hpcgen.errors import InputError, did_you_mean
+from hpcgen.support.partial_packages import module_alone
 
 # Features, by Linux's names, whose instructions compilers choose by themselves once -march allows them. Others serve
 # the operating system and programs that ask the CPU first, by built-in functions (rdrand, rdseed, clflushopt, clwb,
@@ -26,14 +27,15 @@ _EMITTED = {
 }
 
 
-def _target(name: str) -> Any:
-    import archspec.cpu
+def _archspec() -> Any:
+    return module_alone("archspec.cpu.microarchitecture")
 
-    if name not in archspec.cpu.TARGETS:
-        raise InputError(
-            f"{name!r} is not a CPU that archspec knows", remedy=did_you_mean(name, list(archspec.cpu.TARGETS))
-        )
-    return archspec.cpu.TARGETS[name]
+
+def _target(name: str) -> Any:
+    known = _archspec().TARGETS
+    if name not in known:
+        raise InputError(f"{name!r} is not a CPU that archspec knows", remedy=did_you_mean(name, list(known)))
+    return known[name]
 
 
 @lru_cache(maxsize=256)
@@ -47,13 +49,11 @@ def compiler_flags(target: str, compiler: str, version: str) -> tuple[str, ...]:
 
     A CPU that the compiler does not know yet gets the flags of its nearest ancestor that it does know.
     """
-    import archspec.cpu
-
     node = _target(target)
     for candidate in (node, *node.ancestors):
         try:
             flags = candidate.optimization_flags(compiler, version)
-        except archspec.cpu.UnsupportedMicroarchitecture:
+        except _archspec().UnsupportedMicroarchitecture:
             continue
         if flags:
             return tuple(flags.split())

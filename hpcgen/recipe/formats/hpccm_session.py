@@ -7,18 +7,15 @@ back, before anybody else may start.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import sys
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
-from importlib.machinery import ModuleSpec
 from typing import Any
 
 import msgspec
 
 from hpcgen.model.recipe_facts import PulledBase, StepLabel
+from hpcgen.support.partial_packages import module_alone
 from hpcgen.support.traced import Subject, Traced, subjects_of, together, traced
 
 STAGES = ("builder", "final")
@@ -78,7 +75,8 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
     kind: ``docker`` or ``singularity``.
     """
     with _LOCK:
-        hpccm = _hpccm()
+        module_alone("hpccm.primitives")
+        hpccm = sys.modules["hpccm"]
         kept = {name: getattr(hpccm.config, name) for name in _GLOBALS}
         try:
             hpccm.config.set_container_format(kind)
@@ -89,45 +87,6 @@ def emit(stages: Sequence[Sequence[Primitive]], kind: str) -> Written:
             for name, value in kept.items():
                 setattr(hpccm.config, name, value)
     return Written(text, [[each.label for each in stage if each.label is not None] for stage in stages])
-
-
-def _hpccm() -> Any:
-    """hpccm with its primitives and their settings, which are a fifth of it.
-
-    ``import hpccm`` loads all building blocks, as the package does that itself. So it is not run until somebody asks it
-    for something else, be that an attribute or a module.
-    """
-    spec = importlib.util.find_spec("hpccm") if "hpccm" not in sys.modules else None
-    with warnings.catch_warnings():
-        # Python 3.12 and later warn of backslashes in hpccm's own modules when they are compiled.
-        warnings.simplefilter("ignore", SyntaxWarning)
-        if spec is not None:
-            sys.modules["hpccm"] = importlib.util.module_from_spec(spec)
-        import hpccm.primitives
-    if spec is not None:
-        _run_when_asked(hpccm, spec)
-    return hpccm
-
-
-def _run_when_asked(package: Any, spec: ModuleSpec) -> None:
-    """Run a package of which only modules were loaded as soon as anything is looked up that it does not have yet."""
-    running = threading.RLock()
-    waiting = [spec.loader]
-
-    def rest(name: str) -> Any:
-        with running:
-            if waiting:
-                loader = waiting.pop()
-                package.__path__ = spec.submodule_search_locations
-                if loader is not None:
-                    loader.exec_module(package)
-        if name in vars(package):
-            return vars(package)[name]
-        raise AttributeError(f"module {package.__name__!r} has no attribute {name!r}")
-
-    package.__getattr__ = rest
-    # By which the further modules are found.
-    del package.__path__
 
 
 def _stage(hpccm: Any, descriptions: Sequence[Primitive], name: str) -> str:
