@@ -16,7 +16,7 @@ from hpcgen.blocks.requirements import Candidate, Refusal, in_range
 from hpcgen.model.reasons import Reason
 from hpcgen.model.release import Release, ReleaseArchive, ReleaseWay
 
-_NAME = re.compile(r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl$")
+_NAME = r"[^-]+-[^-]+(-\d[^-]*)?-(?P<python>[^-]+)-(?P<abi>[^-]+)-(?P<platform>[^-]+)\.whl$"
 """The name of a wheel: PEP 427."""
 
 
@@ -35,7 +35,7 @@ class WheelTags(msgspec.Struct, frozen=True):
 
 def wheel_tags(url: str) -> WheelTags | None:
     """What the name of the wheel at an address says; None if it is not the name of a wheel for CPython on Linux."""
-    found = _NAME.fullmatch(unquote(url.rsplit("/", 1)[-1]))
+    found = re.fullmatch(_NAME, unquote(url.rsplit("/", 1)[-1]))
     if found is None:
         return None
     platform = found["platform"]

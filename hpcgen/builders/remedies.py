@@ -22,7 +22,7 @@ _DATA = Path(__file__).with_name("remedies.yaml")
 _BEGINS = re.compile(
     r"(\[\d+/\d+\] )?STEP \d+(/\d+)?:"
     r"|\s*\d+[.*] (FROM|RUN|COPY|ARG|ENV|LABEL|WORKDIR|SHELL)(\.[A-Z])? "
-    rf"|{STEP_BEGINS.pattern}"
+    rf"|{STEP_BEGINS}"
     r"|INFO:\s+(Starting build|Running testscript|Creating (SIF|sandbox))"
 )
 # Commands as they are repeated: by `set -x`, by BuildKit before a step and in its summary.

@@ -6,7 +6,6 @@ from typing import Any
 
 import msgspec
 
-from hpcgen.blocks.requirements import version
 from hpcgen.catalog.catalog import Catalog
 from hpcgen.config.type_words import type_text
 
@@ -45,6 +44,8 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
 
 
 def _block(catalog: Catalog, name: str) -> dict[str, Any]:
+    from hpcgen.blocks.requirements import version
+
     cls = catalog.block(name)
     releases = catalog.releases(name)
     fields = msgspec.structs.fields(cls.Options)

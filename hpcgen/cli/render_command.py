@@ -18,7 +18,6 @@ from hpcgen.cli.common import (
     shown_files,
 )
 from hpcgen.cli.licences import say_licences
-from hpcgen.cli.locked import plan_of_lock
 
 
 @click.command("render")
@@ -54,6 +53,8 @@ def command(
     """Write the recipe of a stack for a site to stdout, or the whole kit with -o DIR."""
     lock = None
     if locked is not None or bundle is not None:
+        from hpcgen.cli.locked import plan_of_lock
+
         catalog, plan, lock = plan_of_lock(ctx, locked, bundle, asked)
     else:
         catalog = catalog_of(ctx)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hpcgen.catalog.conda_asked import asked_names
 from hpcgen.contract.case import Case, Check, holds, release_of, skipped, unknown
 from hpcgen.model.conda import CondaPackage
 from hpcgen.model.plan import PlannedConda
-from hpcgen.project_files.conda_cuda import asked_with_cuda
 from hpcgen.support.units import some
 
 NAME = "conda packages"
@@ -48,6 +46,8 @@ def without_driver(case: Case) -> list[str]:
     asked, gpu = case.plan.conda, case.partition.gpu
     if asked is None or asked.packages or gpu is None or gpu.vendor != "nvidia" or gpu.driver is not None:
         return []
+    from hpcgen.project_files.conda_cuda import asked_with_cuda
+
     return asked_with_cuda(asked.needs)
 
 
@@ -134,6 +134,8 @@ def _mpi(case: Case, packages: Sequence[CondaPackage]) -> Iterator[Check]:
 
 def _twice(case: Case, asked: PlannedConda) -> Iterator[Check]:
     """The Python and the frameworks of blocks are others than those of the environment, which comes first on PATH."""
+    from hpcgen.catalog.conda_asked import asked_names
+
     at_run = {each.name for each in case.plan.blocks if not each.build_only}
     names = asked_names(asked)
     for name in dict.fromkeys(each for each in names if _OWNED.get(each) in at_run):

@@ -21,9 +21,8 @@ from hpcgen.support.units import some
 from hpcgen.support.wheel_tags import as_numbers, glibc_of
 
 NAME = "Python packages"
-_CUDA = re.compile(r"-cu(?:da)?(1[0-9])(?:x|\b)|\+cu(1[0-9])")
-_ROCM = re.compile(r"-rocm\b|-rocm\d|\+rocm")
-_ARCHITECTURE = re.compile(r"(x86_64|aarch64|i686|armv7l|ppc64le|s390x|riscv64|arm64|amd64|win32)$")
+_CUDA = r"-cu(?:da)?(1[0-9])(?:x|\b)|\+cu(1[0-9])"
+_ROCM = r"-rocm\b|-rocm\d|\+rocm"
 _SYSTEMS = {"win": "Windows", "macosx": "macOS", "musllinux": "musl", "manylinux": "glibc", "linux": "glibc"}
 
 
@@ -234,13 +233,13 @@ def _gpu(case: Case, every: Iterable[ProjectPackage], hosts: _Hosts) -> Iterator
 
 def _cuda_of(package: ProjectPackage) -> str:
     """The CUDA that a package is built for, by its name or version; empty where neither says one."""
-    found = _CUDA.search(f"{package.name}+{package.version.partition('+')[2]}")
+    found = re.search(_CUDA, f"{package.name}+{package.version.partition('+')[2]}")
     return (found[1] or found[2]) if found else ""
 
 
 def gpu_vendor(package: ProjectPackage) -> str:
     """Whose GPUs a package is built for, by its name or version; empty where neither says so."""
-    if _ROCM.search(f"{package.name}+{package.version.partition('+')[2]}"):
+    if re.search(_ROCM, f"{package.name}+{package.version.partition('+')[2]}"):
         return "amd"
     return "nvidia" if _cuda_of(package) else ""
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,7 +154,7 @@ class Apptainer(Engine):
             return Event("begin", index)
 
         def read(line: str) -> Iterator[Event]:
-            found = STEP_BEGINS.match(line)
+            found = re.match(STEP_BEGINS, line)
             if found is not None and int(found[1]) <= len(marks):
                 yield begin(marks[int(found[1]) - 1])
             elif line.startswith("INFO: "):

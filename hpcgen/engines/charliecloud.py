@@ -51,7 +51,7 @@ SEAL = (
     ["--fork", "--kill-child", "--mount-proc"],
     ["sh", "-c", 'mount -t tmpfs -o mode=1777,nosuid,nodev none /dev/shm && exec "$@"', "sealed"],
 )
-_LINE = re.compile(r" *(\d+)([ .*]) ?([A-Z]+)\b")
+_LINE = r" *(\d+)([ .*]) ?([A-Z]+)\b"
 NAMING = "Dockerfile.name"
 CACHES = Shell(f'"${{XDG_CACHE_HOME:-{SUBMIT_FOLDER}/.cache}}"')
 """Where programs keep what they compile or fetch: the image is read-only, and the home directory is not inside."""
@@ -295,7 +295,7 @@ class Charliecloud(Engine):
         lines = {step.line: index for index, step in enumerate(recipe.steps) if step.line}
 
         def read(line: str) -> Iterator[Event]:
-            found = _LINE.match(line)
+            found = re.match(_LINE, line)
             if found is None:
                 return
             index = lines.get(int(found[1]))

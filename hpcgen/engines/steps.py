@@ -15,7 +15,7 @@ import msgspec
 from hpcgen.model.recipe_facts import StepLabel
 
 STEP_MARK = "hpcgen: step"
-STEP_BEGINS = re.compile(rf"{STEP_MARK} (\d+) of \d+: ")
+STEP_BEGINS = rf"{STEP_MARK} (\d+) of \d+: "
 """What a step of a definition file prints as it begins: :func:`step_mark`."""
 
 HPCGEN = "hpcgen"
@@ -29,7 +29,7 @@ Labels = Sequence[Sequence[StepLabel]]
 
 _LAYERS = ("FROM", "RUN", "COPY", "ADD", "WORKDIR")
 _STEPS = ("FROM", "RUN", "COPY")
-_INSTRUCTION = re.compile(r"([A-Z]+)\s+(.*)")
+_INSTRUCTION = r"([A-Z]+)\s+(.*)"
 
 
 class Step(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ def _instructions(text: str) -> Iterator[tuple[int, str, str]]:
     """Line number, keyword and the rest of the first line of every instruction."""
     continued = False
     for number, line in enumerate(text.splitlines(), 1):
-        found = None if continued else _INSTRUCTION.match(line)
+        found = None if continued else re.match(_INSTRUCTION, line)
         if found is not None:
             yield number, found[1], found[2]
         continued = line.endswith("\\")
@@ -177,7 +177,7 @@ def _labels_in_comments(text: str) -> Labels:
 
 def _labels_in_marks(text: str) -> Labels:
     stages: list[list[StepLabel]] = []
-    mark = re.compile(rf"{STEP_BEGINS.pattern}(.+?): (.+)")
+    mark = re.compile(rf"{STEP_BEGINS}(.+?): (.+)")
     for line in text.splitlines():
         if line.lower().startswith("from:"):
             stages.append([])

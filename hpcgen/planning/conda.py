@@ -8,7 +8,6 @@ import msgspec
 
 from hpcgen.blocks.requirements import in_range
 from hpcgen.catalog.catalog import Catalog
-from hpcgen.catalog.conda_asked import asked_of_conda
 from hpcgen.catalog.project import CONDA
 from hpcgen.config.yamlfile import Document
 from hpcgen.model.plan import PlannedBlock, PlannedConda
@@ -28,6 +27,8 @@ def planned_conda(
     block = next((each for each in blocks if each.name == CONDA), None)
     if block is None:
         return None
+    from hpcgen.catalog.conda_asked import asked_of_conda
+
     asked = asked_of_conda(catalog.project, block, document, site.system.architecture)
     if asked is None:
         return None

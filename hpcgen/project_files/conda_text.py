@@ -9,8 +9,8 @@ from urllib.parse import unquote
 LONGEST = 500
 """Characters of what is asked of one package."""
 EXPECTED = "a package with its range of versions, such as numpy>=1.26,<3 or conda-forge::hdf5=1.14.*=mpi_mpich_*"
-_SPEC = re.compile(r"(?:[A-Za-z0-9_./:~+-]+::)?([A-Za-z0-9_][A-Za-z0-9_.-]*)(?=$|[\s=<>!~\[])")
-_FILE = re.compile(r"([A-Za-z0-9_.+-]+)-([A-Za-z0-9_.!+]+)-([A-Za-z0-9_.+]+)(\.conda|\.tar\.bz2)")
+_SPEC = r"(?:[A-Za-z0-9_./:~+-]+::)?([A-Za-z0-9_][A-Za-z0-9_.-]*)(?=$|[\s=<>!~\[])"
+_FILE = r"([A-Za-z0-9_.+-]+)-([A-Za-z0-9_.!+]+)-([A-Za-z0-9_.+]+)(\.conda|\.tar\.bz2)"
 
 
 class FileName(NamedTuple):
@@ -28,13 +28,13 @@ def spec_name(text: str) -> str:
     """
     if len(text) > LONGEST or not text.isprintable():
         return ""
-    match = _SPEC.match(text.strip())
+    match = re.match(_SPEC, text.strip())
     return match[1].lower() if match else ""
 
 
 def file_words(url: str) -> FileName | None:
     """What the file at an address is called; None where that is no package of conda."""
-    match = _FILE.fullmatch(unquote(url.partition("#")[0].rpartition("/")[2]))
+    match = re.fullmatch(_FILE, unquote(url.partition("#")[0].rpartition("/")[2]))
     return FileName(match[1].lower(), match[2], match[3]) if match else None
 
 

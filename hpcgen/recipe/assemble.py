@@ -25,7 +25,6 @@ from hpcgen.errors import InputError, Problems
 from hpcgen.model.image_paths import KIT, SCRATCH, SELFTEST, SUBMIT_FOLDER, overlap
 from hpcgen.model.plan import ExtendedImage, Plan
 from hpcgen.model.site import Site
-from hpcgen.recipe import extension
 from hpcgen.recipe.bases import base_for, base_labels, base_notes
 from hpcgen.recipe.package_managers import install
 from hpcgen.recipe.parts import Part, Parts, parts_of
@@ -63,7 +62,9 @@ def assemble(plan: Plan, catalog: Catalog, pins: Pins | None = None, content: st
     takes = {part.label: part.block.long_build(part.ctx) for part in parts}
     long = [f"{label} is compiled from source: {text}" for label, text in takes.items() if text and not plan.extends]
     if plan.extends is not None:
-        added = extension.added_parts(plan, parts)
+        from hpcgen.recipe.extension import added_parts
+
+        added = added_parts(plan, parts)
         builder, final = _added_stages(plan, plan.extends, parts, added, catalog, script, pins)
     else:
         added = parts
@@ -223,6 +224,8 @@ def _added_stages(
     pins: Pins | None,
 ) -> tuple[Stage, Stage]:
     """No builder, and a final stage that starts from the finished image and has the steps of what is added alone."""
+    from hpcgen.recipe import extension
+
     final = _stage("final", plan, parts, pins)
     final = msgspec.structs.replace(
         final, image=Image(extended.image, extended.digest or "", in_registry=False), made_by_others=False

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_USER = re.compile(r"://[^/@]*@")
+_USER = r"://[^/@]*@"
 _PASSWORD = re.compile(r"://[^/@:\s]*:[^/@\s]+@")
 
 
 def names_user(text: str) -> bool:
     """Whether an address in a text names a user, who may be a token."""
-    return _USER.search(text) is not None
+    return re.search(_USER, text) is not None
 
 
 def has_password(text: str) -> bool:
@@ -34,4 +34,4 @@ def without_users(text: str, users: Iterable[str]) -> str:
 
 def without_user(text: str) -> str:
     """A text that can be shown: nothing stands before the hosts of its addresses."""
-    return _USER.sub("://…@", text)
+    return re.sub(_USER, "://…@", text)

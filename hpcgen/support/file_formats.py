@@ -13,8 +13,8 @@ from hpcgen._version import __version__
 from hpcgen.errors import InputError
 from hpcgen.support.quoting import NAME_PATTERN
 
-_NUMBER = re.compile(r"[0-9]{1,9}")
-_RELEASE = re.compile(r"[0-9][0-9A-Za-z.+-]{0,40}")
+_NUMBER = r"[0-9]{1,9}"
+_RELEASE = r"[0-9][0-9A-Za-z.+-]{0,40}"
 
 
 class NewerFormatError(InputError):
@@ -49,7 +49,7 @@ class FileFormat(NamedTuple):
             return
         # YAML is read without guessing types, so there a number is text.
         said = data.get(self.field, 1)
-        number = int(said) if isinstance(said, str) and _NUMBER.fullmatch(said) else said
+        number = int(said) if isinstance(said, str) and re.fullmatch(_NUMBER, said) else said
         if type(number) is not int or number < 1:
             raise InputError(
                 f"{name} is damaged: `{self.field}` is {ascii(number)[:40]}",
@@ -101,7 +101,7 @@ class FileFormat(NamedTuple):
 def _release_in(data: object) -> str:
     """The release that a file says wrote it; empty if it says none."""
     wrote = data.get("hpcgen") if isinstance(data, dict) else None
-    return wrote if isinstance(wrote, str) and _RELEASE.fullmatch(wrote) else ""
+    return wrote if isinstance(wrote, str) and re.fullmatch(_RELEASE, wrote) else ""
 
 
 def _is_newer(release: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from collections.abc import Callable
@@ -15,6 +14,8 @@ CHUNK = 1 << 20
 
 def sha256_of(data: bytes | str) -> str:
     """The sha256 of bytes, or of a text in UTF-8, as 64 digits."""
+    import hashlib
+
     return hashlib.sha256(data.encode() if isinstance(data, str) else data).hexdigest()
 
 
@@ -32,6 +33,8 @@ def hash_file(path: Path) -> tuple[str, int]:
 
 def hash_stream(stream: IO[bytes], moved: Callable[[int], None] = lambda count: None) -> tuple[str, int]:
     """The sha256 and the length of what a stream holds; ``moved`` is told of the bytes of each piece."""
+    import hashlib
+
     hasher = hashlib.sha256()
     count = 0
     while data := stream.read(CHUNK):

@@ -22,10 +22,9 @@ URL_PATTERN = r"^https://[A-Za-z0-9.-]+(:[0-9]{1,5})?(/[A-Za-z0-9._~/+@%:,=&?#-]
 ENV_NAME_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)"
 
 _ENV_NAME = re.compile(ENV_NAME_PATTERN)
-_PATH = re.compile(PATH_PATTERN)
 _LABEL_KEY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]*")
 _PLAIN_ARGUMENT = re.compile(r"[A-Za-z0-9._~:/@%+,*-]+")
-_DIRECTIVE = re.compile(r"[A-Za-z0-9._/+@%:,=&|*^~!()\[\]-]+")
+_DIRECTIVE = r"[A-Za-z0-9._/+@%:,=&|*^~!()\[\]-]+"
 
 
 def plain(value: str, what: str = "the value") -> str:
@@ -166,7 +165,7 @@ def directive(value: str, what: str = "the value") -> str:
     InputError: it is empty or has anything but letters, digits and
     ``. _ / + @ % : , = & | * ^ ~ ! ( ) [ ] -``.
     """
-    if _DIRECTIVE.fullmatch(value):
+    if re.fullmatch(_DIRECTIVE, value):
         return value
     raise InputError(
         f"{what} {_quoted(value)} cannot be written in a job script's header",
@@ -181,7 +180,7 @@ def safe_path(value: str, what: str = "the path") -> str:
     ------
     InputError: it is not absolute, or has other characters than letters, digits and ``. _ / + @ % : , = -``.
     """
-    if _PATH.search(value):
+    if re.search(PATH_PATTERN, value):
         return value
     raise InputError(
         f"{what} {_quoted(value)} cannot be used",

@@ -23,7 +23,7 @@ MAX_BYTES = 16 * 1024 * 1024
 """Of a list."""
 SELF = "."
 """Stands for the path of the only file where no folder is copied, but a file."""
-_LINE = re.compile(r"([0-9a-f]{64}) (755|644) (.+)")
+_LINE = r"([0-9a-f]{64}) (755|644) (.+)"
 
 
 class TreeFile(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def parse_list(text: str, name: str) -> list[TreeFile]:
     """
     files: list[TreeFile] = []
     for line in text.splitlines(keepends=True):
-        found = _LINE.fullmatch(line.removesuffix("\n")) if line.endswith("\n") else None
+        found = re.fullmatch(_LINE, line.removesuffix("\n")) if line.endswith("\n") else None
         if found is None or (found[3] != SELF and any(map(wrong_name, found[3].split("/")))):
             raise InputError(f"{name} is damaged: {ascii(line)[:120]}", remedy="get it again from its source")
         files.append(TreeFile(found[3], found[1], found[2] == "755"))

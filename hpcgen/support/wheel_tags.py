@@ -7,13 +7,13 @@ from collections.abc import Iterable
 
 LEGACY = {"manylinux2014": 17, "manylinux2010": 12, "manylinux1": 5}
 """Minor versions of glibc 2 that older names of platforms stand for."""
-_PLATFORM = re.compile(r"(manylinux1|manylinux2010|manylinux2014)_|manylinux_2_([0-9]+)_")
+_PLATFORM = r"(manylinux1|manylinux2010|manylinux2014)_|manylinux_2_([0-9]+)_"
 
 
 def glibc_of(file: str) -> str:
     """The oldest C library that a wheel runs with, such as ``2.28``; empty where its name asks for none."""
     platforms = file.removesuffix(".whl").rsplit("-", 1)[-1]
-    minors = [LEGACY[old] if old else int(new) for old, new in _PLATFORM.findall(platforms)]
+    minors = [LEGACY[old] if old else int(new) for old, new in re.findall(_PLATFORM, platforms)]
     return f"2.{min(minors)}" if minors else ""
 
 
