@@ -109,7 +109,7 @@ class Project:
 BY_HAND = """\
 FROM {base} AS builder
 RUN apt-get update && apt-get install -y --no-install-recommends {build} && apt-get clean && rm -rf /var/lib/apt/lists/*
-COPY {lists} /tmp/lists/
+COPY {lists} /opt/lists/
 RUN {mount}{installs}
 COPY copy/app /app
 RUN cd /app && make CC=gcc-12
@@ -224,7 +224,7 @@ def _pip_words(recipe: str, path: str) -> str:
     name = path.rpartition("/")[2]
     line = next(line for line in recipe.replace("\\\n", " ").splitlines() if name in line and "pip install" in line)
     words = next(part for part in line.split("&&") if name in part and "pip install" in part).split()
-    return " ".join([*words[words.index("install") + 1 : words.index("-r")], "-r", f"/tmp/lists/{name}"])
+    return " ".join([*words[words.index("install") + 1 : words.index("-r")], "-r", f"/opt/lists/{name}"])
 
 
 def measure(bench: Bench, rounds: int) -> dict[str, list[tuple[Built, Built]]]:
