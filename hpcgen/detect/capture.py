@@ -14,6 +14,7 @@ from hpcgen.detect.detection import detect
 from hpcgen.detect.elf import Library, find_text, read_library
 from hpcgen.detect.elf_stub import stub
 from hpcgen.detect.probes.mpi import SYMBOLS, VENDOR, VERSIONS
+from hpcgen.detect.probes.squashfs import PROGRAMS
 from hpcgen.detect.probes.system import RELEASE
 from hpcgen.detect.recording import Recorder
 from hpcgen.detect.reductions import Private, reduce_file, reduce_output
@@ -151,7 +152,7 @@ def _variables(machine: Recorder) -> dict[str, str]:
     found = {}
     for name, value in machine.environment.items():
         if name in _LIST_PATHS:
-            value = ":".join(part for part in value.split(":") if _holds_mpi(machine, name, part))
+            value = ":".join(part for part in value.split(":") if _holds_any(machine, name, part))
         elif name == "LOADEDMODULES":
             value = ":".join(part for part in value.split(":") if "mpi" in part.lower())
         if value:
@@ -159,9 +160,9 @@ def _variables(machine: Recorder) -> dict[str, str]:
     return found
 
 
-def _holds_mpi(machine: Recorder, name: str, folder: str) -> bool:
+def _holds_any(machine: Recorder, name: str, folder: str) -> bool:
     if not folder.startswith("/"):
         return False
     if name == "LD_LIBRARY_PATH":
         return any(path.startswith(f"{folder.rstrip('/')}/libmpi") for path in (*machine.existing, *machine.links))
-    return any(machine.is_file(f"{folder}/{program}") for program in ("mpiexec", "mpirun"))
+    return any(machine.is_file(f"{folder}/{program}") for program in ("mpiexec", "mpirun", *PROGRAMS))

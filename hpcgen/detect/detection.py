@@ -14,6 +14,7 @@ from hpcgen.detect.probes import (
     modules,
     mpi,
     network,
+    squashfs,
     system,
 )
 from hpcgen.detect.seen import Seen
@@ -27,6 +28,7 @@ _PROBES = (
     modules.probe,
     mpi.probe,
     engines.probe,
+    squashfs.probe,
     file_systems.probe,
     network.probe,
     images.probe,

@@ -118,6 +118,11 @@ class Machine(Tree):
             return "module -t avail"
         return " ".join(word for word in COMMANDS[name].argv if not word.startswith("{"))
 
+    def program(self, name: str) -> str | None:
+        """Where a program is found on PATH."""
+        folders = (folder for folder in self.environment.get("PATH", "").split(":") if folder.startswith("/"))
+        return next((path for folder in folders if self.is_file(path := f"{folder.rstrip('/')}/{name}")), None)
+
     def module_init(self) -> str | None:
         """The script that sets up the module command in bash, where there is one."""
         candidates = []

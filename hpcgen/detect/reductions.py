@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from hpcgen.detect.probes.file_systems import KINDS
 from hpcgen.detect.probes.images import BASE, LOCAL
 from hpcgen.detect.probes.modules import WORTH_KNOWING
+from hpcgen.detect.probes.squashfs import CONFIG_LINES
 
 _CPU_KEYS = ("processor", "vendor_id", "model name", "physical id", "core id", "CPU implementer", "CPU part")
 _ONCE = ("flags", "Features")
@@ -128,6 +129,10 @@ _FILES: tuple[tuple[str, Reduction], ...] = (
     ("*pip.conf", _matching(r"^\s*index[-_]url\s*[=:]")),
     ("*storage.conf", _matching(r"^\s*graphroot\s*=")),
     ("*-images/images.json", _images),
+    ("/boot/config-*", _matching(CONFIG_LINES)),
+    ("/proc/config.gz", _matching(CONFIG_LINES)),
+    ("*/modules/*/config", _matching(CONFIG_LINES)),
+    ("*/.config", _matching(CONFIG_LINES)),
     ("*/plugstack.conf*", _matching(r"earplug\.so")),
     ("*/pkgconfig/*.pc", _matching(r"^Version:")),
     ("*/os-release", _matching(r"^(ID|VERSION_ID|VERSION_CODENAME|PRETTY_NAME)=")),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fnmatch import fnmatchcase
@@ -19,6 +20,7 @@ MAX_TEXT = 1024 * 1024
 MAX_NAMES = 10_000
 MAX_ALL = 2 * 1024**3
 """Bytes of all files together: a stranger's tree can have many that are each small enough."""
+_GZIP = b"\x1f\x8b"
 _MAX_LINKS = 40
 _MAX_PARTS = 2048
 
@@ -168,7 +170,7 @@ class Tree:
     def text(self, path: str, limit: int = MAX_TEXT) -> str | None:
         """A text file; None where there is none, or where it is refused.
 
-        Lines with control characters are left out.
+        Lines with control characters are left out. A file that gzip has compressed is read as what was compressed.
         """
         descriptor = self._open(path)
         if descriptor is None:
@@ -182,6 +184,12 @@ class Tree:
         if not self.budget.allows(len(content)):
             self.refused[path] = "was not read: the files are too large in total"
             return None
+        if content.startswith(_GZIP) and len(content) <= limit:
+            try:
+                content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(content, limit + 1)
+            except zlib.error:
+                self.refused[path] = "cannot be decompressed"
+                return None
         if len(content) > limit:
             self.refused[path] = f"is larger than {limit} bytes"
             return None

@@ -15,6 +15,7 @@ from hpcgen.doctor.report import Severity
 from hpcgen.doctor.values import (
     Compare,
     Difference,
+    by_compressor,
     by_cpus,
     by_fabric,
     by_model,
@@ -112,6 +113,15 @@ RULES: tuple[Rule, ...] = (
     Rule("mpi.pmi", by_pmi, _E, _E, _E, "with no common PMI every rank starts alone"),
     Rule("containers.engines.*.version", by_version, _E, _W, _E, "scripts use options of this version of the engine"),
     Rule("containers.engines.*.fakeroot", by_truth, _W, _W, _W, "images are built with --fakeroot"),
+    Rule(
+        "containers.engines.*.squashfs",
+        by_compressor,
+        _E,
+        _W,
+        _E,
+        "squashfs and SIF files that are compressed so cannot be mounted",
+        "they could be compressed by zstd, which is faster",
+    ),
     Rule("containers.unprivileged_build", by_truth, _E, _W, _E, "users build images without privileges"),
     Rule("scheduler.kind", by_text, _E, _E, _E, "job scripts are written for another batch system"),
     Rule(

@@ -74,6 +74,13 @@ def by_truth(said: Any, seen: Any) -> Difference | None:
     return None if first == second else "higher" if second else "lower"
 
 
+def by_compressor(said: Any, seen: Any) -> Difference | None:
+    """Compressors of squashfs: what reads zstd reads gzip too, which is all that ``gzip`` is known to read."""
+    if said == seen:
+        return None
+    return "lower" if seen == "gzip" else "higher"
+
+
 def by_system(said: Any, seen: Any) -> Difference | None:
     """Names of operating systems; ``linux`` stands for one that is not known."""
     return None if str(said) == "linux" else by_text(said, seen)

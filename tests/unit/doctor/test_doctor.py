@@ -25,7 +25,17 @@ from hpcgen.doctor import Report, report_on
 from hpcgen.doctor.node import which_partition
 from hpcgen.doctor.present import look
 from hpcgen.doctor.rules import RULES, rule_for
-from hpcgen.doctor.values import by_cpus, by_fabric, by_model, by_pmi, by_provider, by_size, by_target, by_version
+from hpcgen.doctor.values import (
+    by_compressor,
+    by_cpus,
+    by_fabric,
+    by_model,
+    by_pmi,
+    by_provider,
+    by_size,
+    by_target,
+    by_version,
+)
 from hpcgen.errors import UnknownNameError
 from hpcgen.model.site import Site
 from tests.conftest import Command
@@ -43,6 +53,9 @@ FILES = {
     "/sys/devices/system/node/node1/cpulist": "24-47\n",
     "/sys/class/infiniband/mlx5_0/ports/1/link_layer": "InfiniBand\n",
     "/dev/infiniband/uverbs0": "",
+    "/usr/bin/apptainer": "",
+    "/usr/libexec/apptainer/bin/starter-suid": "",
+    "/boot/config-4.18.0-553.el8_10.x86_64": "CONFIG_SQUASHFS=m\n# CONFIG_SQUASHFS_ZSTD is not set\n",
     **{
         f"/sys/bus/pci/devices/0000:{bus}:00.0/{name}": text
         for bus in ("17", "65", "ca", "e3")
@@ -124,7 +137,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "commands").mkdir()
     for name, text in COMMANDS.items():
         (folder / "commands" / name).write_text(text)
-    (folder / "environment").write_text("USER=ada\nMODULEPATH=/apps/modules\n")
+    (folder / "environment").write_text("USER=ada\nMODULEPATH=/apps/modules\nPATH=/usr/bin\n")
     return folder
 
 
@@ -169,6 +182,7 @@ ALTERED = [
     ("partitions.gpu.queues", '"24:00:00"', '"48:00:00"', "warning"),
     ("containers.engines.apptainer.version", "{version: 1.3.6}", "{version: 1.4.0}", "error"),
     ("containers.engines.apptainer.version", "{version: 1.3.6}", "{version: 1.3.2}", "warning"),
+    ("containers.engines.apptainer.squashfs", "{version: 1.3.6}", "{version: 1.3.6, squashfs: zstd}", "error"),
     ("containers.engines.podman.allowed", "{allowed: false, reason", "{allowed: true, reason", "warning"),
     ("scheduler.kind", "scheduler: {kind: slurm,", "scheduler: {kind: pbs,", "error"),
     ("fabric.kind", "kind: infiniband", "kind: slingshot", "error"),
@@ -406,6 +420,9 @@ def test_a_version_agrees_with_itself_and_two_are_seen_from_both_sides(one: str,
         (by_provider, "mlx", "infiniband", None),
         (by_provider, "psm2", "infiniband", "other"),
         (by_provider, "cxi", "ethernet", "other"),
+        (by_compressor, "gzip", "gzip", None),
+        (by_compressor, "zstd", "gzip", "lower"),
+        (by_compressor, "gzip", "zstd", "higher"),
         (by_fabric, "none", "ethernet", None),
         (by_fabric, "infiniband", "ethernet", "other"),
     ],
