@@ -31,6 +31,7 @@ NAME = "benchmark-builds"
 CASES = ("from nothing", "without a change", "a line of the code", "a package more")
 PACKAGES = ("numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3")
 ONE_MORE = "tqdm==4.67.1"
+SMALL = "attrs==26.1.0"
 MAIN = '#include <stdio.h>\nint main(void) { puts("round %s"); return 0; }\n'
 GOAL = {case: 1.05 if case == "from nothing" else 1.1 for case in CASES}
 
@@ -202,6 +203,9 @@ class Bench:
         """All that the engine knows of earlier builds."""
         if self.engine == "ch-image":
             self.run(["ch-image", "build-cache", "--reset"])
+            # The base that earlier builds took into the cache went with it.
+            root = Path(self.env["HPCGEN_TESTBED"]) / "debian12-root.tar"
+            self.run(["ch-image", "--no-cache", "import", str(root), "debian:12"])
             return
         listed = self.run([self.engine, "images", "-a", "-q", "--no-trunc"]).split()
         base = self.run([self.engine, "images", "-q", "--no-trunc", "localhost/debian:12"]).split()
@@ -227,7 +231,7 @@ def _pip_words(recipe: str, path: str) -> str:
     return " ".join([*words[words.index("install") + 1 : words.index("-r")], "-r", f"/opt/lists/{name}"])
 
 
-def measure(bench: Bench, rounds: int) -> dict[str, list[tuple[Built, Built]]]:
+def measure(bench: Bench, rounds: int, packages: tuple[str, ...] = PACKAGES) -> dict[str, list[tuple[Built, Built]]]:
     """Pairs of builds, by hand and by hpcgen, of each case."""
     found: dict[str, list[tuple[Built, Built]]] = {case: [] for case in CASES}
     for number in range(rounds):
@@ -238,8 +242,8 @@ def measure(bench: Bench, rounds: int) -> dict[str, list[tuple[Built, Built]]]:
             bench.forget()
             built = {}
             for case in CASES:
-                packages = (*PACKAGES, ONE_MORE) if case == "a package more" else PACKAGES
-                bench.project.write(Case(packages, lines[case]))
+                more = (ONE_MORE,) if case == "a package more" else ()
+                bench.project.write(Case((*packages, *more), lines[case]))
                 built[case] = way()
                 print(f"{bench.engine}, {way.__name__}, {case}: {built[case]}", file=sys.stderr, flush=True)
             results.append(built)
@@ -268,14 +272,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", action="append", choices=["podman", "ch-image"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--once", action="store_true", help="one round with one small package: to see that it works, not how fast it is"
+    )
     arguments: Any = parser.parse_args()
+    packages = PACKAGES
+    if arguments.once:
+        arguments.rounds, packages = 1, (SMALL,)
     subprocess.run([TESTBED / "make-base"], check=True)
     with tempfile.TemporaryDirectory() as temporary:
         project = Project(Path(temporary) / "collection")
         for engine in arguments.engine or ["podman", "ch-image"]:
             folder = Path(temporary) / engine
             folder.mkdir()
-            print(table(engine, measure(Bench(engine, project, folder, environment()), arguments.rounds)))
+            print(table(engine, measure(Bench(engine, project, folder, environment()), arguments.rounds, packages)))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,9 +27,14 @@ class Combinations:
     processor: dict[str, float]
 
 
-def measure(folder: Path, runs: int) -> Combinations:
-    """Run the command, once to see what comes of it, with one process, with one for each CPU, and as users do."""
-    words = [program("hpcgen"), "matrix", "--json"]
+def measure(folder: Path, runs: int, sites: Sequence[str] = ()) -> Combinations:
+    """Run the command, once to see what comes of it, with one process, with one for each CPU, and as users do.
+
+    Parameters
+    ----------
+    sites: only these; all if empty.
+    """
+    words = [program("hpcgen"), "matrix", "--json", *(word for site in sites for word in ("--site", site))]
     environment = {**compiled(folder), "XDG_CACHE_HOME": str(folder / "cache")}
     done = subprocess.run(words, env={**os.environ, **environment}, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -1,4 +1,4 @@
-"""What changed in a fleet of 1,000 members, against one of 16 members with the same 16 plans."""
+"""What changed in a fleet of many members, against one of 16 members with the same 16 plans."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from pathlib import Path
 from cold_start import compiled, program
 from timing import Command, Spread, alternating, measured, ratios, spread
 
-PLANS, MEMBERS = 16, 1_000
-LARGE, RECORDS = 5_000, 20_000
+PLANS = 16
 GOAL = 3.0
 """How many times as long the large fleet may take."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Members of the fleet that is compared with one of as many as there are plans, of a large one, and its records."""
+
+    members: int = 1_000
+    large: int = 5_000
+    records: int = 20_000
 
 
 @dataclass(frozen=True)
 class Fleets:
     """Seconds of ``hpcgen fleet`` by number of members, and the ratio of both, pair by pair."""
 
+    sizes: Sizes
     wall: dict[int, Spread]
     processor: dict[int, Spread]
     ratio: dict[str, Spread]
@@ -34,25 +43,26 @@ class Once:
     memory: float
 
 
-def measure(rounds: int, folder: Path) -> Fleets:
+def measure(rounds: int, folder: Path, sizes: Sizes) -> Fleets:
     """Write both fleets into ``folder`` and run the command on them in turns."""
     profiles = folder / "fleet" / "site_profiles"
     profiles.mkdir(parents=True)
     for number in range(PLANS):
         profile = f"name: machine-{number}\nextends: workstation\ntitle: Machine {number} of a made-up collection\n"
         (profiles / f"machine-{number}.yaml").write_text(profile, "utf-8")
-    commands = {f"{size}": Command(_words(folder / "fleet", size), compiled(folder)) for size in (PLANS, MEMBERS)}
+    commands = {f"{size}": Command(_words(folder / "fleet", size), compiled(folder)) for size in (PLANS, sizes.members)}
     times = alternating(commands, rounds)
     return Fleets(
+        sizes=sizes,
         wall={int(size): spread(each.wall) for size, each in times.items()},
         processor={int(size): spread(each.processor) for size, each in times.items()},
-        ratio=ratios(times[f"{MEMBERS}"], times[f"{PLANS}"]),
-        large=_large(folder),
+        ratio=ratios(times[f"{sizes.members}"], times[f"{PLANS}"]),
+        large=_large(folder, sizes),
     )
 
 
-def _large(folder: Path) -> dict[str, Once]:
-    """What is done with a fleet of 5,000 members for Slurm, and with 20,000 records of their builds."""
+def _large(folder: Path, sizes: Sizes) -> dict[str, Once]:
+    """What is done with a large fleet for Slurm, and with many records of its builds."""
     place = folder / "large"
     (place / "site_profiles").mkdir(parents=True)
     for number in range(PLANS):
@@ -62,8 +72,8 @@ def _large(folder: Path) -> dict[str, Once]:
         )
         (place / "site_profiles" / f"machine-{number}.yaml").write_text(profile)
     # A pipeline takes a path from where it is written.
-    fleet = ["--fleet", Path(_words(place, LARGE, "build_on: machine-0\n")[-1]).name]
-    records = _records(place / "records")
+    fleet = ["--fleet", Path(_words(place, sizes.large, "build_on: machine-0\n")[-1]).name]
+    records = _records(place / "records", sizes.records)
     asked = {
         "fleet": ["fleet", *fleet],
         "fleet --changed": ["fleet", "--changed", *fleet],
@@ -81,13 +91,13 @@ def _large(folder: Path) -> dict[str, Once]:
     return {name: Once(wall, processor, memory / 1024) for name, (wall, processor, memory) in runs.items()}
 
 
-def _records(folder: Path) -> Path:
+def _records(folder: Path, count: int) -> Path:
     """Records of builds, as the tests keep one of them."""
     folder.mkdir()
     stored = Path(__file__).parent.parent / "tests" / "specimens" / "0.1.0" / "records"
     text = next(stored.glob("*tf-horovod*.json")).read_text("utf-8")
     [identity] = re.findall(r'"id": ?"([^"]+)"', text)
-    for number in range(RECORDS):
+    for number in range(count):
         other = f"{number:08x}{identity[8:]}"
         (folder / f"{other}.json").write_text(text.replace(identity, other), "utf-8")
     return folder

@@ -71,11 +71,11 @@ PACKAGES = [
 ]
 
 
-def by_uv(index: str | None) -> None:
+def by_uv(index: str | None, packages: Sequence[str]) -> None:
     """uv alone, with the hashes of all files."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "asked.in").write_text("\n".join(PACKAGES), "utf-8")
+        (folder / "asked.in").write_text("\n".join(packages), "utf-8")
         words = ["pip", "compile", "asked.in", "--generate-hashes", "--output-file", "listing.txt", "--quiet"]
         words += [
             "--python-version",
@@ -95,9 +95,9 @@ def by_uv(index: str | None) -> None:
             raise SystemExit(done.stderr)
 
 
-def by_hpcgen(index: str | None) -> None:
+def by_hpcgen(index: str | None, packages: Sequence[str]) -> None:
     """The wheel list that `hpcgen lock` and `hpcgen wheels lock` make."""
-    lock_wheels(PACKAGES, PYTHON, ARCHITECTURE, GLIBC, indexes=[index] if index else None)
+    lock_wheels(packages, PYTHON, ARCHITECTURE, GLIBC, indexes=[index] if index else None)
 
 
 def _processor_time() -> float:
@@ -106,12 +106,14 @@ def _processor_time() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def seconds(work: Callable[[str | None], None], index: str | None) -> tuple[float, float]:
+def seconds(
+    work: Callable[[str | None, Sequence[str]], None], index: str | None, packages: Sequence[str]
+) -> tuple[float, float]:
     """The time of one call on the clock, and on the processors; hpcgen reads pip's settings anew."""
     if work is by_hpcgen:
         pip_settings.cache_clear()
     began, used = time.perf_counter(), _processor_time()
-    work(index)
+    work(index, packages)
     return time.perf_counter() - began, _processor_time() - used
 
 
@@ -120,15 +122,21 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--index", help="address of one simple index")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "--once", action="store_true", help="one round of the least that there can be: to see that it works"
+    )
     asked = parser.parse_args()
+    packages = PACKAGES
+    if asked.once:
+        asked.rounds, packages = 1, PACKAGES[:1]
     pip_settings()
-    by_uv(asked.index)
-    by_hpcgen(asked.index)
+    by_uv(asked.index, packages)
+    by_hpcgen(asked.index, packages)
     times: dict[str, list[tuple[float, float]]] = {"uv": [], "hpcgen": []}
     for number in range(asked.rounds):
         pair = [("uv", by_uv), ("hpcgen", by_hpcgen)]
         for name, work in pair if number % 2 == 0 else reversed(pair):
-            times[name].append(seconds(work, asked.index))
+            times[name].append(seconds(work, asked.index, packages))
     clocks = {"clock": 0, "processors": 1}
     ratios = {clock: _ratio(times, place) for clock, place in clocks.items()}
     if asked.json:
@@ -138,7 +146,7 @@ def main() -> None:
             indent=2,
         )
         return
-    print(f"{datetime.date.today()}: {len(PACKAGES)} packages, {asked.rounds} pairs; goal: {GOAL}")
+    print(f"{datetime.date.today()}: {len(packages)} packages, {asked.rounds} pairs; goal: {GOAL}")
     for clock, place in clocks.items():
         for name, all_of in times.items():
             print(f"{clock}: {name}: {', '.join(f'{each[place]:.2f}' for each in all_of)} s")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from timing import CallTimes, Command, Spread, alternating, in_process, spread
 
 from hpcgen.catalog.catalog import Catalog
 
-SIZES = (10, 1_000, 10_000)
+SIZES: tuple[int, ...] = (10, 1_000, 10_000)
 _PROFILE = "name: {name}\nextends: workstation\ntitle: Machine {number} of a made-up collection\n"
 
 
@@ -23,25 +24,25 @@ class LookUp:
     processor: dict[int, Spread]
 
 
-def measure(stack: str, count: int, rounds: int, folder: Path) -> LookUp:
-    """Make the collections in ``folder`` and time them; commands alternate between the sizes."""
-    collections = {size: _collection(folder / f"collection-{size}", size) for size in SIZES}
+def measure(stack: str, count: int, rounds: int, folder: Path, budget: float, sizes: Sequence[int] = SIZES) -> LookUp:
+    """Make collections of these sizes in ``folder`` and time them; commands alternate between the sizes."""
+    collections = {size: _collection(folder / f"collection-{size}", size) for size in sizes}
     # The middle one: neither first nor last in any order of the folder.
-    names = {size: _name(size // 2) for size in SIZES}
+    names = {size: _name(size // 2) for size in sizes}
 
     def look(size: int) -> object:
         return Catalog([collections[size]]).site(names[size])
 
-    first = {size: in_process(lambda size=size: look(size), count, 2.0) for size in SIZES}  # type: ignore[misc]
+    first = {size: in_process(lambda size=size: look(size), count, budget) for size in sizes}  # type: ignore[misc]
     commands = {}
-    for size in SIZES:
+    for size in sizes:
         words = [program("hpcgen"), "--collection", str(collections[size]), "render"]
         commands[str(size)] = Command([*words, "--site", names[size], "--stack", stack], compiled(folder))
     times = alternating(commands, rounds)
     return LookUp(
         first=first,
-        wall={size: spread(times[str(size)].wall) for size in SIZES},
-        processor={size: spread(times[str(size)].processor) for size in SIZES},
+        wall={size: spread(times[str(size)].wall) for size in sizes},
+        processor={size: spread(times[str(size)].processor) for size in sizes},
     )
 
 

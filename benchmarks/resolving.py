@@ -118,11 +118,11 @@ SERIES: dict[str, tuple[Callable[[int], World], tuple[int, ...]]] = {
 }
 
 
-def growth(repeats: int = 3, enough: float = 10.0) -> dict[str, dict[int, Point]]:
-    """The best of some runs for every size; of a single run where it takes longer than ``enough`` seconds."""
+def growth(repeats: int = 3, enough: float = 10.0, most: int = 10_000) -> dict[str, dict[int, Point]]:
+    """The best of some runs for every size up to ``most``; of a single run where it takes longer than ``enough`` s."""
     found: dict[str, dict[int, Point]] = {}
     for title, (make, sizes) in SERIES.items():
-        found[title] = {size: _best(make(size), repeats, enough) for size in sizes}
+        found[title] = {size: _best(make(size), repeats, enough) for size in sizes if size <= most}
     return found
 
 

@@ -45,8 +45,10 @@ def main() -> None:
         parser.error("at least two runs are needed for a spread")
 
     repeats, budget, step = 3, 2.0, 1
+    sites, sizes, fleet, most = [], look_up.SIZES, fleets.Sizes(), max(look_up.SIZES)
     if asked.once:
         asked.rounds, asked.count, repeats, budget, step = 2, 2, 1, 0.0, 41
+        sites, sizes, fleet, most = ["workstation"], (10, 100), fleets.Sizes(32, 32, 32), 10
 
     result: dict[str, Any] = {"machine": {**_machine(), "load before": os.getloadavg()[0]}}
     with tempfile.TemporaryDirectory() as folder:
@@ -58,13 +60,13 @@ def main() -> None:
             result["throughput"] = warm_render.throughput(budget)
             result["resolver"] = resolving.matrix(repeats, step)
         if "matrix" in parts:
-            result["matrix"] = combinations.measure(Path(folder), repeats)
+            result["matrix"] = combinations.measure(Path(folder), repeats, sites)
         if "lookup" in parts:
-            result["lookup"] = look_up.measure("mpi-hello", asked.count, asked.rounds, Path(folder))
+            result["lookup"] = look_up.measure("mpi-hello", asked.count, asked.rounds, Path(folder), budget, sizes)
         if "fleet" in parts:
-            result["fleet"] = fleets.measure(asked.rounds, Path(folder))
+            result["fleet"] = fleets.measure(asked.rounds, Path(folder), fleet)
         if "growth" in parts:
-            result["growth"] = resolving.growth()
+            result["growth"] = resolving.growth(repeats, most=most)
     result["machine"]["load after"] = os.getloadavg()[0]
     if asked.json:
         print(json.dumps(result, indent=2, ensure_ascii=False, default=asdict))
@@ -178,7 +180,7 @@ def _print_fleets(found: fleets.Fleets) -> None:
     large = [
         [name, f"{once.wall:.2f}", f"{once.processor:.2f}", f"{once.memory:.0f}"] for name, once in found.large.items()
     ]
-    title = f"{fleets.LARGE} members, {fleets.RECORDS} records: seconds of one run, and its peak of memory"
+    title = f"{found.sizes.large} members, {found.sizes.records} records: seconds of one run, and its peak of memory"
     _table(title, ["command", "wall", "cpu", "MiB"], large)
 
 

@@ -27,18 +27,22 @@ from timing import Command, start  # noqa: E402
 from hpcgen.lockfile.lock import parse_lock  # noqa: E402
 
 GOAL_S = 12
-STACK: dict[str, Any] = {
-    "name": "three",
-    "title": "numpy, scipy and pandas",
-    "blocks": {"python_packages": {"options": {"packages": ["numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3"]}}},
-    "run": {"command": ["python3", "-c", "import numpy, scipy, pandas"]},
-}
+PACKAGES = ["numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3"]
 # With -m the folder that it is started in would come before every other, and so always the same hpcgen.
 _PROGRAM = """
 import runpy, sys
 sys.path[0] = sys.argv.pop(1)
 runpy.run_module("hpcgen", run_name="__main__", alter_sys=True)
 """
+
+
+def _stack(packages: list[str]) -> dict[str, Any]:
+    return {
+        "name": "three",
+        "title": "numpy, scipy and pandas",
+        "blocks": {"python_packages": {"options": {"packages": packages}}},
+        "run": {"command": ["python3", "-c", "import numpy, scipy, pandas"]},
+    }
 
 
 def _base() -> BaseImage:
@@ -60,13 +64,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--against", type=Path, help="a checkout of another version")
+    parser.add_argument(
+        "--once", action="store_true", help="one round of the least that there can be: to see that it works"
+    )
     asked = parser.parse_args()
+    packages = PACKAGES
+    if asked.once:
+        asked.rounds, packages = 1, PACKAGES[:1]
     base = _base()
     facts = json.loads(run([sys.executable, TESTBED / "machine_facts.py"]).stdout)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "here.yaml").write_text(json.dumps(site_profile(facts, base)), "utf-8")
-        (folder / "three.yaml").write_text(json.dumps(STACK), "utf-8")
+        (folder / "three.yaml").write_text(json.dumps(_stack(packages)), "utf-8")
         checkouts = {"this": ROOT, **({"other": asked.against.resolve()} if asked.against else {})}
         times: dict[str, list[tuple[float, float]]] = {each: [] for each in checkouts}
         for number in range(asked.rounds):
