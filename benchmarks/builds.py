@@ -115,7 +115,8 @@ RUN {mount}{installs}
 COPY copy/app /app
 RUN cd /app && make CC=gcc-12
 FROM {base}
-ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin PYTHONNOUSERSITE=1
+ENV PATH=/opt/python/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+ENV PYTHONNOUSERSITE=1
 RUN apt-get update && apt-get install -y --no-install-recommends {run} && apt-get clean && \\
     rm -rf /var/lib/apt/lists/* && mkdir -p /mnt/0
 COPY --from=builder /opt/python /opt/python
@@ -132,8 +133,8 @@ class Bench:
 
     def __init__(self, engine: str, project: Project, folder: Path, env: Mapping[str, str]) -> None:
         self.engine, self.project, self.folder = engine, project, folder
-        # Records and logs go with the folder.
-        self.env = {**env, "HPCGEN_RECORDS": str(folder / "records")}
+        # Records, logs and ch-image's store go with the folder.
+        self.env = {**env, "HPCGEN_RECORDS": str(folder / "records"), "CH_IMAGE_STORAGE": str(folder / "storage")}
 
     def kit(self) -> Path:
         """The kit of the project as it is now."""
@@ -202,10 +203,9 @@ class Bench:
     def forget(self) -> None:
         """All that the engine knows of earlier builds."""
         if self.engine == "ch-image":
-            self.run(["ch-image", "build-cache", "--reset"])
-            # The base that earlier builds took into the cache went with it.
-            root = Path(self.env["HPCGEN_TESTBED"]) / "debian12-root.tar"
-            self.run(["ch-image", "--no-cache", "import", str(root), "debian:12"])
+            # Its cache has the base as well.
+            shutil.rmtree(self.env["CH_IMAGE_STORAGE"], ignore_errors=True)
+            self.run(["ch-image", "import", str(Path(self.env["HPCGEN_TESTBED"]) / "debian12-root.tar"), "debian:12"])
             return
         listed = self.run([self.engine, "images", "-a", "-q", "--no-trunc"]).split()
         base = self.run([self.engine, "images", "-q", "--no-trunc", "localhost/debian:12"]).split()
