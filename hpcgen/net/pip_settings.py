@@ -1,8 +1,8 @@
 """pip's own settings: the indexes, folders and certificates that this machine's pip uses.
 
-pip itself is asked by its command line, so that its files and variables count as they do for ``pip download``. Indexes
-are places of one machine and never written to a lock.
-Source: https://pip.pypa.io/en/stable/topics/configuration/ and …/cli/pip_config/. Seen with pip 23.2 and 26.3.
+pip itself is asked, so that its files and variables count as they do for ``pip download``. Indexes are places of one
+machine and never written to a lock.
+Source: https://pip.pypa.io/en/stable/topics/configuration/ and …/cli/pip_config/. Seen with pip 20.3 to 26.3.
 """
 
 from __future__ import annotations
@@ -22,18 +22,34 @@ from hpcgen.errors import InputError, MissingToolError
 _TIMEOUT_S = 60
 _SETTING = re.compile(r"(:env:|download|global)\.([a-z-]+)=(.+)")
 _DEFAULT_INDEX = re.compile(r"Base URL of the Python Package Index \(default\s+(\S+?)\)")
-# pip takes long to start, so it starts once; the help of ``list`` has the default index too, and loads least. Its own
-# section of the settings must not change that.
+# pip takes long to start, so it starts once. What its command line loads besides takes as long again, and since 25.3
+# ``config list`` sorts by the names of files, and so does not tell which of two counts. It is asked where pip keeps its
+# settings elsewhere, and says what is wrong with them; the help of ``list``, which loads least, has the default index
+# too, which its own section of the settings must not change.
 _PROGRAM = """
 import os, runpy, sys
-for words in (["config", "list"], ["list", "--help"]):
-    sys.argv = ["pip", "--disable-pip-version-check", *words]
-    try:
-        runpy.run_module("pip", run_name="__main__")
-    except SystemExit as end:
-        if end.code:
-            raise
-    os.environ["PIP_CONFIG_FILE"] = os.devnull
+try:
+    from pip._internal.configuration import Configuration
+    from pip._internal.models.index import PyPI
+    settings = Configuration(isolated=False)
+    settings.load()
+    values = {}
+    for name, value in settings.items():
+        # Since 25.3 a file with its values, in the order in which they count.
+        values.update(value if isinstance(value, dict) else {name: value})
+    lines = [f"{name}={value!r}" for name, value in values.items()]
+    lines.append(f"Base URL of the Python Package Index (default {PyPI.simple_url})")
+except Exception:
+    for words in (["config", "list"], ["list", "--help"]):
+        sys.argv = ["pip", "--disable-pip-version-check", *words]
+        try:
+            runpy.run_module("pip", run_name="__main__")
+        except SystemExit as end:
+            if end.code:
+                raise
+        os.environ["PIP_CONFIG_FILE"] = os.devnull
+else:
+    print(*lines, sep="\\n")
 """
 
 

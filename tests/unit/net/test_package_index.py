@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -277,6 +278,53 @@ def test_pips_own_settings_say_where_to_look(tmp_path: Path, monkeypatch: pytest
         pip_settings.cache_clear()
     assert found.urls == [local.as_uri()]
     assert found.sha256 == hashlib.sha256(local.read_bytes()).hexdigest()
+
+
+def test_of_two_files_of_pip_the_one_counts_that_counts_for_pip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Since 25.3 its list of settings has both, sorted by the names of the files."""
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    for variable, folder in (("XDG_CONFIG_HOME", "a"), ("XDG_CONFIG_DIRS", "z")):
+        settings = tmp_path / folder / "pip/pip.conf"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(f"[global]\nindex-url = https://{folder}.example.org/simple\n")
+        monkeypatch.setenv(variable, str(tmp_path / folder))
+    command = [sys.executable, "-m", "pip", "config", "get", "global.index-url"]
+    counts = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    pip_settings.cache_clear()
+    try:
+        assert list(pip_settings().indexes[:1]) == counts
+    finally:
+        pip_settings.cache_clear()
+
+
+def test_a_pip_that_keeps_its_settings_elsewhere_is_asked_by_its_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pip_settings.cache_clear()
+    usual = pip_settings()
+    moved = "import pip._internal.cli.cmdoptions\nimport pip._internal.models.index as moved\ndel moved.PyPI\n"
+    (tmp_path / "sitecustomize.py").write_text(moved)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PIP_TIMEOUT", "7")  # it is asked anew
+    pip_settings.cache_clear()
+    try:
+        assert pip_settings() == usual
+    finally:
+        pip_settings.cache_clear()
+
+
+def test_what_is_wrong_with_pips_settings_is_said_in_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pip.conf").write_text("no section\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(tmp_path / "pip.conf"))
+    pip_settings.cache_clear()
+    try:
+        with pytest.raises(InputError, match="Configuration file could not be loaded"):
+            pip_settings()
+    finally:
+        pip_settings.cache_clear()
 
 
 def test_one_start_of_pip_says_its_settings_and_its_default_index(
