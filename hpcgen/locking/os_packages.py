@@ -17,13 +17,14 @@ import msgspec
 
 from hpcgen.config.decoding import record_from
 from hpcgen.errors import FetchError, InputError, PolicyError, Problem
+from hpcgen.locking.apt_keys import APT_GET, key_pins
 from hpcgen.locking.base_shell import BaseShell, base_shell, failed, quoted, script_of
 from hpcgen.model.lock import KeyPin, PackagePin, StagePackages
 from hpcgen.recipe.stages import Stage
 from hpcgen.support.certificates import read_certificates
 
 _UPDATE = [
-    "apt-get",
+    *APT_GET,
     *("-o", "APT::Sandbox::User=root"),  # there is no other user in the namespace
     *("-o", "APT::Update::Error-Mode=any"),
     *("-o", "Acquire::Languages=none"),
@@ -31,7 +32,7 @@ _UPDATE = [
     "update",
 ]
 _INSTALL = [
-    "apt-get",
+    *APT_GET,
     *("-o", "APT::Sandbox::User=root"),
     *("-o", "Acquire::ForceHash=SHA256"),
     *("install", "--print-uris", "-qq", "-y", "--no-install-recommends", "--"),
@@ -133,8 +134,6 @@ class _PreparedBase:
         if _apt_settings(self.shell) != self.settings:
             say(f"reading the package indexes of {image}")
             _update(self.shell)
-            from hpcgen.locking.apt_keys import key_pins
-
             self.keys, self.epoch = key_pins(self.shell)
             self.settings = _apt_settings(self.shell)
         added = _added(self.shell, names)

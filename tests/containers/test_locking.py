@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
+import os
 import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +17,8 @@ from urllib.request import urlopen
 import pytest
 from container_tools import HERE, BaseImage, Buildah, ChImage, SidHpcgen, need, run
 from loopback_registry import Registry
+from test_project import remote_index
+from test_rendered_kits import site_profile
 
 from hpcgen.blocks.steps import Image
 from hpcgen.blocks.steps import run as step
@@ -20,7 +26,8 @@ from hpcgen.bundle.apt_index import deb_licence
 from hpcgen.bundle.deb import read_control
 from hpcgen.errors import FetchError
 from hpcgen.images.oci_layout import folder_layout, holds
-from hpcgen.locking import base_shell
+from hpcgen.lockfile.lock import parse_lock
+from hpcgen.locking import base_shell, os_packages
 from hpcgen.locking.base_images import fetch_image, pin_image, root_tar
 from hpcgen.locking.os_packages import resolve_packages
 from hpcgen.recipe.stages import Stage
@@ -29,12 +36,37 @@ NAME = "debian:12"
 ENTER = """
 import sys
 from pathlib import Path
-from hpcgen.locking import base_shell
+from hpcgen.locking import base_shell, os_packages
 every = base_shell._ways
 base_shell._ways = lambda root: [way for way in every(root) if way[0] == sys.argv[1]]
 with base_shell.base_shell(Path("/layout"), "debian:12", {"A": "b c"}) as shell:
     print(shell.run('id -u; pwd; echo "$A"; touch /etc/new && head -c 1 /dev/zero | wc -c'))
 """
+
+STARTED = "subprocess.Popen"
+NOTED_LOCK = f"""
+import json, os, sys
+from hpcgen.cli import main
+out = open(sys.argv.pop(1), "a", buffering=1)
+def note(event, about):
+    if event == "{STARTED}":
+        print(json.dumps([event, *map(os.fspath, about[1])]), file=out)
+    if event == "socket.connect" and not isinstance(about[1], (str, bytes)):
+        print(json.dumps([event, *map(str, about[1])]), file=out)
+sys.addaudithook(note)
+main()
+"""
+NUMPY: dict[str, Any] = {
+    "name": "numbers",
+    "title": "two stages with packages of their own, and wheels that need more",
+    "blocks": {
+        "debian": {"version": "12"},
+        "python_packages": {"options": {"packages": ["scipy==1.15.3", "pandas==2.3.3"]}},
+    },
+    "run": {"command": ["python3", "-c", "import scipy, pandas"]},
+}
+SAVES_SPACE = """Acquire::GzipIndexes "true"; Dir::Cache::pkgcache ""; Dir::Cache::srcpkgcache "";"""
+"""As in images of Debian and Ubuntu."""
 
 
 @pytest.fixture
@@ -69,9 +101,13 @@ def stage(*commands: str) -> Stage:
     return Stage(name="builder", image=Image(NAME), steps=steps, prepared=len(steps))
 
 
-def mirrored(facts: dict[str, Any]) -> Stage:
+def source(facts: dict[str, Any]) -> str:
     ring = "[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]"
-    return stage(f"echo 'deb {ring} {facts['debian']['mirror']} bookworm main' > /etc/apt/sources.list")
+    return f"echo 'deb {ring} {facts['debian']['mirror']} bookworm main' > /etc/apt/sources.list"
+
+
+def mirrored(facts: dict[str, Any]) -> Stage:
+    return stage(source(facts))
 
 
 @pytest.mark.parametrize("kind", ["oci", "v2s2"])
@@ -159,6 +195,56 @@ def test_packages_are_those_that_apt_then_installs_from_them_alone(
     chosen = {line.split()[1]: line.split("(")[1].split()[0] for line in simulated if line.startswith("Inst ")}
     assert chosen == {name: pin.version for name, pin in found.added.items()}
     assert deb_licence(tmp_path / next(each.path for each in items if each.name == "make")).startswith("GPL-3.0")
+
+
+def test_apt_keeps_its_indexes_and_their_cache_where_the_image_is_set_to_save_space(
+    layout: Path, machine_facts: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: list[list[str]] = []
+
+    @contextlib.contextmanager
+    def looked_at(*about: Any) -> Iterator[base_shell.BaseShell]:
+        with base_shell.base_shell(*about) as shell:
+            yield shell
+            left.append(shell.check("cd /var; find cache/apt lib/apt/lists -type f -size +1M", "looking"))
+
+    monkeypatch.setattr(os_packages, "base_shell", looked_at)
+    asked = stage(f"echo '{SAVES_SPACE}' > /etc/apt/apt.conf.d/docker-clean", source(machine_facts))
+    (answer,) = resolve_packages(layout, [(asked, ["make"])], "apt", print)
+    assert "make" in answer.packages.added and answer.keys
+    (files,) = left
+    assert [Path(each).name for each in files if "cache" in each] == ["pkgcache.bin"]
+    assert [each.endswith("_Packages") for each in files if "lists" in each] == [True]
+
+
+def test_a_lock_unpacks_reads_and_asks_once(
+    plain_base_image: BaseImage, machine_facts: dict[str, Any], testbed_env: dict[str, str], tmp_path: Path
+) -> None:
+    """What a lock of two stages starts; uv tells all of the one index, so that hpcgen itself asks nobody."""
+    (tmp_path / "here.yaml").write_text(json.dumps(site_profile(machine_facts, plain_base_image)))
+    (tmp_path / "numbers.yaml").write_text(json.dumps(NUMPY))
+    own = {name: value for name, value in testbed_env.items() if not name.startswith("PIP_") or name == "PIP_CERT"}
+    pip = {"PIP_CONFIG_FILE": os.devnull, "PIP_INDEX_URL": remote_index()}
+    asked = ["--site", "here.yaml", "--stack", "numbers.yaml", "-o", "hpcgen.lock"]
+    image = ["--image", f"{NAME}=oci-archive:{plain_base_image.archive}"]
+    run([sys.executable, "-c", NOTED_LOCK, "noted", "lock", *asked, *image], env={**own, **pip}, cwd=tmp_path)
+    pins = parse_lock((tmp_path / "hpcgen.lock").read_text(), "hpcgen.lock").pins
+    assert all(each.added for each in pins.packages.values()) and len(pins.packages) == 2
+    assert len(pins.wheels["python_packages"]) > 2
+    noted = [json.loads(line) for line in (tmp_path / "noted").read_text().splitlines()]
+    commands = [words for event, *words in noted if event == STARTED]
+    assert [words for event, *words in noted if event != STARTED] == []
+    of_apt = [line.split() for words in commands for line in words[-1].splitlines() if line.startswith("apt-get ")]
+    assert Counter(word for line in of_apt for word in line if word in ("update", "indextargets", "install")) == {
+        "update": 1,
+        "indextargets": 1,
+        "install": 2,
+    }
+    assert sum("--extract" in words for words in commands) == 1
+    assert sum("pip._internal" in words[-1] for words in commands) == 1
+    # unshare for each thing that is asked in the base, which hangs on the site's certificates and mirrors.
+    programs = Counter(Path(words[0]).name for words in commands if Path(words[0]).name != "unshare")
+    assert programs == {Path(sys.executable).name: 1, "skopeo": 2, "uv": 1}
 
 
 def test_an_index_out_of_reach_ends_the_lock_also_where_apt_ends_well(layout: Path) -> None:

@@ -187,6 +187,17 @@ def test_nothing_is_installed_and_the_stages_first_steps_come_first(base: Base, 
     assert said[:2] == ["packages of the builder stage: 2 requested", "site_trust 1: use the site's mirror"]
 
 
+def test_apt_reads_its_indexes_once_in_images_that_are_set_to_keep_no_cache(base: Base) -> None:
+    """As those of Debian and Ubuntu are: every call read and parsed all of them."""
+    resolve()
+    calls = [line for script in base.scripts for line in script.splitlines() if line.startswith("apt-get ")]
+    reading = [call for call in calls if call != "apt-get clean"]
+    done = [word for call in reading for word in call.split() if word in ("update", "indextargets", "install")]
+    assert done == ["update", "indextargets", "install"]
+    assert all("-o Dir::Cache::pkgcache=pkgcache.bin " in call for call in reading)
+    assert all("-o Acquire::GzipIndexes=false " in call for call in reading)
+
+
 def test_without_names_the_network_is_not_asked(base: Base) -> None:
     packages, keys, epoch = resolve(())
     assert (packages.added, keys, epoch) == ({}, [], 0)
